@@ -1,0 +1,64 @@
+# Every target sets up what it needs, in .venv, by itself; `make` alone lists them.
+#
+#   PYTHON=python3.12   the interpreter to build .venv with (default: the newest of 3.11 and later that works)
+#   VENV=/some/where    where the environment and all caches go, e.g. when the checkout cannot be written to
+#   SEEDS=5000          how many seeds `make simulate` runs
+
+VENV ?= .venv
+SEEDS ?= 5000
+PYTHON ?=
+
+RUN = "$(VENV)/bin/python"
+
+# Caches live in the environment, so that nothing but .venv is written and `make clean` takes all of it.
+export PYTHON VENV
+export RUFF_CACHE_DIR = $(VENV)/cache/ruff
+export MYPY_CACHE_DIR = $(VENV)/cache/mypy
+export HYPOTHESIS_STORAGE_DIRECTORY = $(VENV)/cache/hypothesis
+
+SHELL = /bin/sh
+.DEFAULT_GOAL = help
+.NOTPARALLEL:
+.PHONY: help setup demo test lint bench simulate docs constraints clean environment bench-environment
+
+help:  ## list what make can do
+	@echo "Agent Relay. Targets:"
+	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## *\(.*\)/  make \1 | \2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+setup: environment  ## build .venv (done by every other target when needed)
+	@echo "$(VENV) is ready."
+
+demo: environment  ## a short live demonstration; needs no account and ends by itself
+	@"$(VENV)/bin/agent-relay" demo
+
+test: lint  ## everything that must hold: linters, types, architecture, tests
+	@$(RUN) -m pytest --verbosity=0
+
+lint: environment  ## ruff and mypy
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m mypy --strict
+
+bench: bench-environment  ## measure throughput, latency and memory on this machine
+	@$(RUN) -m bench
+
+simulate: environment  ## run the delivery logic through SEEDS simulated histories of faults
+	@$(RUN) -m tests.simulation --seeds $(SEEDS)
+
+docs: environment  ## write the generated parts of the documentation anew
+	@$(RUN) scripts/docs.py
+	@$(RUN) -m agent_relay.cli.reference > docs/cli.md
+
+constraints:  ## pin the newest versions of everything in constraints.txt
+	@scripts/constraints
+
+clean:  ## remove .venv and every cache
+	@if [ -f "$(VENV)/pyvenv.cfg" ]; then rm -rf "$(VENV)"; fi
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	@find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
+
+environment:
+	@scripts/setup dev
+
+bench-environment:
+	@scripts/setup dev,bench

@@ -1,0 +1,57 @@
+"""What holds for every test: the repository is importable, and where CI is set nothing may be skipped."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sqlite3
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # `from tests.architecture import …`, however pytest was started
+
+_NO = {"", "0", "false", "no", "off"}
+_Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
+
+
+def in_ci() -> bool:
+    return os.environ.get("CI", "").strip().lower() not in _NO
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if "s" not in config.option.reportchars:
+        config.option.reportchars += "s"  # a skip is always listed with its reason
+
+
+def pytest_report_header() -> str:
+    versions = {
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "uvloop": importlib.metadata.version("uvloop"),
+        "msgspec": importlib.metadata.version("msgspec"),
+    }
+    return ", ".join(f"{name} {version}" for name, version in versions.items()) + (", skips are failures" if in_ci() else "")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _refuse_skip((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _refuse_skip((yield))
+
+
+def _refuse_skip(report: _Report) -> _Report:
+    """A skip becomes a failure where CI is set; an expected failure (xfail) is none."""
+    if report.skipped and not hasattr(report, "wasxfail") and in_ci():
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"{reason} (nothing may be skipped where CI is set)"
+    return report
