@@ -1,0 +1,181 @@
+"""Every frame of the wire as a struct, tagged by `type`.
+
+`ClientFrame` is what a client may say, `DaemonFrame` what a daemon may say; some types belong to both. The payload
+of a message (SEND, DELIVER) stays raw bytes: it is routed by what stands around it and forwarded as it came.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Raw, Struct, field
+
+from agent_relay.protocol import payloads as p
+
+Id = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class Envelope(Struct, tag_field="type", kw_only=True):
+    v: Literal[1, 2]
+    id: Id
+    ts: int | float
+    from_: str | None = field(name="from", default=None)
+
+
+# --- client → daemon ---------------------------------------------------------------------------------------------
+
+
+class Hello(Envelope, tag="HELLO", kw_only=True):
+    payload: p.Hello
+
+
+class Resume(Envelope, tag="RESUME", kw_only=True):
+    payload: p.Resume
+
+
+class Send(Envelope, tag="SEND", kw_only=True, omit_defaults=True):  # an absent `payload_meta` is no JSON
+    payload: Raw
+    to: str | list[str] | None = None
+    topic: str | None = None
+    payload_meta: Raw = p.NOTHING
+
+
+class Ack(Envelope, tag="ACK", kw_only=True):
+    payload: p.Ack
+
+
+class Cancel(Envelope, tag="CANCEL", kw_only=True):
+    payload: p.Cancel
+
+
+class Subscribe(Envelope, tag="SUBSCRIBE", kw_only=True):
+    payload: p.Subscription
+    topic: str | None = None
+
+
+class Unsubscribe(Envelope, tag="UNSUBSCRIBE", kw_only=True):
+    payload: p.Subscription
+    topic: str | None = None
+
+
+class ChannelJoin(Envelope, tag="CHANNEL_JOIN", kw_only=True):
+    payload: p.Channel
+    to: str | None = None
+
+
+class ChannelLeave(Envelope, tag="CHANNEL_LEAVE", kw_only=True):
+    payload: p.Channel
+    to: str | None = None
+
+
+class ListAgents(Envelope, tag="LIST_AGENTS", kw_only=True):
+    payload: p.Empty
+
+
+class History(Envelope, tag="HISTORY", kw_only=True):
+    payload: p.History
+
+
+class Spawn(Envelope, tag="SPAWN", kw_only=True):
+    payload: p.Spawn
+
+
+class Release(Envelope, tag="RELEASE", kw_only=True):
+    payload: p.Release
+
+
+class AgentEvent(Envelope, tag="AGENT_EVENT", kw_only=True):
+    payload: p.AgentEvent
+
+
+class Propose(Envelope, tag="PROPOSE", kw_only=True):
+    payload: p.Propose
+
+
+class Vote(Envelope, tag="VOTE", kw_only=True):
+    payload: p.Vote
+
+
+# --- either way --------------------------------------------------------------------------------------------------
+
+
+class Nack(Envelope, tag="NACK", kw_only=True):
+    payload: p.Nack
+
+
+class Ping(Envelope, tag="PING", kw_only=True):
+    payload: p.Heartbeat
+
+
+class Pong(Envelope, tag="PONG", kw_only=True):
+    payload: p.Heartbeat
+
+
+class Bye(Envelope, tag="BYE", kw_only=True):
+    payload: p.Bye
+
+
+class Control(Envelope, tag="CONTROL", kw_only=True):
+    payload: p.Control
+
+
+# --- daemon → client ---------------------------------------------------------------------------------------------
+
+
+class Welcome(Envelope, tag="WELCOME", kw_only=True):
+    payload: p.Welcome
+
+
+class Sync(Envelope, tag="SYNC", kw_only=True):
+    payload: p.Sync
+
+
+class Deliver(Envelope, tag="DELIVER", kw_only=True, omit_defaults=True):
+    payload: Raw
+    delivery: p.Delivery
+    to: str | list[str] | None = None
+    topic: str | None = None
+    payload_meta: Raw = p.NOTHING
+
+
+class Receipt(Envelope, tag="ACK", kw_only=True):
+    payload: p.Receipt
+
+
+class Error(Envelope, tag="ERROR", kw_only=True):
+    payload: p.Error
+
+
+class Busy(Envelope, tag="BUSY", kw_only=True):
+    payload: p.Busy
+
+
+class Agents(Envelope, tag="AGENTS", kw_only=True):
+    payload: p.Agents
+
+
+class HistoryResult(Envelope, tag="HISTORY_RESULT", kw_only=True):
+    payload: p.HistoryResult
+
+
+class SpawnResult(Envelope, tag="SPAWN_RESULT", kw_only=True):
+    payload: p.SpawnResult
+
+
+class ReleaseResult(Envelope, tag="RELEASE_RESULT", kw_only=True):
+    payload: p.ReleaseResult
+
+
+class Consensus(Envelope, tag="CONSENSUS", kw_only=True):
+    payload: p.Consensus
+
+
+ClientFrame = (
+    Hello | Resume | Send | Ack | Nack | Cancel | Subscribe | Unsubscribe | ChannelJoin | ChannelLeave | ListAgents
+    | History | Spawn | Release | AgentEvent | Propose | Vote | Ping | Pong | Bye | Control
+)  # fmt: skip
+
+DaemonFrame = (
+    Welcome | Sync | Deliver | Receipt | Nack | Error | Busy | Agents | HistoryResult | SpawnResult | ReleaseResult
+    | Consensus | AgentEvent | Ping | Pong | Bye | Control
+)  # fmt: skip

@@ -1,0 +1,26 @@
+"""Protocol versions and capabilities: both sides use what both have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_relay.protocol.errors import ErrorCode, RelayError
+
+SUPPORTED_VERSIONS = (1, 2)
+# What this daemon can do. `shadows` is part of the vocabulary and of no daemon yet; `events` comes with the event stream.
+CAPABILITIES = ("ack", "resume", "supports_topics", "sync", "backpressure", "checksums", "sequences", "priorities", "channels")
+
+
+def negotiate_version(asked: int) -> int:
+    if asked < SUPPORTED_VERSIONS[0]:
+        raise RelayError(
+            ErrorCode.VERSION_MISMATCH,
+            f"There is no protocol version {asked}; this daemon speaks {SUPPORTED_VERSIONS[0]} to {SUPPORTED_VERSIONS[-1]}.",
+            supported=list(SUPPORTED_VERSIONS),
+        )
+    return min(asked, SUPPORTED_VERSIONS[-1])
+
+
+def negotiate_capabilities(asked: dict[str, Any]) -> tuple[str, ...]:
+    """The list both sides have. Flags we do not know are someone else's future, not an error."""
+    return tuple(name for name in CAPABILITIES if asked.get(name) is True)

@@ -1,0 +1,304 @@
+"""What stands in `payload`, type by type. Unknown fields are ignored everywhere: they are a later version's."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Raw, Struct
+
+Identifier = Annotated[str, Meta(min_length=1, max_length=128)]
+LARGEST_NUMBER = 2**53 - 1  # the largest integer that every JSON reader keeps exact; it fits a store's 64 bits as well
+Count = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER)]
+Positive = Annotated[int, Meta(ge=1, le=LARGEST_NUMBER)]
+KNOWN_KINDS = frozenset({"message", "action", "state", "thinking"})  # any other lowercase word will do as well
+
+DEFAULT_PRIORITY = 5
+NOTHING = Raw()
+
+
+# --- handshake ---------------------------------------------------------------------------------------------------
+
+
+class HelloSession(Struct):
+    resume_token: str | None = None
+
+
+class Hello(Struct):
+    agent: str
+    cli: str | None = None
+    version: int = 1
+    capabilities: dict[str, Any] = {}
+    session: HelloSession | None = None
+    meta: dict[str, Any] | None = None
+    mode: str | None = None  # "observer": looks and controls, holds no name, is sent no messages
+
+
+class ServerInfo(Struct):
+    max_frame_bytes: int
+    heartbeat_ms: int
+    name: str = ""
+    version: str = ""
+    queue_capacity: int = 0
+    max_inflight: int = 0
+
+
+class Welcome(Struct):
+    session_id: str
+    resume_token: str
+    server: ServerInfo
+    negotiated_version: int = 1
+    capabilities: list[str] = []
+    agent: str = ""
+    reply_to: str | None = None
+
+
+class StreamPoint(Struct):
+    """How far a stream has come: the recipient's side in RESUME, both sides in SYNC."""
+
+    topic: str = ""
+    peer: str | None = None
+    last_seq: Count = 0
+    server_last_seq: int | None = None
+
+
+class LastSeq(Struct):
+    last_seq: Count
+
+
+class Resume(Struct):
+    agent: str
+    resume_token: str
+    session_id: str | None = None
+    streams: dict[str, LastSeq] | list[StreamPoint] = []
+    capabilities: dict[str, Any] | None = None
+    version: int | None = None
+
+
+class Sync(Struct):
+    session_id: str
+    resume_token: str
+    streams: list[StreamPoint] = []
+    reply_to: str | None = None
+
+
+class Bye(Struct):
+    reason: str | None = None
+
+
+# --- messages ----------------------------------------------------------------------------------------------------
+
+
+class Send(Struct, omit_defaults=True):  # NOTHING cannot be written as JSON, so it must be left out
+    """What the daemon reads of a message; it forwards the bytes as they came."""
+
+    body: str
+    kind: str = "message"
+    thread: str | None = None
+    data: Raw = NOTHING
+
+
+class SyncRequest(Struct):
+    correlationId: Identifier | None = None
+    timeoutMs: Positive = 30_000
+    blocking: bool = False
+
+
+class SendMeta(Struct):
+    requires_ack: bool = False
+    ttl_ms: Positive | None = None
+    priority: Annotated[int, Meta(ge=0, le=9)] = DEFAULT_PRIORITY
+    reply_to: Identifier | None = None
+    checksum: str | None = None
+    sync: SyncRequest | None = None
+
+
+class Delivery(Struct):
+    """`delivery` of a DELIVER."""
+
+    seq: int
+    session_id: str
+    message_id: str
+    attempt: int = 1
+    queued_ms: int = 0
+    prev_seq: int | None = None
+
+
+class Ack(Struct, omit_defaults=True):
+    """A recipient's answer to a DELIVER."""
+
+    ack_id: str
+    seq: Count | None = None
+    correlationId: str | None = None
+    response: Raw = NOTHING
+    responseData: Raw = NOTHING
+
+
+class Receipt(Struct):
+    """The daemon's ACK to a sender, or to a request."""
+
+    ack_id: str
+    stage: str = ""
+    message_id: str | None = None
+    recipients: int | None = None
+    queued: int | None = None
+    skipped: list[str] = []
+    duplicate: bool = False
+    by: str | None = None
+    seq: int | None = None
+    correlationId: str | None = None
+    response: Any = None
+    responseData: Any = None
+    response_message_id: str | None = None
+    topic: str | None = None
+    channel: str | None = None
+
+
+class Nack(Struct):
+    """A recipient's refusal of a DELIVER, or the daemon's refusal of a SEND."""
+
+    nack_id: str
+    code: str
+    message: str | None = None
+    retry_after_ms: Count | None = None
+    category: str | None = None
+    retryable: bool | None = None
+    details: dict[str, Any] | None = None
+    message_id: str | None = None
+    to: str | None = None
+    correlationId: str | None = None
+    waited_ms: int | None = None
+
+
+class Error(Struct):
+    code: str
+    message: str = ""
+    category: str | None = None
+    retryable: bool | None = None
+    retry_after_ms: int | None = None
+    fatal: bool = False
+    details: dict[str, Any] | None = None
+    reply_to: str | None = None
+
+
+class Busy(Struct):
+    to: str = ""
+    queue_depth: int = 0
+    queue_capacity: int = 0
+    retry_after_ms: int = 0
+    estimated_delay_ms: int = 0
+    accepting: bool = True
+    cleared: bool = False
+
+
+class Cancel(Struct):
+    correlationId: Identifier
+
+
+class Heartbeat(Struct):
+    nonce: Any = None
+
+
+# --- topics, channels, questions about the relay -----------------------------------------------------------------
+
+
+class Subscription(Struct):
+    topic: str | None = None
+
+
+class Channel(Struct):
+    channel: str | None = None
+
+
+class Empty(Struct):
+    pass
+
+
+class Agents(Struct):
+    agents: list[dict[str, Any]] = []
+    server: dict[str, Any] = {}
+    reply_to: str | None = None
+
+
+class History(Struct, omit_defaults=True, rename={"with_": "with", "from_": "from"}):
+    """Which messages to show. `view`: `messages`, `message` (one, by `id`, with its trail) or `dead_letters`."""
+
+    view: str = "messages"
+    id: str | None = None
+    with_: str | None = None
+    from_: str | None = None
+    to: str | None = None
+    topic: str | None = None
+    thread: str | None = None
+    search: str | None = None
+    since: Count | None = None
+    until: Count | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 50
+    cursor: str | None = None
+    pending: bool = False  # only messages that `to` has not acknowledged
+
+
+class HistoryResult(Struct):
+    messages: list[dict[str, Any]] = []
+    next_cursor: str | None = None
+    trail: list[dict[str, Any]] = []
+    reply_to: str | None = None
+
+
+class Control(Struct):
+    """Daemon → wrapper: `input`, `pause`, `resume`, `interrupt`, `stop`. Client → daemon: `retry_dead_letter`."""
+
+    command: str
+    text: str | None = None
+    id: str | None = None
+
+
+class Spawn(Struct):
+    name: str
+    cli: str
+    task: str | None = None
+    cwd: str | None = None
+
+
+class SpawnResult(Struct):
+    name: str
+    success: bool
+    session_id: str | None = None
+    error: str | None = None
+    reply_to: str | None = None
+
+
+class Release(Struct):
+    name: str
+    reason: str | None = None
+
+
+class ReleaseResult(Struct):
+    name: str
+    success: bool
+    error: str | None = None
+    reply_to: str | None = None
+
+
+class AgentEvent(Struct):
+    type: str
+    fields: dict[str, Any] = {}
+
+
+class Propose(Struct):
+    title: str
+    participants: list[str]
+    description: str | None = None
+    consensusType: str = "majority"
+    timeoutMs: Positive | None = None
+
+
+class Vote(Struct):
+    proposalId: str
+    vote: str
+    reason: str | None = None
+
+
+class Consensus(Struct):
+    proposalId: str
+    outcome: str
+    votes: dict[str, str] = {}

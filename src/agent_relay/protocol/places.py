@@ -1,0 +1,49 @@
+"""Where things are, as far as text can tell: names of files and variables, and the rules that join them.
+
+Nothing here looks at a disk. The daemon, the SDK and the command line all use these rules, so they meet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+
+DEFAULT_HOME = "~/.agent-relay"
+PROJECT_MARKERS = (".agent-relay", ".git", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
+MAX_SOCKET_PATH_BYTES = 100  # sun_path holds 108 on Linux and 104 on macOS; beyond that bind() fails
+
+SOCKET_FILE = "relay.sock"
+PID_FILE = "relay.pid"
+LOCK_FILE = "relay.lock"
+DATABASE_FILE = "messages.sqlite"
+AGENTS_FILE = "agents.json"
+LOG_FILE = "daemon.log"
+CONFIG_FILE = "config.toml"
+PROJECT_DIRECTORY = ".agent-relay"
+
+ENV_PREFIX = "AGENT_RELAY_"
+ENV_HOME = "AGENT_RELAY_HOME"
+ENV_SOCKET = "AGENT_RELAY_SOCKET"
+ENV_NAME = "AGENT_RELAY_NAME"
+ENV_TOKEN = "AGENT_RELAY_TOKEN"  # noqa: S105 - the name of a variable
+ENV_PROJECT = "AGENT_RELAY_PROJECT"
+
+
+def project_id(real_root: str) -> str:
+    return hashlib.sha256(real_root.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def state_directory(home: str, real_root: str) -> str:
+    return posixpath.join(home, "projects", project_id(real_root))
+
+
+def socket_path(state_dir: str, real_root: str, uid: int) -> str:
+    """In the state directory, or, where that path is too long for a socket, in a short place of the user's own."""
+    path = posixpath.join(state_dir, SOCKET_FILE)
+    if len(path.encode("utf-8", "surrogateescape")) <= MAX_SOCKET_PATH_BYTES:
+        return path
+    return posixpath.join(short_socket_directory(uid), project_id(real_root), SOCKET_FILE)
+
+
+def short_socket_directory(uid: int) -> str:
+    return f"/tmp/agent-relay-{uid}"  # noqa: S108 - 0700 and the owner is checked before it is used
