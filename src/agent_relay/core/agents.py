@@ -1,0 +1,90 @@
+"""Agents: everybody who ever registered and is not forgotten yet, connected or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from agent_relay.core.dedup import DedupWindow
+from agent_relay.core.mailbox import Mailbox
+from agent_relay.core.streams import Stream
+from agent_relay.ports.store import AgentRow
+from agent_relay.protocol.encode import encode_json
+from agent_relay.protocol.names import fold_name
+
+if TYPE_CHECKING:
+    from agent_relay.core.messages import Message
+    from agent_relay.core.peer import Peer
+
+
+class Traits(msgspec.Struct):
+    """What an agent said about itself in HELLO; RESUME says nothing and relies on it."""
+
+    meta: dict[str, Any] = {}
+    capabilities: list[str] = []
+    version: int = 1
+    max_inflight: int = 256
+
+
+class Agent:
+    __slots__ = (
+        "channels", "cli", "key", "last_seen_at", "mailbox", "name", "notices", "peer", "pending", "previous_token_hash",
+        "registered_at", "seen", "session_id", "streams", "subscriptions", "token_hash", "traits", "uid",
+    )  # fmt: skip
+
+    def __init__(self, name: str, uid: int, registered_at: int, dedup_ids: int) -> None:
+        self.name = name
+        self.key = fold_name(name)
+        self.uid = uid
+        self.cli: str | None = None
+        self.registered_at = registered_at
+        self.last_seen_at = registered_at
+        self.session_id = ""
+        self.token_hash = ""
+        self.previous_token_hash: str | None = None
+        self.traits = Traits()
+        self.peer: Peer | None = None
+        self.mailbox = Mailbox()
+        self.streams: dict[tuple[str, str], Stream] = {}  # towards this agent, by (topic, sender's key)
+        self.subscriptions: set[str] = set()
+        self.channels: set[str] = set()
+        self.seen = DedupWindow(dedup_ids)
+        self.pending: dict[str, Message] = {}  # client ids of SENDs that are being stored, with their message
+        self.notices: list[tuple[str, dict[str, Any]]] = []  # what it could not be told while it was away
+
+    @property
+    def connected(self) -> bool:
+        return self.peer is not None
+
+    def stream_from(self, sender: Agent, topic: str) -> Stream:
+        key = (topic, sender.key)
+        stream = self.streams.get(key)
+        if stream is None:
+            stream = self.streams[key] = Stream(topic, sender.name, self.name)
+        return stream
+
+    def row(self) -> AgentRow:
+        return AgentRow(
+            name=self.name,
+            cli=self.cli,
+            uid=self.uid,
+            session_id=self.session_id,
+            token_hash=self.token_hash,
+            previous_token_hash=self.previous_token_hash,
+            registered_at=self.registered_at,
+            last_seen_at=self.last_seen_at,
+            connected=self.connected,
+            meta=encode_json(self.traits),
+        )
+
+
+def restore_agent(row: AgentRow, dedup_ids: int) -> Agent:
+    agent = Agent(row.name, row.uid, row.registered_at, dedup_ids)
+    agent.cli = row.cli
+    agent.last_seen_at = row.last_seen_at
+    agent.session_id = row.session_id
+    agent.token_hash = row.token_hash
+    agent.previous_token_hash = row.previous_token_hash
+    agent.traits = msgspec.json.decode(row.meta, type=Traits)
+    return agent

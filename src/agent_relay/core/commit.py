@@ -1,0 +1,138 @@
+"""Group commit: everything that arrived while the last batch was being written is the next batch.
+
+One batch is under way at a time. So a message gets its place in every order (its number, its sequence numbers) only when
+its batch sets off, and a batch that fails takes nothing with it: the counters go back to where they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from agent_relay.core.context import Context
+from agent_relay.core.journal import Journal
+from agent_relay.core.messages import Delivery, Message
+from agent_relay.ports.store import Batch, MessageRow, MessageStore, StoreError
+from agent_relay.protocol.ulid import COUNTER_LIMIT, encode_counter
+
+_IDS_AT_ONCE = 256  # taken from the source in one go; what is left of them at the end of a batch stays unused
+
+Settled = Callable[[StoreError | None], None]
+
+
+class _Change(NamedTuple):
+    """A change of the registry that somebody waits for."""
+
+    fill: Callable[[Batch], None]
+    settled: Settled
+
+
+class Committer:
+    def __init__(
+        self, context: Context, store: MessageStore, journal: Journal,
+        on_stored: Callable[[list[Message]], None], on_failed: Callable[[list[Message], StoreError], None],
+    ) -> None:  # fmt: skip
+        self._context = context
+        self._store = store
+        self._journal = journal
+        self._on_stored = on_stored
+        self._on_failed = on_failed
+        self._messages: list[Message] = []
+        self._changes: list[_Change] = []
+        self._all_news = False
+        self.under_way = False
+
+    @property
+    def idle(self) -> bool:
+        return not self.under_way and not self._messages and not self._changes
+
+    def add(self, message: Message) -> None:
+        self._messages.append(message)
+
+    def change(self, fill: Callable[[Batch], None], settled: Settled) -> None:
+        self._changes.append(_Change(fill, settled))
+
+    def when_written(self, then: Callable[[], None]) -> None:
+        """Calls back once everything that is known now, cursors and trails included, is in the store (or could not be)."""
+        self._all_news = True
+        self.change(lambda _batch: None, lambda _error: then())
+
+    def flush(self) -> None:
+        """Called at the end of every turn."""
+        if self.under_way:
+            return
+        news_due = self._journal.is_due() or (self._all_news and self._journal.has_news())
+        self._all_news = False
+        if not (self._messages or self._changes or news_due):
+            return
+        messages, self._messages = self._messages, []
+        changes, self._changes = self._changes, []
+        batch = Batch()
+        for change in changes:
+            change.fill(batch)
+        taken = self._journal.fill(batch) if news_due else None
+        batch.messages = self._number(messages)
+
+        def written(error: StoreError | None) -> None:
+            self.under_way = False
+            if error is None:
+                self._succeed(messages, changes)
+                for callback in taken.then if taken is not None else ():
+                    callback()
+            else:
+                if taken is not None:
+                    self._journal.take_back(batch, taken)
+                self._fail(messages, changes, error)
+            self.flush()
+
+        self.under_way = True
+        self._store.write(batch, written)
+
+    def _number(self, messages: list[Message]) -> list[MessageRow]:
+        """Gives each message its place: its number, and in each recipient's stream the next sequence number."""
+        wall_ms, rows = self._context.wall_ms, []
+        ids_left = 0
+        prefix, number, counter = "", 0, 0
+        for message in messages:
+            row, recipients, sender = message.row, message.recipients, message.sender
+            needed = 1 + len(recipients)
+            if ids_left < needed:
+                ids_left = max(needed, _IDS_AT_ONCE)
+                prefix, number = self._context.ids.reserve_run(wall_ms, ids_left)
+                counter = number % COUNTER_LIMIT
+            row.number, row.id, row.ts = number, f"msg_{prefix}{encode_counter(counter)}", wall_ms
+            row.expires_at = wall_ms + message.expires - message.accepted
+            ids_left -= needed
+            number += needed
+            counter += 1
+            key, topic, places, deliveries = (row.topic, sender.key), row.topic, [], []
+            for agent in recipients:  # the ids right behind a message's own are its deliveries'
+                stream = agent.streams.get(key) or agent.stream_from(sender, topic)
+                seq = stream.last_seq = stream.last_seq + 1
+                places.append((agent.name, seq))
+                deliveries.append(Delivery(message, agent, stream, seq, f"d_{prefix}{encode_counter(counter)}"))
+                counter += 1
+                if agent.peer is None:
+                    row.queued += 1
+            row.recipients = tuple(places)
+            message.deliveries = deliveries
+            message.open = needed - 1
+            rows.append(row)
+        return rows
+
+    def _succeed(self, messages: list[Message], changes: list[_Change]) -> None:
+        if messages:
+            self._journal.stored(messages[-1].row.number)
+            self._on_stored(messages)
+        for change in changes:
+            change.settled(None)
+
+    def _fail(self, messages: list[Message], changes: list[_Change], error: StoreError) -> None:
+        self._context.log.note("store_failed", error=str(error), messages=len(messages), changes=len(changes))
+        for message in messages:
+            for delivery in message.deliveries or ():
+                delivery.stream.last_seq -= 1
+            message.deliveries = None
+        self._on_failed(messages, error)
+        for change in reversed(changes):  # the last one first, so that each undoes what it found
+            change.settled(error)

@@ -1,0 +1,41 @@
+"""The ids a sender has used: the same SEND twice is one message and two identical answers."""
+
+from __future__ import annotations
+
+from agent_relay.protocol.ulid import time_of_number
+
+
+class DedupWindow:
+    """From client id to the number of the message it became; what its receipt said is in the store, under that number.
+
+    Kept in two generations: when the younger one is full it becomes the older one and the oldest ids are let go all at
+    once. So at least `capacity` ids are remembered, at the price of two dictionaries and nothing per message.
+    """
+
+    __slots__ = ("_capacity", "_older", "_younger")
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._younger: dict[str, int] = {}
+        self._older: dict[str, int] = {}
+
+    def __contains__(self, client_id: str) -> bool:
+        """Whether `find` is worth asking."""
+        return client_id in self._younger or client_id in self._older
+
+    def find(self, client_id: str, since_wall_ms: int) -> int | None:
+        """The message's number, unless it is older than `since_wall_ms`: then the id may be used anew."""
+        number = self._younger.get(client_id)
+        if number is None:
+            number = self._older.get(client_id)
+            if number is None:
+                return None
+        return number if time_of_number(number) >= since_wall_ms else None
+
+    def remember(self, client_id: str, number: int) -> None:
+        self._younger[client_id] = number
+        if len(self._younger) >= self._capacity:
+            self._older, self._younger = self._younger, {}
+
+    def __len__(self) -> int:
+        return len(self._younger) + len(self._older)

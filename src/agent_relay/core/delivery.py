@@ -1,0 +1,340 @@
+"""The delivery ledger: what is owed to whom, until it is acknowledged, refused or dead.
+
+A delivery waits in its recipient's mailbox, goes on the wire inside the window, is sent again until it is answered or
+tried often enough on this connection, and waits anew when the connection ends. It leaves the ledger exactly once,
+through `_settle`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_relay.core.backpressure import FULL_BUFFER_BYTES, Backpressure
+from agent_relay.core.context import Context
+from agent_relay.core.correlation import Correlations
+from agent_relay.core.journal import Journal
+from agent_relay.core.mailbox import NEVER
+from agent_relay.core.notices import tell
+from agent_relay.protocol.encode import encode_deliver
+from agent_relay.protocol.errors import ErrorCode, RelayError, error_payload
+from agent_relay.protocol.retry import REDELIVERY
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+    from agent_relay.core.messages import Delivery, Message
+    from agent_relay.core.peer import Peer
+    from agent_relay.protocol import payloads
+
+_BUSY_RETRY_MS = 1_000  # for a recipient that says AGENT_BUSY and not for how long
+
+
+class Ledger:
+    def __init__(self, context: Context, journal: Journal, correlations: Correlations, backpressure: Backpressure) -> None:
+        self._context = context
+        self._journal = journal
+        self._correlations = correlations
+        self._backpressure = backpressure
+        self._to_pump: dict[str, Agent] = {}  # recipients that may have something to send at the end of this turn
+        self._owing: dict[str, Agent] = {}  # recipients with anything waiting or on the wire, for the clock
+
+    # --- in ---------------------------------------------------------------------------------------------------------
+
+    def take_over(self, deliveries: list[Delivery]) -> None:
+        """A message is durable: the places reserved for it are its own, and from now on it is owed to all of these."""
+        tail = deliveries[0].message.row.tail
+        for delivery in deliveries:
+            delivery.recipient.mailbox.release(tail)
+        self.admit(deliveries)
+
+    def admit(self, deliveries: list[Delivery]) -> None:
+        """Sends them where nothing waits before them and there is room on the wire; queues the others."""
+        now, owing = self._context.steady_ms, self._owing
+        for delivery in deliveries:
+            recipient = delivery.recipient
+            box, peer = recipient.mailbox, recipient.peer
+            if not box.owing:
+                box.owing = True
+                owing[recipient.key] = recipient
+            if (
+                peer is not None
+                and peer.active
+                and not box.waiting
+                and len(box.inflight) < peer.window
+                and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES
+                and delivery.message.expires > now
+            ):
+                self._send(peer, delivery)
+            else:
+                box.push(delivery)
+                self._to_pump[recipient.key] = recipient
+
+    def connected(self, recipient: Agent) -> None:
+        self._to_pump[recipient.key] = recipient
+
+    def disconnected(self, recipient: Agent, peer: Peer) -> None:
+        """What was on the wire waits again, in its old order."""
+        box = recipient.mailbox
+        owed = [delivery for delivery in box.take_all() if not delivery.replay]
+        owed += [delivery for delivery in peer.unwritten if not delivery.replay]
+        owed.sort(key=lambda delivery: delivery.message.row.number)
+        peer.unwritten = []
+        for stream in recipient.streams.values():
+            stream.connection_lost()
+        for delivery in owed:
+            delivery.tries = 0
+            delivery.deadline = NEVER
+            box.push(delivery)
+
+    # --- out --------------------------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        """At the end of a turn: fills the windows of everyone something changed for."""
+        if not self._to_pump:
+            return
+        recipients, self._to_pump = self._to_pump, {}
+        now = self._context.steady_ms
+        for recipient in recipients.values():
+            peer, box = recipient.peer, recipient.mailbox
+            if peer is not None and peer.active:
+                inflight, connection = box.inflight, peer.connection
+                while box.waiting and len(inflight) < peer.window and connection.unsent_bytes <= FULL_BUFFER_BYTES:
+                    delivery = box.pop()
+                    if delivery.message.expires > now:
+                        self._send(peer, delivery)
+                    else:
+                        self._bury(delivery)
+                if box.waiting and connection.unsent_bytes > FULL_BUFFER_BYTES:
+                    connection.notify_drained = True
+            if box.told_busy:
+                self._backpressure.relax(recipient)
+
+    def writable(self, peer: Peer) -> None:
+        """All bytes given to this connection have left: deliveries that nobody will acknowledge are done."""
+        if peer.agent is None:
+            return
+        unwritten, peer.unwritten = peer.unwritten, []
+        for delivery in unwritten:
+            if not delivery.replay:
+                self._count_as_acknowledged(delivery)
+        self._to_pump[peer.agent.key] = peer.agent
+
+    def _send(self, peer: Peer, delivery: Delivery) -> None:
+        context, stream, message, recipient = self._context, delivery.stream, delivery.message, delivery.recipient
+        seq, now, row, gap_after = delivery.seq, context.steady_ms, message.row, None
+        delivery.attempts = attempt = delivery.attempts + 1
+        delivery.tries += 1
+        if seq > stream.base_seq:
+            if seq != stream.base_seq + 1:
+                gap_after = stream.base_seq
+            stream.base_seq = seq
+            if seq > stream.wire_seq:
+                stream.wire_seq = seq
+        if attempt > 1:
+            self._journal.noted(delivery, "resent", f"attempt {attempt}")
+        elif not stream.sent_at:
+            self._journal.sent(stream)
+        peer.connection.send(
+            encode_deliver(
+                peer.version, delivery.id, context.wall_text, message.to or recipient.name, recipient.session_id, row.id,
+                seq, attempt, now - message.accepted, gap_after, row.tail,
+            )
+        )  # fmt: skip
+        if not peer.acks:
+            peer.unwritten.append(delivery)
+            peer.connection.notify_drained = True
+            return
+        box = recipient.mailbox
+        deadline = now + context.limits.ack_timeout_ms
+        if delivery.tries > 1:
+            deadline += REDELIVERY.delay_ms(delivery.tries - 1, context.entropy.fraction())
+        delivery.sent = now
+        delivery.deadline = deadline
+        box.inflight[delivery.id] = delivery
+        if deadline < box.next_retry:
+            box.next_retry = deadline
+        if message.expires < box.next_expiry:
+            box.next_expiry = message.expires
+
+    # --- answers ----------------------------------------------------------------------------------------------------
+
+    def acknowledge(self, recipient: Agent, ack: payloads.Ack) -> None:
+        box = recipient.mailbox
+        delivery = box.inflight.pop(ack.ack_id, None)
+        if delivery is None:  # acknowledged before, or the answer to a question whose delivery is settled
+            self._correlations.answer_by_ack(recipient, None, ack)
+            return
+        if box.waiting or box.told_busy:
+            self._to_pump[recipient.key] = recipient
+        if delivery.replay:
+            return
+        message = delivery.message
+        if box.waiting:  # how fast it is matters while somebody waits
+            box.mean_ack_ms += (self._context.steady_ms - delivery.sent - box.mean_ack_ms) / 16
+        self._settle_acknowledged(delivery)
+        if ack.correlationId is not None and self._correlations.answer_by_ack(recipient, message.sender, ack):
+            return
+        if message.requires_ack and not delivery.told:
+            self._tell_delivered(delivery, _answer_in(ack))
+
+    def mark_told(self, recipient: Agent, message_id: str) -> None:
+        """The recipient answered with a message of its own: its acknowledgement is no second receipt."""
+        for delivery in recipient.mailbox.inflight.values():
+            if delivery.message.row.id == message_id:
+                delivery.told = True
+
+    def refuse(self, recipient: Agent, nack: payloads.Nack) -> None:
+        box = recipient.mailbox
+        delivery = box.inflight.get(nack.nack_id)
+        if delivery is None:
+            return
+        code = ErrorCode(nack.code) if nack.code in ErrorCode.__members__ else ErrorCode.REJECTED
+        if code.retryable:
+            wait_ms = _BUSY_RETRY_MS if nack.retry_after_ms is None else nack.retry_after_ms
+            delivery.tries = max(0, delivery.tries - 1)  # being busy is no failed attempt
+            delivery.deadline = self._context.steady_ms + wait_ms
+            box.next_retry = min(box.next_retry, delivery.deadline)
+            self._journal.noted(delivery, "busy", f"again in {wait_ms} ms")
+            return
+        del box.inflight[nack.nack_id]
+        self._to_pump[recipient.key] = recipient
+        if delivery.replay:
+            return
+        delivery.stream.heard_seq = max(delivery.stream.heard_seq, delivery.seq)
+        self._journal.ended(delivery, "rejected", code.value)
+        self._settle(delivery)
+        said = nack.message or f"{recipient.name} refused the message."
+        error = RelayError(ErrorCode.REJECTED, said)
+        if nack.details:
+            error.details = nack.details
+        self._journal.then(lambda: self._tell_refused(delivery, error))
+
+    def settle_up_to(self, recipient: Agent, topic: str, sender_key: str, seq: int) -> None:
+        """A RESUME says how far the recipient has come: that much is acknowledged."""
+        for delivery in recipient.mailbox.all_waiting():
+            if delivery.seq <= seq and delivery.stream.topic == topic and delivery.message.sender.key == sender_key:
+                recipient.mailbox.remove_waiting(delivery)
+                self._count_as_acknowledged(delivery)
+
+    # --- time -------------------------------------------------------------------------------------------------------
+
+    def clock_says(self, now: int) -> None:
+        done = []
+        for key, recipient in self._owing.items():
+            box = recipient.mailbox
+            if box.next_expiry <= now:
+                self._expire(recipient, now)
+            if box.next_retry <= now:
+                self._retry(recipient, now)
+            if box.idle and not (recipient.peer is not None and recipient.peer.unwritten):
+                box.next_retry = box.next_expiry = NEVER
+                done.append(key)
+        for key in done:
+            self._owing.pop(key).mailbox.owing = False
+
+    def _retry(self, recipient: Agent, now: int) -> None:
+        box, peer = recipient.mailbox, recipient.peer
+        box.next_retry = NEVER
+        if peer is None or not peer.active:
+            return
+        full = peer.connection.unsent_bytes > FULL_BUFFER_BYTES
+        for delivery in list(box.inflight.values()):
+            if delivery.deadline <= now:
+                if full:  # it has not even read what it was sent; more of the same would not help
+                    delivery.deadline = now + self._context.limits.ack_timeout_ms
+                elif delivery.tries >= self._context.limits.max_attempts:
+                    delivery.deadline = NEVER
+                    self._journal.noted(delivery, "unanswered", f"{delivery.tries} attempts on this connection")
+                else:
+                    self._send(peer, delivery)
+            box.next_retry = min(box.next_retry, delivery.deadline)
+
+    def _expire(self, recipient: Agent, now: int) -> None:
+        box = recipient.mailbox
+        ended = [delivery for delivery in box.all_waiting() if delivery.message.expires <= now]
+        for delivery in ended:
+            box.remove_waiting(delivery)
+        on_wire = [delivery for delivery in box.inflight.values() if delivery.message.expires <= now]
+        for delivery in on_wire:
+            del box.inflight[delivery.id]
+        for delivery in ended + on_wire:
+            if not delivery.replay:
+                self._bury(delivery)
+        left = [*box.all_waiting(), *box.inflight.values()]
+        box.next_expiry = min((delivery.message.expires for delivery in left), default=NEVER)
+        self._to_pump[recipient.key] = recipient
+
+    def _bury(self, delivery: Delivery) -> None:
+        """Its time is over: a dead letter; and once that is durable, so that it stays dead, the sender learns it."""
+        self._journal.ended(delivery, "expired", f"after {delivery.attempts} attempts")
+        self._journal.dead(delivery, ErrorCode.DELIVERY_TIMEOUT.value)
+        self._settle(delivery)
+        name = delivery.recipient.name
+        error = RelayError(ErrorCode.DELIVERY_TIMEOUT, f"{name} did not acknowledge the message before its time was over.")
+
+        def say_so() -> None:
+            self._context.log.note("dead_letter", message_id=delivery.message.row.id, to=name, attempts=delivery.attempts)
+            self._tell_refused(delivery, error)
+
+        self._journal.then(say_so)
+
+    def _count_as_acknowledged(self, delivery: Delivery) -> None:
+        self._settle_acknowledged(delivery)
+        if delivery.message.requires_ack:
+            self._tell_delivered(delivery, {})
+
+    # --- the one way out ----------------------------------------------------------------------------------------------
+
+    def _settle_acknowledged(self, delivery: Delivery) -> None:
+        stream, seq = delivery.stream, delivery.seq
+        if seq > stream.heard_seq:
+            stream.heard_seq = seq
+        if seq != stream.done_seq + 1 or stream.done_above:  # not simply the next
+            if seq != stream.done_seq + 1:
+                self._journal.ended(delivery, "acknowledged")
+            stream.settle(seq)
+        else:
+            stream.done_seq = seq
+        if not stream.done_at:
+            self._journal.acknowledged(stream)
+        self._close(delivery.message)
+
+    def _settle(self, delivery: Delivery) -> None:
+        delivery.stream.settle(delivery.seq)
+        self._close(delivery.message)
+
+    def _close(self, message: Message) -> None:
+        message.open -= 1
+        if not message.open:
+            self._journal.closed(message)
+
+    def _tell_delivered(self, delivery: Delivery, more: dict[str, Any]) -> None:
+        row = delivery.message.row
+        payload = {
+            "ack_id": row.client_id,
+            "stage": "delivered",
+            "message_id": row.id,
+            "by": delivery.recipient.name,
+            "seq": delivery.seq,
+        }
+        tell(self._context, delivery.message.sender, "ACK", payload | more)
+
+    def _tell_refused(self, delivery: Delivery, error: RelayError) -> None:
+        row, sender = delivery.message.row, delivery.message.sender
+        payload = error_payload(error, sender.traits.version) | {
+            "nack_id": row.client_id,
+            "message_id": row.id,
+            "to": delivery.recipient.name,
+        }
+        tell(self._context, sender, "NACK", payload)
+
+
+def _answer_in(ack: payloads.Ack) -> dict[str, Any]:
+    """What a recipient's ACK says beyond "I have it"."""
+    answer: dict[str, Any] = {}
+    if ack.correlationId is not None:
+        answer["correlationId"] = ack.correlationId
+    if len(ack.response):
+        answer["response"] = ack.response
+    if len(ack.responseData):
+        answer["responseData"] = ack.responseData
+    return answer

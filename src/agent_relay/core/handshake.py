@@ -1,0 +1,294 @@
+"""HELLO and RESUME: who a connection is, and where it goes on.
+
+The session is durable before it is welcomed, so a token that a client holds is one the daemon knows, whatever happens.
+What the client says meanwhile is held and heard in order once the session is open.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_relay.core.agents import Agent, Traits
+from agent_relay.core.commit import Committer
+from agent_relay.core.context import Context
+from agent_relay.core.rate import Allowance
+from agent_relay.core.registry import Registry
+from agent_relay.core.resume import Resumption
+from agent_relay.core.tokens import Tokens, Verdict
+from agent_relay.ports.store import Batch, StoreError
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import check_agent_name, fold_name
+from agent_relay.protocol.negotiation import negotiate_capabilities, negotiate_version
+from agent_relay.protocol.states import CloseReason, DaemonEvent
+from agent_relay.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agent_relay.core.peer import Peer
+    from agent_relay.protocol import envelope
+
+SERVER_NAME = "agent-relay"
+
+
+class Handshake:
+    def __init__(
+        self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, resumption: Resumption,
+        end: Callable[[Peer, CloseReason], None], opened: Callable[[Peer], None],
+    ) -> None:  # fmt: skip
+        self._context = context
+        self._registry = registry
+        self._tokens = tokens
+        self._committer = committer
+        self._resumption = resumption
+        self._end = end
+        self._opened = opened
+        self._arriving: dict[str, Agent] = {}  # new names whose first session is being stored: nobody can write to them yet
+
+    # --- HELLO --------------------------------------------------------------------------------------------------------
+
+    def hello(self, peer: Peer, frame: envelope.Hello) -> None:
+        payload = frame.payload
+        try:
+            peer.version = negotiate_version(payload.version)
+            check_agent_name(payload.agent)
+            traits = Traits(
+                meta=payload.meta or {},
+                capabilities=list(negotiate_capabilities(payload.capabilities)),
+                version=peer.version,
+                max_inflight=_window(payload.capabilities, self._context.limits.max_inflight),
+            )
+            if payload.mode == "observer":
+                self._open_observer(peer, frame, traits)
+                return
+            token = payload.session.resume_token if payload.session is not None else None
+            agent = self._registry.find(payload.agent) or self._arriving.get(fold_name(payload.agent))
+            resumes = token is not None and self._may_resume(peer, agent, token, payload.agent)
+        except _Stale as stale:
+            peer.say_nack(stale, frame.id)
+            return
+        except RelayError as error:
+            self._refuse(peer, error, frame.id)
+            return
+        self._open(peer, frame.id, agent, payload.agent, payload.cli, traits, token if resumes else None)
+
+    def _open_observer(self, peer: Peer, frame: envelope.Hello, traits: Traits) -> None:
+        peer.observer = True
+        self._equip(peer, traits)
+        peer.advance(DaemonEvent.GREETED)
+        session = "ses_" + self._context.ids.reserve(self._context.wall_ms)[0]
+        self._welcome(peer, frame.id, session, self._context.entropy.token(), traits, frame.payload.agent)
+
+    def _may_resume(self, peer: Peer, agent: Agent | None, token: str, name: str) -> bool:
+        """True: the session goes on. False: as if no token had been given. Raises where that would be wrong."""
+        match self._tokens.judge(agent, token, peer.uid):
+            case Verdict.GOOD:
+                return True
+            case Verdict.UNKNOWN:
+                return False
+            case Verdict.EXPIRED:
+                raise _Stale(ErrorCode.RESUME_TOO_OLD, "The session ended too long ago; say HELLO without its token.")
+            case Verdict.FOREIGN:
+                raise RelayError(ErrorCode.PERMISSION_DENIED, f"That token does not belong to {name}.", reason="bad_token")
+            case Verdict.REPLAYED:
+                assert agent is not None
+                self._revoke(agent)
+                raise RelayError(
+                    ErrorCode.PERMISSION_DENIED,
+                    "That token was used before: somebody has a copy of it. The session is revoked; say HELLO without a token.",
+                    reason="token_reused",
+                )
+
+    def _revoke(self, agent: Agent) -> None:
+        self._context.log.note("session_revoked", agent=agent.name, session_id=agent.session_id)
+        self._tokens.revoke(agent)
+        if agent.peer is not None:
+            agent.peer.say("BYE", {"reason": "revoked"})
+            self._end(agent.peer, CloseReason.REVOKED)
+
+    def _open(
+        self, peer: Peer, request_id: str, agent: Agent | None, name: str, cli: str | None, traits: Traits, token: str | None
+    ) -> None:
+        try:
+            self._claim(peer, agent, resumes=token is not None)
+        except RelayError as error:
+            self._refuse(peer, error, request_id)
+            return
+        if agent is None:
+            agent = Agent(name, peer.uid, self._context.wall_ms, self._context.limits.dedup_ids)
+            self._arriving[agent.key] = agent
+        before = (agent.session_id, agent.token_hash, agent.previous_token_hash)
+        if token is None:
+            agent.session_id = "ses_" + self._context.ids.reserve(self._context.wall_ms)[0]
+            agent.notices.clear()
+        agent.traits = traits
+        agent.cli = cli if cli is not None else agent.cli
+        agent.last_seen_at = self._context.wall_ms
+        fresh = self._tokens.issue(agent, token)
+        self._hold(peer, agent, traits)
+
+        def settled(error: StoreError | None) -> None:
+            if agent.peer is peer or agent.peer is None:
+                self._arriving.pop(agent.key, None)
+            if error is None:
+                self._registry.add(agent)
+                if not peer.closed:
+                    self._welcome(peer, request_id, agent.session_id, fresh, traits, agent.name)
+            elif agent.peer is peer:
+                self._undo(peer, agent, before)
+                self._refuse(peer, _unavailable(error), request_id)
+
+        self._save(agent, settled)
+
+    def _claim(self, peer: Peer, agent: Agent | None, *, resumes: bool) -> None:
+        """Makes the name free for this connection, or raises."""
+        if agent is None:
+            return
+        if agent.uid != peer.uid:
+            raise RelayError(
+                ErrorCode.PERMISSION_DENIED,
+                f"The name {agent.name} belongs to another user.",
+                reason="name_in_use",
+                name=agent.name,
+            )
+        if agent.peer is None:
+            return
+        if not resumes:
+            raise RelayError(
+                ErrorCode.PERMISSION_DENIED,
+                f"An agent named {agent.name} is connected; choose another name, or resume with its token.",
+                reason="name_in_use",
+                name=agent.name,
+            )
+        agent.peer.say("BYE", {"reason": "superseded"})
+        self._end(agent.peer, CloseReason.SUPERSEDED)
+
+    def _undo(self, peer: Peer, agent: Agent, before: tuple[str, str, str | None]) -> None:
+        peer.agent = None
+        agent.peer = None
+        agent.session_id = before[0]
+        self._tokens.restore(agent, before[1], before[2])
+
+    # --- RESUME -------------------------------------------------------------------------------------------------------
+
+    def resume(self, peer: Peer, frame: envelope.Resume) -> None:
+        payload = frame.payload
+        agent = self._registry.find(payload.agent)
+        try:
+            if agent is None:
+                raise _Stale(ErrorCode.RESUME_TOO_OLD, f"There is no session of {payload.agent!r}; say HELLO.")
+            if not self._may_resume(peer, agent, payload.resume_token, payload.agent):
+                raise RelayError(ErrorCode.PERMISSION_DENIED, f"That token does not belong to {agent.name}.", reason="bad_token")
+            if payload.session_id is not None and payload.session_id != agent.session_id:
+                raise _Stale(ErrorCode.RESUME_TOO_OLD, "That session has ended; say HELLO.")
+        except _Stale as stale:
+            peer.say_nack(stale, frame.id)
+            return
+        except RelayError as error:
+            self._refuse(peer, error, frame.id)
+            return
+        traits = agent.traits
+        if payload.version is not None:
+            traits.version = min(max(payload.version, 1), 2)
+        if payload.capabilities is not None:
+            traits.capabilities = list(negotiate_capabilities(payload.capabilities))
+            traits.max_inflight = _window(payload.capabilities, self._context.limits.max_inflight)
+        peer.version = traits.version
+        self._claim(peer, agent, resumes=True)
+        before = (agent.session_id, agent.token_hash, agent.previous_token_hash)
+        fresh = self._tokens.issue(agent, payload.resume_token)
+        agent.last_seen_at = self._context.wall_ms
+        self._hold(peer, agent, traits)
+
+        def settled(error: StoreError | None) -> None:
+            if peer.closed:
+                return
+            if error is not None:
+                self._undo(peer, agent, before)
+                self._refuse(peer, _unavailable(error), frame.id)
+                return
+            self._resumption.start(agent, payload.streams, replayed)
+
+        def replayed(points: list[dict[str, Any]] | RelayError) -> None:
+            if peer.closed:
+                return
+            if isinstance(points, RelayError):
+                peer.agent = None
+                agent.peer = None
+                peer.held.clear()
+                peer.advance(DaemonEvent.REFUSED)
+                peer.say_nack(points, frame.id)
+                return
+            peer.say(
+                "SYNC",
+                {"session_id": agent.session_id, "resume_token": fresh, "streams": points, "reply_to": frame.id},
+            )
+            self._begin(peer)
+
+        self._save(agent, settled)
+
+    # --- common -------------------------------------------------------------------------------------------------------
+
+    def _hold(self, peer: Peer, agent: Agent, traits: Traits) -> None:
+        peer.agent = agent
+        agent.peer = peer
+        self._equip(peer, traits)
+        peer.advance(DaemonEvent.GREETED)
+
+    def _equip(self, peer: Peer, traits: Traits) -> None:
+        peer.acks = "ack" in traits.capabilities
+        peer.backpressure = "backpressure" in traits.capabilities
+        peer.window = traits.max_inflight
+        limit = self._context.limits.rate_limit
+        peer.allowance = Allowance(limit, self._context.steady_ms) if limit else None
+
+    def _save(self, agent: Agent, settled: Callable[[StoreError | None], None]) -> None:
+        def fill(batch: Batch) -> None:
+            batch.agents.append(agent.row())
+
+        self._committer.change(fill, settled)
+
+    def _welcome(self, peer: Peer, request_id: str, session_id: str, token: str, traits: Traits, name: str) -> None:
+        limits = self._context.limits
+        peer.say(
+            "WELCOME",
+            {
+                "session_id": session_id,
+                "resume_token": token,
+                "negotiated_version": peer.version,
+                "capabilities": traits.capabilities,
+                "agent": name,
+                "server": {
+                    "max_frame_bytes": limits.max_frame_bytes,
+                    "heartbeat_ms": limits.heartbeat_ms,
+                    "name": SERVER_NAME,
+                    "version": __version__,
+                    "queue_capacity": limits.queue_capacity,
+                    "max_inflight": limits.max_inflight,
+                },
+                "reply_to": request_id,
+            },
+        )
+        self._begin(peer)
+
+    def _begin(self, peer: Peer) -> None:
+        peer.confirmed = peer.agent is None
+        peer.advance(DaemonEvent.OPENED)
+        self._opened(peer)
+
+    def _refuse(self, peer: Peer, error: RelayError, request_id: str) -> None:
+        peer.say_error(error, request_id, fatal=True)
+        self._end(peer, CloseReason.HANDSHAKE_REFUSED)
+
+
+class _Stale(RelayError):  # noqa: N818 - named by the condition
+    """A session that is over; the same connection may start a new one."""
+
+
+def _unavailable(error: StoreError) -> RelayError:
+    return RelayError(ErrorCode.SERVICE_UNAVAILABLE, f"The session could not be stored ({error}).", retry_after_ms=1_000)
+
+
+def _window(capabilities: dict[str, Any], most: int) -> int:
+    asked = capabilities.get("max_inflight")
+    return min(asked, most) if type(asked) is int and asked > 0 else most

@@ -1,0 +1,75 @@
+"""Letting go of what is too old to matter: messages, dead letters, spent tokens, agents that have been away for long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_relay.core.commit import Committer
+from agent_relay.core.context import Context
+from agent_relay.core.journal import Journal
+from agent_relay.core.registry import Registry
+from agent_relay.core.tokens import Tokens
+from agent_relay.ports.store import Batch, MessageStore, StoreError
+from agent_relay.protocol.ulid import first_number_at
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+
+_EVERY_MS = 10_000
+_MESSAGES_AT_ONCE = 500  # small enough that a sender never notices the transaction before its own
+
+
+class Housekeeping:
+    def __init__(
+        self, context: Context, registry: Registry, tokens: Tokens, journal: Journal, committer: Committer, store: MessageStore
+    ) -> None:
+        self._context = context
+        self._registry = registry
+        self._tokens = tokens
+        self._journal = journal
+        self._committer = committer
+        self._store = store
+        self._done_at = context.steady_ms
+        self._pruning = False
+
+    def clock_says(self, now: int) -> None:
+        if now - self._done_at < _EVERY_MS:
+            return
+        self._done_at = now
+        self._tokens.forget_old()
+        self._forget_agents()
+        self._forget_dead_letters()
+        self._prune_messages()
+
+    def _prune_messages(self) -> None:
+        if self._pruning:
+            return
+        self._pruning = True
+
+        def pruned(count: int | StoreError) -> None:
+            self._pruning = False
+            if isinstance(count, int) and count >= _MESSAGES_AT_ONCE:
+                self._done_at = self._context.steady_ms - _EVERY_MS  # there is more: go on at the next tick
+
+        self._store.prune(self._context.wall_ms - self._context.limits.message_retention_ms, _MESSAGES_AT_ONCE, pruned)
+
+    def _forget_dead_letters(self) -> None:
+        oldest = first_number_at(self._context.wall_ms - self._context.limits.message_retention_ms)
+        for number, recipient in [letter for letter in self._journal.buried if letter[0] < oldest]:
+            self._journal.revived(number, recipient)
+
+    def _forget_agents(self) -> None:
+        """Whoever has been away that long, and is owed nothing, is a stranger again."""
+        oldest = self._context.wall_ms - self._context.limits.message_retention_ms
+        for agent in list(self._registry.agents.values()):
+            if agent.peer is None and agent.last_seen_at < oldest and agent.mailbox.idle and not agent.mailbox.reserved:
+                self._forget(agent)
+
+    def _forget(self, agent: Agent) -> None:
+        def fill(batch: Batch) -> None:
+            batch.forgotten.append(agent.name)
+
+        self._registry.remove(agent)
+        self._tokens.forget(agent)
+        self._committer.change(fill, lambda _error: None)
+        self._context.log.note("forgotten", agent=agent.name)

@@ -1,0 +1,174 @@
+"""What is written behind the messages: cursors, trails, dead letters, and the checkpoint that makes a restart short.
+
+None of it is needed before somebody is answered, so it is gathered and written a few times a second. Losing the last
+of it in a crash means that a recipient sees a message again, with the same id and number, and nothing worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent_relay.core.context import Context
+from agent_relay.core.streams import Stream
+from agent_relay.ports.store import Batch, DeadLetterRow, Snapshot, SpentToken, TrailRow
+from agent_relay.protocol.names import fold_name
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+    from agent_relay.core.messages import Delivery, Message
+
+_YOUNG_MS = 2_000  # most messages are settled long before; only what is older is worth a row in the backlog
+
+
+class Taken(NamedTuple):
+    """What a batch took out of the journal, beside the rows in it."""
+
+    streams: list[Stream]
+    agents: list[Agent]
+    then: list[Callable[[], None]]
+
+
+class Journal:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._streams: dict[Stream, None] = {}
+        self._agents: dict[str, Agent] = {}
+        self._trail: list[TrailRow] = []
+        self._dead_letters: list[DeadLetterRow] = []
+        self._spent: list[SpentToken] = []
+        self.buried: set[tuple[int, str]] = set()  # (message, recipient) of every dead letter
+        self._then: list[Callable[[], None]] = []  # what may be said once all of this is durable
+        self._recent: dict[int, Message] = {}  # open messages after the checkpoint, by number
+        self._backlog: set[int] = set()
+        self._backlog_added: list[int] = []
+        self._backlog_removed: list[int] = []
+        self._checkpoint = 0
+        self._last_number = 0
+        self._written_at = context.steady_ms
+
+    # --- what happened ----------------------------------------------------------------------------------------------
+
+    def opened(self, message: Message) -> None:
+        """A message is durable and has recipients to settle."""
+        self._recent[message.row.number] = message
+
+    def stored(self, number: int) -> None:
+        self._last_number = number
+
+    def closed(self, message: Message) -> None:
+        if self._recent.pop(message.row.number, None) is None:
+            self.finished(message.row.number)
+
+    def finished(self, number: int) -> None:
+        """A message of the backlog is settled for all its recipients."""
+        if number in self._backlog:
+            self._backlog.remove(number)
+            self._backlog_removed.append(number)
+
+    def sent(self, stream: Stream) -> None:
+        """The first of a run of messages went out; how far the run went is written with the next batch."""
+        stream.sent_at = self._context.wall_ms
+        self._streams[stream] = None
+
+    def acknowledged(self, stream: Stream) -> None:
+        """The first of a run was acknowledged, in order."""
+        stream.done_at = self._context.wall_ms
+        self._streams[stream] = None
+
+    def noted(self, delivery: Delivery, event: str, detail: str = "") -> None:
+        stream, seq = delivery.stream, delivery.seq
+        self._trail.append(
+            TrailRow(stream.topic, stream.sender, stream.recipient, seq, seq, self._context.wall_ms, event, detail)
+        )
+        self._streams[stream] = None
+
+    def ended(self, delivery: Delivery, event: str, detail: str = "") -> None:
+        """It did not end as the others of its stream do, in order and acknowledged."""
+        stream, seq = delivery.stream, delivery.seq
+        stream.otherwise.add(seq)
+        if not delivery.attempts:
+            stream.unsent.add(seq)
+        self.noted(delivery, event, detail)
+
+    def dead(self, delivery: Delivery, code: str) -> None:
+        row = DeadLetterRow(delivery.message.row.number, delivery.recipient.name, self._context.wall_ms, code)
+        self._dead_letters.append(row)
+        self.buried.add((row.number, delivery.recipient.key))
+
+    def revived(self, number: int, recipient: str) -> None:
+        self.buried.discard((number, fold_name(recipient)))
+        self._dead_letters.append(DeadLetterRow(number, recipient, self._context.wall_ms, "", active=False))
+
+    def then(self, callback: Callable[[], None]) -> None:
+        """Calls back once everything noted so far is durable, which is as soon as can be: somebody waits for it."""
+        self._then.append(callback)
+
+    def agent_changed(self, agent: Agent) -> None:
+        self._agents[agent.key] = agent
+
+    def token_spent(self, token_hash: str, agent: str) -> None:
+        self._spent.append(SpentToken(token_hash, agent, self._context.wall_ms))
+
+    def resume_from(self, snapshot: Snapshot) -> None:
+        self._checkpoint = snapshot.checkpoint
+        self._last_number = snapshot.last_number
+        self._backlog = set(snapshot.backlog)
+        self.buried = {(row.number, fold_name(row.recipient)) for row in snapshot.dead_letters}
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def is_due(self) -> bool:
+        waited = self._context.steady_ms - self._written_at
+        return bool(self._then) or (waited >= self._context.limits.cursor_flush_ms and self.has_news())
+
+    def has_news(self) -> bool:
+        return bool(self._streams or self._agents or self._trail or self._dead_letters or self._spent or self._backlog_removed)
+
+    def fill(self, batch: Batch) -> Taken:
+        """Moves everything gathered so far into the batch."""
+        taken = Taken(list(self._streams), list(self._agents.values()), self._then)
+        self._then = []
+        self._written_at = self._context.steady_ms
+        for stream in self._streams:
+            self._trail += stream.trail_rows(self._context.wall_ms)
+            batch.streams.append(stream.row())
+        self._streams.clear()
+        batch.agents += [agent.row() for agent in self._agents.values()]
+        self._agents.clear()
+        self._age()
+        batch.trail, self._trail = self._trail, []
+        batch.dead_letters, self._dead_letters = self._dead_letters, []
+        batch.spent_tokens += self._spent
+        self._spent = []
+        batch.backlog_added, self._backlog_added = self._backlog_added, []
+        batch.backlog_removed, self._backlog_removed = self._backlog_removed, []
+        batch.checkpoint = self._checkpoint
+        return taken
+
+    def take_back(self, batch: Batch, taken: Taken) -> None:
+        """The batch was not written: its news are news again."""
+        self._streams.update(dict.fromkeys(taken.streams))
+        for agent in taken.agents:
+            self._agents.setdefault(agent.key, agent)
+        self._then[:0] = taken.then
+        self._trail[:0] = batch.trail
+        self._dead_letters[:0] = batch.dead_letters
+        self._spent[:0] = batch.spent_tokens
+        self._backlog_added[:0] = [number for number in batch.backlog_added if number in self._backlog]
+        self._backlog_removed[:0] = batch.backlog_removed
+
+    def _age(self) -> None:
+        """Moves the checkpoint on, and what is still open before it into the backlog."""
+        oldest_young = self._context.steady_ms - _YOUNG_MS
+        aged = []
+        for number, message in self._recent.items():
+            if message.accepted > oldest_young:
+                break
+            aged.append(number)
+        for number in aged:
+            del self._recent[number]
+            self._backlog.add(number)
+        self._backlog_added += aged
+        first_open = next(iter(self._recent), None)
+        self._checkpoint = self._last_number if first_open is None else first_open - 1

@@ -1,0 +1,33 @@
+"""Every number the relay lives by, with the values of the wire contract as defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agent_relay.protocol.framing import DEFAULT_MAX_FRAME_BYTES
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
+    heartbeat_ms: int = 5_000
+    handshake_timeout_ms: int = 10_000
+    ack_timeout_ms: int = 5_000
+    max_attempts: int = 5
+    queue_capacity: int = 1_000
+    queue_bytes: int = 256 * 1024 * 1024  # what one recipient's waiting messages may hold in memory
+    max_inflight: int = 256
+    slow_consumer_ms: int = 30_000
+    resume_ttl_ms: int = DAY_MS
+    message_ttl_ms: int = DAY_MS
+    dedup_window_ms: int = DAY_MS
+    dedup_ids: int = 100_000
+    rate_limit: int = 0  # messages a second and connection; 0: no limit
+    message_retention_ms: int = 30 * DAY_MS
+    allowed_uids: frozenset[int] = field(default_factory=frozenset)
+    bad_frames: int = 20  # the so-manieth malformed frame in a row ends the connection
+    cursor_flush_ms: int = 100  # a recipient's ACK is durable within 200 ms; half of that leaves room for the write
+    notice_capacity: int = 1_000  # receipts kept for a sender that is away

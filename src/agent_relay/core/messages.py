@@ -1,0 +1,64 @@
+"""A message on its way, and its delivery to each recipient.
+
+Both are msgspec structs because one of each is made per message: they are built in C, and `gc=False` keeps them out of
+the collector's sight. They are never part of a cycle that outlives them: settling one takes it out of every container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from agent_relay.core.mailbox import NEVER
+from agent_relay.ports.store import MessageRow, StoreError
+from agent_relay.protocol.ulid import COUNTER_LIMIT, encode_counter
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+    from agent_relay.core.peer import Peer
+    from agent_relay.core.streams import Stream
+    from agent_relay.protocol.payloads import SyncRequest
+
+
+class Message(Struct, gc=False):
+    """`row` is what the store keeps; the rest is what only a running relay needs."""
+
+    row: MessageRow
+    sender: Agent
+    recipients: list[Agent]
+    shared: bool  # addressed to many at once: broadcasts keep their order among each other
+    to: str | None  # what DELIVER says in `to`; None: the recipient's own name
+    requires_ack: bool
+    sync: SyncRequest | None
+    reply_to: str | None
+    accepted: int  # steady clock
+    expires: int  # steady clock
+    open: int = 0  # recipients that have not settled it
+    # Until it is durable:
+    peer: Peer | None = None  # who sent it
+    deliveries: list[Delivery] | None = None
+    duplicates: list[Peer] | None = None  # the same SEND came again before the first was durable
+    answer: Callable[[MessageRow | StoreError], None] | None = None  # for whoever is not answered with stored or NACK
+
+
+class Delivery(Struct, gc=False):
+    """One message to one recipient."""
+
+    message: Message
+    recipient: Agent
+    stream: Stream
+    seq: int
+    id: str
+    attempts: int = 0  # over all connections
+    tries: int = 0  # on this connection
+    deadline: int = NEVER  # when to send it again, while it is on the wire
+    sent: int = 0
+    told: bool = False  # its sender has the recipient's answer already, and needs no receipt besides
+    replay: bool = False  # settled long ago, shown again because a RESUME asked for it; nobody is told
+
+
+def delivery_id(row: MessageRow, place: int) -> str:
+    """The ids right behind a message's own are its deliveries', so they are the same after a restart."""
+    return f"d_{row.id[4:26]}{encode_counter(row.number % COUNTER_LIMIT + place + 1)}"

@@ -1,0 +1,36 @@
+"""Answers that fit into a frame: a page of messages ends where the next one would make it too large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from agent_relay.protocol.encode import encode_json
+
+_AROUND_BYTES = 2_048  # the envelope, the cursor, and what else stands beside the messages
+
+
+def take_what_fits(messages: Iterable[dict[str, Any]], max_frame_bytes: int) -> tuple[list[dict[str, Any]], bool]:
+    """As many as fit, and whether that was all. The first is always taken, cut short if it must be."""
+    taken: list[dict[str, Any]] = []
+    room = max_frame_bytes - _AROUND_BYTES
+    for message in messages:
+        size = len(encode_json(message))
+        if size > room:
+            if taken:
+                return taken, False
+            return [_cut(message, room)], False
+        taken.append(message)
+        room -= size
+    return taken, True
+
+
+def _cut(message: dict[str, Any], room: int) -> dict[str, Any]:
+    """What can be said about a message that is too large to be shown: everything but its data and the end of its body."""
+    body = message["payload"].get("body", "")
+    short = message | {"truncated": True, "payload": {"kind": message["kind"], "body": ""}, "payload_meta": None}
+    if len(encode_json(short)) > room:
+        short["recipients"] = short["recipients"][:100]
+    while body and len(encode_json(short | {"payload": {"kind": message["kind"], "body": body}})) > room:
+        body = body[: len(body) * 3 // 4]
+    return short | {"payload": {"kind": message["kind"], "body": body}}

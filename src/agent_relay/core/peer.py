@@ -1,0 +1,69 @@
+"""One connection, from the core's side: how far its handshake is, what it can do, whose it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_relay.core.context import Context
+from agent_relay.ports.connection import Connection
+from agent_relay.protocol.encode import encode_envelope
+from agent_relay.protocol.errors import RelayError, error_payload
+from agent_relay.protocol.states import DAEMON, CloseReason, DaemonEvent, DaemonState, advance
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+    from agent_relay.core.messages import Delivery
+    from agent_relay.core.rate import Allowance
+
+
+class Peer:
+    __slots__ = (
+        "acks", "active", "agent", "allowance", "at_ease", "backpressure", "bad_frames", "close_reason", "closed", "confirmed",
+        "connection", "context", "greeted_at", "held", "last_heard", "observer", "pinged", "state", "uid", "unwritten",
+        "version", "window",
+    )  # fmt: skip
+
+    def __init__(self, context: Context, connection: Connection, uid: int) -> None:
+        self.context = context
+        self.connection = connection
+        self.uid = uid
+        self.state = DaemonState.HANDSHAKING
+        self.active = False
+        self.closed = False
+        self.agent: Agent | None = None
+        self.observer = False
+        self.version = 1
+        self.acks = False
+        self.backpressure = False
+        self.window = 0
+        self.confirmed = True  # False: a new token was sent, and no frame has shown yet that it arrived
+        self.greeted_at = context.steady_ms
+        self.last_heard = context.steady_ms
+        self.pinged = False
+        self.bad_frames = 0
+        self.at_ease = False  # in the middle of its work: its next SEND or ACK needs no second look at who is speaking
+        self.held: list[bytes] = []  # frames that came before the session was durable
+        self.unwritten: list[Delivery] = []  # deliveries to a client that never acknowledges, until the bytes are gone
+        self.allowance: Allowance | None = None
+        self.close_reason: CloseReason | None = None
+
+    def advance(self, event: DaemonEvent) -> None:
+        self.state = advance(DAEMON, self.state, event)
+        self.active = self.state is DaemonState.ACTIVE
+        self.at_ease = False
+        self.closed = self.state is DaemonState.CLOSED
+
+    def say(self, kind: str, payload: Any) -> None:
+        if self.closed:  # an answer that took longer than its asker stayed
+            return
+        context = self.context
+        self.connection.send(encode_envelope(kind, context.frame_id(), context.wall_ms, payload, self.version))
+
+    def say_error(self, error: RelayError, reply_to: str | None = None, *, fatal: bool = False) -> None:
+        payload = error_payload(error, self.version) | {"fatal": fatal}
+        if reply_to is not None:
+            payload["reply_to"] = reply_to
+        self.say("ERROR", payload)
+
+    def say_nack(self, error: RelayError, nack_id: str, **more: Any) -> None:
+        self.say("NACK", error_payload(error, self.version) | {"nack_id": nack_id} | more)

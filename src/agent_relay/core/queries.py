@@ -1,0 +1,279 @@
+"""Questions about the relay: who is there, what was said, what became of one message, what could not be delivered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_relay.core.backpressure import Backpressure
+from agent_relay.core.context import Context
+from agent_relay.core.paging import take_what_fits
+from agent_relay.core.registry import Registry
+from agent_relay.core.sending import Sending
+from agent_relay.ports.store import DeadLetterRow, MessageQuery, MessageRow, MessageStore, Page, StoreError, TrailRow
+from agent_relay.protocol.encode import encode_json, read_tail
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import CHANNEL_MARK, fold_name, is_name
+from agent_relay.protocol.ulid import number_of
+from agent_relay.version import __version__
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+    from agent_relay.core.journal import Journal
+    from agent_relay.core.peer import Peer
+    from agent_relay.protocol import envelope, payloads
+
+
+class Queries:
+    def __init__(
+        self,
+        context: Context,
+        registry: Registry,
+        store: MessageStore,
+        journal: Journal,
+        sending: Sending,
+        backpressure: Backpressure,
+    ) -> None:
+        self._context = context
+        self._registry = registry
+        self._store = store
+        self._journal = journal
+        self._sending = sending
+        self._backpressure = backpressure
+        self._reviving: set[tuple[int, str]] = set()  # dead letters on their way back, so that each goes once
+        self._started = context.steady_ms
+        self._started_at = context.wall_ms
+
+    # --- agents -------------------------------------------------------------------------------------------------------
+
+    def list_agents(self, peer: Peer, frame: envelope.ListAgents) -> None:
+        peer.say("AGENTS", {"agents": self.agents(), "server": self.server(), "reply_to": frame.id})
+
+    def agents(self) -> list[dict[str, Any]]:
+        found = [self._describe(agent) for agent in self._registry.agents.values()]
+        return sorted(found, key=lambda agent: (not agent["connected"], agent["name"].lower()))
+
+    def server(self) -> dict[str, Any]:
+        stats = self._store.stats()
+        return {
+            "version": __version__,
+            "started_at": self._started_at,
+            "uptime_ms": self._context.steady_ms - self._started,
+            "connected": len(self._registry.connected),
+            "accepted": self._sending.accepted,
+            "refused": self._sending.refused,
+            "dead_letters": len(self._journal.buried),
+            "storage": {
+                "kind": stats.kind,
+                "messages": stats.messages,
+                "size_bytes": stats.size_bytes,
+                "wal_bytes": stats.wal_bytes,
+                "location": stats.location,
+            },
+        }
+
+    def _describe(self, agent: Agent) -> dict[str, Any]:
+        box = agent.mailbox
+        connected = agent.peer is not None and agent.peer.active
+        return {
+            "name": agent.name,
+            "connected": connected,
+            "state": "offline" if not connected else "working" if box.inflight else "idle",
+            "cli": agent.cli,
+            "session_id": agent.session_id,
+            "queue_depth": self._backpressure.depth(agent),
+            "queue_capacity": self._context.limits.queue_capacity,
+            "inflight": len(box.inflight),
+            "registered_at": agent.registered_at,
+            "last_seen_at": self._context.wall_ms if connected else agent.last_seen_at,
+            "subscriptions": sorted(agent.subscriptions),
+            "channels": sorted(agent.channels),
+            "meta": agent.traits.meta,
+        }
+
+    # --- messages -----------------------------------------------------------------------------------------------------
+
+    def history(self, peer: Peer, frame: envelope.History) -> None:
+        asked = frame.payload
+        try:
+            match asked.view:
+                case "messages":
+                    self._find(peer, frame.id, asked)
+                case "message":
+                    self._explain(peer, frame.id, asked.id)
+                case "dead_letters":
+                    self._dead_letters(peer, frame.id, asked.limit)
+                case other:
+                    raise RelayError(ErrorCode.INVALID_FORMAT, f"There is no view {other!r}.", field="payload.view")
+        except RelayError as error:
+            peer.say_error(error, frame.id)
+
+    def _find(self, peer: Peer, request_id: str, asked: payloads.History) -> None:
+        before = None
+        if asked.cursor is not None:
+            if not asked.cursor.isdecimal() or len(asked.cursor) > 19:
+                raise RelayError(ErrorCode.INVALID_FORMAT, "That is not a cursor of ours.", field="payload.cursor")
+            before = int(asked.cursor)
+        to = asked.to
+        by_name = to is not None and is_name(to)
+        query = MessageQuery(
+            with_agent=asked.with_, sender=asked.from_, recipient=to if by_name else None, target=None if by_name else to,
+            topic=asked.topic, thread=asked.thread, search=asked.search, since=asked.since, until=asked.until,
+            before=before, limit=asked.limit,
+        )  # fmt: skip
+
+        def found(page: Page | StoreError) -> None:
+            if isinstance(page, StoreError):
+                peer.say_error(_unreadable(page), request_id)
+                return
+            rows = [row for row in page.messages if not asked.pending or self._is_pending(row, to)]
+            messages, all_fit = take_what_fits(map(self._show, rows), self._context.limits.max_frame_bytes)
+            last = page.next_before if all_fit else rows[len(messages) - 1].number
+            cursor = None if last is None else str(last)
+            peer.say("HISTORY_RESULT", {"messages": messages, "next_cursor": cursor, "reply_to": request_id})
+
+        self._store.find(query, found)
+
+    def _is_pending(self, row: MessageRow, to: str | None) -> bool:
+        return any(
+            status["status"] in {"queued", "sent"}
+            for status in self._statuses(row)
+            if to is None or to[:1] == CHANNEL_MARK or fold_name(status["name"]) == fold_name(to)
+        )
+
+    def _explain(self, peer: Peer, request_id: str, message_id: str | None) -> None:
+        try:
+            number = number_of((message_id or "").removeprefix("msg_"))
+        except ValueError:
+            raise RelayError(
+                ErrorCode.INVALID_FORMAT, "A message's id is `msg_` and 26 characters.", field="payload.id"
+            ) from None
+
+        def found(page: Page | StoreError) -> None:
+            if isinstance(page, StoreError):
+                peer.say_error(_unreadable(page), request_id)
+                return
+            row = page.messages[0] if page.messages else None
+            if row is None or row.id != message_id:
+                peer.say_error(
+                    RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no message {message_id}; it may be older than the history."),
+                    request_id,
+                )
+                return
+            self._sending.committer.when_written(lambda: self._store.trail(row, lambda trail: explain(row, trail)))
+
+        def explain(row: MessageRow, trail: list[TrailRow] | StoreError) -> None:
+            if isinstance(trail, StoreError):
+                peer.say_error(_unreadable(trail), request_id)
+                return
+            steps = [
+                {"at": step.at, "event": step.event, "to": step.recipient, "detail": step.detail}
+                for step in sorted(trail, key=lambda step: step.at)
+            ]
+            shown, _ = take_what_fits([self._show(row)], self._context.limits.max_frame_bytes - len(encode_json(steps)))
+            peer.say("HISTORY_RESULT", {"messages": shown, "trail": steps, "reply_to": request_id})
+
+        self._store.fetch([number], found)
+
+    def _show(self, row: MessageRow) -> dict[str, Any]:
+        found = read_tail(row.tail)
+        shown: dict[str, Any] = {
+            "message_id": row.id,
+            "client_id": row.client_id,
+            "from": row.sender,
+            "to": row.target,
+            "topic": row.topic or None,
+            "ts": row.ts,
+            "expires_at": row.expires_at,
+            "kind": row.kind,
+            "thread": row.thread,
+            "priority": row.priority,
+            "payload": found["payload"],
+            "payload_meta": found.get("payload_meta"),
+            "recipients": self._statuses(row),
+            "skipped": list(row.skipped),
+        }
+        return shown
+
+    def _statuses(self, row: MessageRow) -> list[dict[str, Any]]:
+        return [{"name": name, "seq": seq, "status": self._status(row, name, seq)} for name, seq in row.recipients]
+
+    def _status(self, row: MessageRow, name: str, seq: int) -> str:
+        agent = self._registry.find(name)
+        stream = None if agent is None else agent.streams.get((row.topic, fold_name(row.sender)))
+        if agent is None or stream is None:
+            return "unknown"
+        if (row.number, agent.key) in self._journal.buried:
+            return "dead"
+        if stream.is_done(seq):
+            return "done"
+        return "sent" if seq <= stream.wire_seq else "queued"
+
+    # --- dead letters ---------------------------------------------------------------------------------------------------
+
+    def _dead_letters(self, peer: Peer, request_id: str, limit: int) -> None:
+        def found(rows: list[tuple[DeadLetterRow, MessageRow]] | StoreError) -> None:
+            if isinstance(rows, StoreError):
+                peer.say_error(_unreadable(rows), request_id)
+                return
+            messages = [
+                self._show(row) | {"dead": {"to": dead.recipient, "at": dead.at, "code": dead.code}}
+                for dead, row in rows
+                if (dead.number, fold_name(dead.recipient)) in self._journal.buried
+            ]
+            shown, _ = take_what_fits(messages, self._context.limits.max_frame_bytes)
+            peer.say("HISTORY_RESULT", {"messages": shown, "next_cursor": None, "reply_to": request_id})
+
+        self._sending.committer.when_written(lambda: self._store.dead_letters(limit, found))
+
+    def retry_dead_letter(self, peer: Peer, frame: envelope.Control) -> None:
+        message_id = frame.payload.id or ""
+        try:
+            number = number_of(message_id.removeprefix("msg_"))
+        except ValueError:
+            peer.say_error(
+                RelayError(ErrorCode.INVALID_FORMAT, "Name the dead letter's message id.", field="payload.id"), frame.id
+            )
+            return
+
+        def found(page: Page | StoreError) -> None:
+            lost = [key for dead_number, key in self._journal.buried - self._reviving if dead_number == number]
+            if isinstance(page, StoreError):
+                peer.say_error(_unreadable(page), frame.id)
+            elif not lost or not page.messages or page.messages[0].id != message_id:
+                peer.say_error(RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no dead letter {message_id}."), frame.id)
+            else:
+                self._revive(peer, frame.id, page.messages[0], lost)
+
+        self._store.fetch([number], found)
+
+    def _revive(self, peer: Peer, request_id: str, row: MessageRow, lost: list[str]) -> None:
+        for key in lost:
+            recipient = self._registry.agents.get(key)
+
+            def answered(stored: MessageRow | StoreError, key: str = key, recipient: Agent | None = recipient) -> None:
+                self._reviving.discard((row.number, key))
+                if isinstance(stored, StoreError):
+                    peer.say_error(_unreadable(stored), request_id)
+                    return
+                self._journal.revived(row.number, key)
+                peer.say(
+                    "ACK",
+                    {
+                        "ack_id": request_id,
+                        "stage": "requeued",
+                        "message_id": stored.id,
+                        "by": recipient.name if recipient else key,
+                    },
+                )
+
+            try:
+                if recipient is None:
+                    raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"{key} is no longer known.", name=key)
+                self._sending.send_again(peer, row, recipient, answered)
+                self._reviving.add((row.number, key))
+            except RelayError as error:
+                peer.say_error(error, request_id)
+
+
+def _unreadable(error: StoreError) -> RelayError:
+    return RelayError(ErrorCode.SERVICE_UNAVAILABLE, f"The store could not be read ({error}).", retry_after_ms=1_000)

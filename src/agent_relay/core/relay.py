@@ -1,0 +1,340 @@
+"""The relay's front: everything that happens comes in here, and is passed to the part whose business it is.
+
+The order of a turn: frames arrive (`received`), then `turn_ended` hands what was accepted to the store and fills the
+windows of the recipients. The store calls back when a batch is durable, which begins and ends a turn of its own.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from agent_relay.core.agents import Agent
+from agent_relay.core.backpressure import Backpressure
+from agent_relay.core.context import Context
+from agent_relay.core.correlation import Correlations
+from agent_relay.core.delivery import Ledger
+from agent_relay.core.handshake import Handshake
+from agent_relay.core.housekeeping import Housekeeping
+from agent_relay.core.journal import Journal
+from agent_relay.core.limits import Limits
+from agent_relay.core.membership import Membership
+from agent_relay.core.notices import tell_what_was_missed
+from agent_relay.core.peer import Peer
+from agent_relay.core.queries import Queries
+from agent_relay.core.recovery import recover
+from agent_relay.core.registry import Registry
+from agent_relay.core.resume import Resumption
+from agent_relay.core.sending import Sending
+from agent_relay.core.tokens import Tokens
+from agent_relay.ports.connection import Connection
+from agent_relay.ports.entropy import Entropy
+from agent_relay.ports.log import Log
+from agent_relay.ports.store import MessageStore, Snapshot
+from agent_relay.protocol import envelope as e
+from agent_relay.protocol.decode import BadFrame, decode_client_frame
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.states import CloseReason, DaemonEvent, DaemonState
+
+
+class Relay:
+    def __init__(
+        self, limits: Limits, store: MessageStore, entropy: Entropy, log: Log, snapshot: Snapshot, steady_ms: int, wall_ms: int
+    ) -> None:
+        self.context = context = Context(limits, entropy, log, snapshot.last_number, steady_ms, wall_ms)
+        self._peers: dict[Peer, None] = {}
+        self._stopping = False
+        self._heartbeat_at = steady_ms
+        self.registry = Registry()
+        self.journal = Journal(context)
+        self.tokens = Tokens(context, self.journal, snapshot.spent_tokens)
+        self.backpressure = Backpressure(context)
+        self.correlations = Correlations(context)
+        self.ledger = Ledger(context, self.journal, self.correlations, self.backpressure)
+        self.sending = Sending(
+            context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure
+        )  # fmt: skip
+        self._membership = Membership(self.registry, self.sending.committer)
+        self.queries = Queries(context, self.registry, store, self.journal, self.sending, self.backpressure)
+        resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
+        self._handshake = Handshake(
+            context, self.registry, self.tokens, self.sending.committer, resumption, self._end, self._opened
+        )  # fmt: skip
+        self._housekeeping = Housekeeping(context, self.registry, self.tokens, self.journal, self.sending.committer, store)
+        recover(snapshot, context, self.registry, self.tokens, self.journal, self.ledger)
+
+    # --- what the transport says ----------------------------------------------------------------------------------------
+
+    def accepted(self, connection: Connection, uid: int) -> Peer:
+        peer = Peer(self.context, connection, uid)
+        self._peers[peer] = None
+        return peer
+
+    def received(self, peer: Peer, frames: list[bytes]) -> None:
+        peer.last_heard = self.context.steady_ms
+        peer.pinged = False
+        for data in frames:
+            if peer.state is DaemonState.OPENING:
+                peer.held.append(data)
+            elif not peer.closed:
+                try:
+                    frame = decode_client_frame(data)
+                except BadFrame as bad:
+                    self._hear_nonsense(peer, bad)
+                    continue
+                agent = peer.agent
+                if not peer.at_ease or agent is None or frame.from_ is not None:
+                    self._hear(peer, frame)
+                elif isinstance(frame, e.Ack):
+                    self.ledger.acknowledge(agent, frame.payload)
+                elif isinstance(frame, e.Send):
+                    self.sending.receive(peer, agent, frame)
+                else:
+                    self._act(peer, agent, frame)
+
+    def oversized(self, peer: Peer, size_bytes: int) -> None:
+        if peer.closed:
+            return
+        limit = self.context.limits.max_frame_bytes
+        peer.say_error(
+            RelayError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"A frame of {size_bytes} bytes is larger than the {limit} this daemon accepts.",
+                size_bytes=size_bytes,
+                max_frame_bytes=limit,
+            ),
+            fatal=True,
+        )
+        self._end(peer, CloseReason.FRAME_TOO_LARGE)
+
+    def drained(self, peer: Peer) -> None:
+        """Everything queued for this connection has left."""
+        self.ledger.writable(peer)
+
+    def crashed(self, peer: Peer) -> None:
+        """Something of ours failed while hearing this client. It learns no more than that; the log has the rest."""
+        if not peer.closed:
+            peer.say_error(RelayError(ErrorCode.INTERNAL_ERROR), fatal=True)
+            self._end(peer, CloseReason.INTERNAL_ERROR)
+
+    def disconnected(self, peer: Peer, reason: CloseReason = CloseReason.CLIENT_GONE) -> None:
+        """The connection is gone, whatever we still had to say."""
+        if not peer.closed:
+            self._part(peer, reason)
+
+    def turn_ended(self) -> None:
+        self.sending.committer.flush()
+        self.ledger.pump()
+
+    # --- what the clock says ----------------------------------------------------------------------------------------------
+
+    def clock_says(self, steady_ms: int, wall_ms: int) -> None:
+        """The moment of what follows. Cheap: call it at the start of every turn."""
+        self.context.clock_says(steady_ms, wall_ms)
+
+    def tick(self) -> None:
+        """Does what has become due: several times a second."""
+        now = self.context.steady_ms
+        self.ledger.clock_says(now)
+        self.correlations.clock_says(now)
+        if now - self._heartbeat_at >= min(self.context.limits.heartbeat_ms, self.context.limits.handshake_timeout_ms) // 8:
+            self._heartbeat_at = now
+            self._check_peers(now)
+        self._housekeeping.clock_says(now)
+        self.turn_ended()
+
+    def _check_peers(self, now: int) -> None:
+        limits = self.context.limits
+        for peer in list(self._peers):
+            silent = now - peer.last_heard
+            if peer.state is DaemonState.HANDSHAKING:
+                if now - peer.greeted_at >= limits.handshake_timeout_ms:
+                    self._end(peer, CloseReason.HANDSHAKE_TIMEOUT)
+            elif silent >= 2 * limits.heartbeat_ms and not peer.closed:
+                self._end(peer, CloseReason.HEARTBEAT_TIMEOUT)
+            elif silent >= limits.heartbeat_ms and not peer.pinged and peer.active:
+                peer.pinged = True
+                peer.say("PING", {"nonce": self.context.frame_id()})
+
+    # --- stopping -----------------------------------------------------------------------------------------------------------
+
+    def begin_shutdown(self) -> None:
+        """No new sessions, no new messages; what was accepted is still stored and answered."""
+        self._stopping = True
+        for peer in self._peers:
+            peer.at_ease = False
+        self.sending.committer.when_written(lambda: None)
+        self.turn_ended()
+
+    @property
+    def settled(self) -> bool:
+        """Nothing is on its way into the store."""
+        return self.sending.committer.idle
+
+    def say_goodbye(self) -> None:
+        for peer in list(self._peers):
+            peer.say("BYE", {"reason": "shutdown"})
+            self._end(peer, CloseReason.SHUTDOWN)
+        self.sending.committer.when_written(lambda: None)
+        self.turn_ended()
+
+    # --- one frame ------------------------------------------------------------------------------------------------------------
+
+    def _hear(self, peer: Peer, frame: e.ClientFrame) -> None:
+        """Whatever is not the next frame of an agent in the middle of its work."""
+        peer.bad_frames = 0
+        agent = peer.agent
+        if not peer.active:
+            self._greet(peer, frame)
+        elif agent is None:
+            self._act_for_observer(peer, frame)
+        else:
+            if not peer.confirmed:
+                peer.confirmed = True
+                self.tokens.confirm(agent)
+            peer.at_ease = not self._stopping
+            if frame.from_ is not None and fold_name(frame.from_) != agent.key:
+                sentence = f"This connection is {agent.name}; it cannot speak as another."
+                peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, sentence, field="from"), frame.id)
+            else:
+                self._act(peer, agent, frame)
+
+    def _act(self, peer: Peer, agent: Agent, frame: e.ClientFrame) -> None:
+        match frame:
+            case e.Send():
+                if self._stopping:
+                    peer.say_nack(_stopping(), frame.id)
+                else:
+                    self.sending.receive(peer, agent, frame)
+            case e.Ack():
+                self.ledger.acknowledge(agent, frame.payload)
+            case e.Nack():
+                self.ledger.refuse(agent, frame.payload)
+            case e.Subscribe():
+                self._membership.subscribe(peer, agent, frame)
+            case e.Unsubscribe():
+                self._membership.unsubscribe(peer, agent, frame)
+            case e.ChannelJoin():
+                self._membership.join(peer, agent, frame)
+            case e.ChannelLeave():
+                self._membership.leave(peer, agent, frame)
+            case e.Cancel():
+                self.correlations.cancel(agent, frame.payload.correlationId)
+                peer.say("ACK", {"ack_id": frame.id, "stage": "cancelled", "correlationId": frame.payload.correlationId})
+            case _:
+                self._act_for_observer(peer, frame)
+
+    def _greet(self, peer: Peer, frame: e.ClientFrame) -> None:
+        if self._stopping:
+            self._refuse(peer, _stopping(), frame.id)
+        elif isinstance(frame, e.Hello):
+            self._handshake.hello(peer, frame)
+        elif isinstance(frame, e.Resume):
+            self._handshake.resume(peer, frame)
+        else:
+            self._refuse(
+                peer, RelayError(ErrorCode.INVALID_FORMAT, "The first frame must be HELLO or RESUME.", field="type"), frame.id
+            )
+
+    def _hear_nonsense(self, peer: Peer, bad: BadFrame) -> None:
+        if not peer.active:
+            error = bad if bad.code is ErrorCode.INVALID_FORMAT else RelayError(
+                ErrorCode.INVALID_FORMAT, "The first frame must be HELLO or RESUME.", field="type"
+            )  # fmt: skip
+            self._refuse(peer, error, bad.request_id)
+            return
+        if bad.malformed:
+            peer.bad_frames += 1
+            peer.at_ease = False
+            last = peer.bad_frames >= self.context.limits.bad_frames
+            peer.say_error(bad, fatal=last)
+            if last:
+                self._end(peer, CloseReason.TOO_MANY_BAD_FRAMES)
+            return
+        peer.bad_frames = 0
+        if bad.type == "SEND" and bad.request_id is not None and bad.details.get("field") not in {"v", "ts", "payload"}:
+            peer.say_nack(bad, bad.request_id)
+        else:
+            peer.say_error(bad, bad.request_id)
+
+    def _act_for_observer(self, peer: Peer, frame: e.ClientFrame) -> None:
+        """What anyone may ask."""
+        match frame:
+            case e.Ping():
+                peer.say("PONG", {"nonce": frame.payload.nonce})
+            case e.Pong():
+                pass  # it was heard: that is all a PONG is for
+            case e.Bye():
+                self._end(peer, CloseReason.CLIENT_BYE)
+            case e.ListAgents():
+                self.queries.list_agents(peer, frame)
+            case e.History():
+                self.queries.history(peer, frame)
+            case e.Control():
+                self._control(peer, frame)
+            case e.Hello() | e.Resume():
+                peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "The handshake is over.", field="type"), frame.id)
+            case e.Spawn() | e.Release() | e.AgentEvent() | e.Propose() | e.Vote():
+                kind = type(frame).__struct_config__.tag
+                error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"This daemon does not offer {kind}.")
+                error.details = {"type": kind}
+                peer.say_error(error, frame.id)
+            case e.Send():
+                peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, "An observer sends no messages."), frame.id)
+            case e.Ack() | e.Nack() | e.Cancel() | e.Subscribe() | e.Unsubscribe() | e.ChannelJoin() | e.ChannelLeave():
+                peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "An observer has no messages."), frame.id)
+            case _:
+                assert_never(frame)
+
+    def _control(self, peer: Peer, frame: e.Control) -> None:
+        if frame.payload.command == "retry_dead_letter":
+            self.queries.retry_dead_letter(peer, frame)
+            return
+        error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"There is no command {frame.payload.command!r}.")
+        error.details = {"command": frame.payload.command[:128]}
+        peer.say_error(error, frame.id)
+
+    # --- coming and going -------------------------------------------------------------------------------------------------------
+
+    def _opened(self, peer: Peer) -> None:
+        """WELCOME or SYNC is out: the agent is here."""
+        agent = peer.agent
+        if agent is not None:
+            self.registry.connected[agent.key] = agent
+            self.context.log.note("connected", agent=agent.name, session_id=agent.session_id, uid=peer.uid)
+            tell_what_was_missed(agent)
+            self.ledger.connected(agent)
+        held, peer.held = peer.held, []
+        confirmed, peer.confirmed = peer.confirmed, True  # what was said before WELCOME does not show that it arrived
+        self.received(peer, held)
+        peer.confirmed = confirmed
+        peer.at_ease = False
+
+    def _refuse(self, peer: Peer, error: RelayError, request_id: str | None) -> None:
+        peer.say_error(error, request_id, fatal=True)
+        self._end(peer, CloseReason.HANDSHAKE_REFUSED)
+
+    def _end(self, peer: Peer, reason: CloseReason) -> None:
+        """We close it."""
+        if peer.closed:
+            return
+        self._part(peer, reason)
+        peer.connection.close(reason)
+
+    def _part(self, peer: Peer, reason: CloseReason) -> None:
+        peer.advance(DaemonEvent.CLOSED)
+        peer.close_reason = reason
+        self._peers.pop(peer, None)
+        agent = peer.agent
+        if agent is None or agent.peer is not peer:
+            return
+        agent.peer = None
+        agent.last_seen_at = self.context.wall_ms
+        self.registry.connected.pop(agent.key, None)
+        self.ledger.disconnected(agent, peer)
+        self.journal.agent_changed(agent)
+        self.context.log.note("disconnected", agent=agent.name, session_id=agent.session_id, reason=reason.value)
+
+
+def _stopping() -> RelayError:
+    return RelayError(ErrorCode.SERVICE_UNAVAILABLE, "The daemon is stopping.", retry_after_ms=1_000)

@@ -1,0 +1,270 @@
+"""SEND: validated, de-duplicated, routed, given room, stored; then answered, and not before.
+
+Every SEND with a sound envelope is answered exactly once, with ACK or NACK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from agent_relay.core.backpressure import Backpressure
+from agent_relay.core.commit import Committer
+from agent_relay.core.context import Context
+from agent_relay.core.correlation import Correlations
+from agent_relay.core.delivery import Ledger
+from agent_relay.core.journal import Journal
+from agent_relay.core.messages import Message
+from agent_relay.core.rate import Allowance
+from agent_relay.core.registry import Registry
+from agent_relay.core.router import Router
+from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError, TrailRow
+from agent_relay.protocol.checksums import check_checksum
+from agent_relay.protocol.decode import DEFAULT_META, decode_meta, decode_send, is_object
+from agent_relay.protocol.encode import encode_json, encode_stored, encode_tail, read_tail
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import CHANNEL_MARK
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+    from agent_relay.core.peer import Peer
+    from agent_relay.protocol import envelope, payloads
+
+_STORE_RETRY_MS = 1_000
+
+
+class Sending:
+    def __init__(
+        self, context: Context, registry: Registry, store: MessageStore, journal: Journal, ledger: Ledger,
+        correlations: Correlations, backpressure: Backpressure,
+    ) -> None:  # fmt: skip
+        self._context = context
+        self._registry = registry
+        self._router = Router(registry)
+        self._store = store
+        self._journal = journal
+        self._ledger = ledger
+        self._correlations = correlations
+        self._backpressure = backpressure
+        self.committer = Committer(context, store, journal, self._stored, self._failed)
+        self.accepted = 0
+        self.refused = 0
+
+    # --- accepting ----------------------------------------------------------------------------------------------------
+
+    def receive(self, peer: Peer, sender: Agent, frame: envelope.Send) -> None:
+        try:
+            self._accept(peer, sender, frame)
+        except RelayError as error:
+            if not is_object(frame.payload):  # that is the envelope's fault, and answered as such
+                peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "`payload` must be an object.", field="payload"), frame.id)
+                return
+            self.refused += 1
+            peer.say_nack(error, frame.id)
+
+    def _accept(self, peer: Peer, sender: Agent, frame: envelope.Send) -> None:
+        client_id, topic = frame.id, frame.topic or ""
+        if peer.allowance is not None:
+            self._check_rate(peer.allowance)
+        send = decode_send(frame.payload)
+        meta = decode_meta(frame.payload_meta) if len(frame.payload_meta) else DEFAULT_META
+        if meta is not DEFAULT_META:
+            self._check_meta(sender, client_id, send.body, meta)
+        if (client_id in sender.pending or client_id in sender.seen) and self._is_duplicate(peer, sender, client_id, meta):
+            return
+        recipients, target, to, shared = self._router.resolve(sender, frame.to, topic)
+        if target[:1] == CHANNEL_MARK:
+            self._begin_history(target)
+        tail = encode_tail(sender.name, topic, frame.payload, frame.payload_meta)
+        skipped: tuple[str, ...] = ()
+        for agent in recipients:
+            if not self._backpressure.is_far_from_full(agent.mailbox, tail):
+                recipients, skipped = self._choose(peer, sender, recipients, tail, skip_full=shared)
+                break
+        for agent in recipients:
+            agent.mailbox.reserve(tail)
+        row = MessageRow(
+            0, "", sender.name, client_id, target, topic, send.kind, send.thread, 0, 0, meta.priority, 0, skipped, (), tail
+        )
+        now = self._context.steady_ms
+        message = sender.pending[client_id] = Message(
+            row, sender, recipients, shared, to, meta.requires_ack, meta.sync, meta.reply_to,
+            now, now + (meta.ttl_ms or self._context.limits.message_ttl_ms), 0, peer,
+        )  # fmt: skip
+        self.committer.add(message)
+
+    def _check_meta(self, sender: Agent, client_id: str, body: str, meta: payloads.SendMeta) -> None:
+        if meta.checksum is not None:
+            check_checksum(body, meta.checksum)
+        if meta.sync is None or not meta.sync.blocking:
+            return
+        if meta.sync.correlationId is None:
+            field = "payload_meta.sync.correlationId"
+            raise RelayError(ErrorCode.INVALID_FORMAT, f"`{field}` is missing: a blocking message needs one.", field=field)
+        self._correlations.check_unused(sender, client_id, meta.sync.correlationId)
+
+    def _begin_history(self, channel: str) -> None:
+        """The first message makes a channel outlive its members; that is stored with it."""
+        found = self._registry.channel(channel)
+        if found is not None and not found.has_history:
+            found.has_history = True
+
+            def settled(error: StoreError | None) -> None:
+                if error is not None:
+                    found.has_history = False  # the next message says it again
+
+            self.committer.change(lambda batch: batch.members.append(MemberRow(channel, "")), settled)
+
+    def _check_rate(self, allowance: Allowance) -> None:
+        wait_ms = allowance.take(self._context.steady_ms)
+        if wait_ms:
+            limit = self._context.limits.rate_limit
+            raise RelayError(
+                ErrorCode.RATE_LIMITED, f"More than {limit} messages a second.", retry_after_ms=wait_ms, limit_per_second=limit
+            )
+
+    def _choose(
+        self, peer: Peer, sender: Agent, wanted: list[Agent], tail: bytes, *, skip_full: bool
+    ) -> tuple[list[Agent], tuple[str, ...]]:
+        """Who of these has room, and who was passed over; raises if a full one cannot be. Warns where it gets tight."""
+        backpressure = self._backpressure
+        full: list[Agent] = []
+        for agent in wanted:
+            depth = backpressure.depth_with_one_more(agent, tail)
+            if depth > backpressure.capacity:
+                full.append(agent)
+            if depth >= backpressure.warn_at:
+                backpressure.warn(peer, sender, agent, min(depth, backpressure.capacity), accepted=depth <= backpressure.capacity)
+        if not full:
+            return wanted, ()
+        if not skip_full:
+            raise backpressure.full_error(full[0])
+        return [agent for agent in wanted if agent not in full], tuple([agent.name for agent in full])
+
+    def send_again(
+        self, peer: Peer, row: MessageRow, recipient: Agent, answer: Callable[[MessageRow | StoreError], None]
+    ) -> None:
+        """A dead letter, once more: a new message with the old words, to the one recipient it did not reach."""
+        sender = self._registry.find(row.sender)
+        if sender is None:
+            raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"Its sender {row.sender} is no longer known.", name=row.sender)
+        recipients, _ = self._choose(peer, sender, [recipient], row.tail, skip_full=False)
+        recipient.mailbox.reserve(row.tail)
+        found = read_tail(row.tail)
+        meta = decode_meta(Raw(encode_json(found["payload_meta"]))) if "payload_meta" in found else DEFAULT_META
+        client_id = f"again-{row.id}-{recipient.name}-{self._context.wall_ms}"[:128]
+        now = self._context.steady_ms
+        message = sender.pending[client_id] = Message(
+            replace(row, number=0, id="", client_id=client_id, queued=0, skipped=(), recipients=()), sender, recipients,
+            shared=False, to=row.target if row.target[:1] in {"*", "#"} else None, requires_ack=meta.requires_ack, sync=None,
+            reply_to=meta.reply_to, accepted=now, expires=now + (meta.ttl_ms or self._context.limits.message_ttl_ms),
+            peer=peer, answer=answer,
+        )  # fmt: skip
+        self.committer.add(message)
+
+    # --- duplicates ---------------------------------------------------------------------------------------------------
+
+    def _is_duplicate(self, peer: Peer, sender: Agent, client_id: str, meta: payloads.SendMeta) -> bool:
+        pending = sender.pending.get(client_id)
+        if pending is not None:
+            pending.duplicates = [*(pending.duplicates or ()), peer]
+            return True
+        number = sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms)
+        if number is None:
+            return False
+        self._store.fetch([number], lambda page: self._answer_again(peer, sender, client_id, meta, page))
+        return True
+
+    def _answer_again(self, peer: Peer, sender: Agent, client_id: str, meta: payloads.SendMeta, page: Page | StoreError) -> None:
+        """Whoever repeats a SEND gets the same answer, and whatever else was said about it: the first may have been missed."""
+        if peer.closed:
+            return
+        if isinstance(page, StoreError) or not page.messages:
+            peer.say_nack(_not_stored(page if isinstance(page, StoreError) else "it is being removed"), client_id)
+            return
+        row = page.messages[0]
+        self._say_stored_again(peer, row)
+        if meta.sync is not None and meta.sync.blocking:
+            self._correlations.ask(sender, row, meta.sync)
+        if meta.requires_ack:
+            self.committer.when_written(lambda: self._store.trail(row, lambda trail: _say_outcomes(peer, row, trail)))
+
+    # --- durable, or not ----------------------------------------------------------------------------------------------
+
+    def _stored(self, messages: list[Message]) -> None:
+        wall_text = self._context.wall_text
+        for message in messages:
+            row, sender, deliveries = message.row, message.sender, message.deliveries
+            message.deliveries = None
+            del sender.pending[row.client_id]
+            sender.seen.remember(row.client_id, row.number)
+            peer = message.peer
+            if message.answer is not None:
+                message.answer(row)
+            elif peer is not None and peer.acks and not peer.closed:
+                peer.connection.send(
+                    encode_stored(peer.version, wall_text, row.client_id, row.id, len(row.recipients), row.queued, row.skipped)
+                )
+            if message.duplicates is not None:
+                for other in message.duplicates:
+                    self._say_stored_again(other, row)
+            if deliveries:
+                self._journal.opened(message)
+                self._ledger.take_over(deliveries)
+            if message.sync is not None and message.sync.blocking:
+                self._correlations.ask(sender, row, message.sync)
+            if message.reply_to is not None and self._correlations.answer_by_message(sender, message.reply_to, row):
+                self._ledger.mark_told(sender, message.reply_to)
+        self.accepted += len(messages)
+
+    def _failed(self, messages: list[Message], error: StoreError) -> None:
+        refusal = _not_stored(error)
+        for message in messages:
+            row = message.row
+            for agent in message.recipients:
+                agent.mailbox.release(row.tail)
+            del message.sender.pending[row.client_id]
+            if message.answer is not None:
+                message.answer(error)
+                continue
+            for peer in (message.peer, *(message.duplicates or ())):
+                if peer is not None and not peer.closed:
+                    peer.say_nack(refusal, row.client_id)
+        for recipient in {agent.key: agent for message in messages for agent in message.recipients}.values():
+            self._backpressure.relax(recipient)
+        self.refused += len(messages)
+
+    def _say_stored_again(self, peer: Peer, row: MessageRow) -> None:
+        if peer.acks and not peer.closed:
+            wall_text, count = self._context.wall_text, len(row.recipients)
+            peer.connection.send(
+                encode_stored(
+                    peer.version, wall_text, row.client_id, row.id, count, row.queued, row.skipped, again=self._context.frame_id()
+                )
+            )
+
+
+def _not_stored(why: object) -> RelayError:
+    return RelayError(
+        ErrorCode.SERVICE_UNAVAILABLE,
+        f"The message could not be stored ({why}); nothing was sent. Try again.",
+        retry_after_ms=_STORE_RETRY_MS,
+    )
+
+
+def _say_outcomes(peer: Peer, row: MessageRow, trail: list[TrailRow] | StoreError) -> None:
+    """For each recipient that has settled the message, the frame its sender was sent then."""
+    if isinstance(trail, StoreError) or peer.closed:
+        return
+    about = {"message_id": row.id}
+    for name, seq in row.recipients:
+        events = {step.event for step in trail if step.recipient == name}
+        if "rejected" in events:
+            peer.say_nack(RelayError(ErrorCode.REJECTED, f"{name} refused the message."), row.client_id, to=name, **about)
+        elif "expired" in events:
+            peer.say_nack(RelayError(ErrorCode.DELIVERY_TIMEOUT), row.client_id, to=name, **about)
+        elif "acknowledged" in events:
+            peer.say("ACK", {"ack_id": row.client_id, "stage": "delivered", "by": name, "seq": seq} | about)

@@ -1,0 +1,88 @@
+"""Streams: the order of messages from one sender to one recipient on one topic.
+
+A stream numbers its messages from 1 without a gap and knows how far the recipient has come: everything up to
+`done_seq`, and the numbers in `done_above`, is settled, one way or another. How far sending and settling have come since
+the last write is all that the store is told about ordinary traffic; only what went otherwise is noted by itself.
+"""
+
+from __future__ import annotations
+
+from agent_relay.ports.store import StreamRow, TrailRow
+
+
+class Stream:
+    __slots__ = (
+        "base_seq", "done_above", "done_at", "done_seq", "heard_seq", "last_seq", "noted_done", "noted_wire", "otherwise",
+        "recipient", "sender", "sent_at", "tail_lane", "topic", "unsent", "waiting", "wire_seq",
+    )  # fmt: skip
+
+    def __init__(self, topic: str, sender: str, recipient: str) -> None:
+        self.topic = topic
+        self.sender = sender
+        self.recipient = recipient
+        self.last_seq = 0
+        self.wire_seq = 0  # the highest number ever sent
+        self.heard_seq = 0  # the highest number ever answered: whatever came before it on that connection has arrived
+        self.base_seq = 0  # on this connection: the number the next one must follow, or else the gap is declared
+        self.done_seq = 0
+        self.done_above: set[int] = set()
+        self.waiting = 0  # messages of this stream in the recipient's queue
+        self.tail_lane = 0  # the lane of the last of them: the next one cannot be put into a faster lane
+        self.sent_at = 0  # wall clock of the first that was sent since the last write; 0: none was
+        self.done_at = 0  # the same of the first that was acknowledged
+        self.noted_wire = 0  # up to here the trail says that it was sent
+        self.noted_done = 0  # up to here the trail says how it ended
+        self.unsent: set[int] = set()  # above `noted_wire`: given up before they were ever sent
+        self.otherwise: set[int] = set()  # above `noted_done`: their end is noted by itself
+
+    def is_done(self, seq: int) -> bool:
+        return seq <= self.done_seq or seq in self.done_above
+
+    def settle(self, seq: int) -> None:
+        if seq == self.done_seq + 1:
+            self.done_seq = seq
+            while self.done_above and self.done_seq + 1 in self.done_above:
+                self.done_seq += 1
+                self.done_above.remove(self.done_seq)
+        elif seq > self.done_seq:
+            self.done_above.add(seq)
+
+    def connection_lost(self) -> None:
+        """What was sent and not answered may never have arrived."""
+        self.base_seq = self.heard_seq
+
+    def row(self) -> StreamRow:
+        return StreamRow(
+            self.topic, self.sender, self.recipient, self.last_seq, self.wire_seq, self.heard_seq, self.done_seq,
+            tuple(sorted(self.done_above)),
+        )  # fmt: skip
+
+    def trail_rows(self, now: int) -> list[TrailRow]:
+        """What was sent and acknowledged since the last call, as ranges, each with the moment it began."""
+        rows = self._ranges("sent", self.noted_wire, self.wire_seq, self.unsent, self.sent_at or now)
+        rows += self._ranges("acknowledged", self.noted_done, self.done_seq, self.otherwise, self.done_at or now)
+        self.sent_at = self.done_at = 0
+        self.noted_wire, self.noted_done = self.wire_seq, self.done_seq
+        self.unsent = {seq for seq in self.unsent if seq > self.noted_wire}
+        self.otherwise = {seq for seq in self.otherwise if seq > self.noted_done}
+        return rows
+
+    def _ranges(self, event: str, after: int, last: int, but: set[int], at: int) -> list[TrailRow]:
+        rows, first = [], after + 1
+        for end in [*sorted(seq for seq in but if after < seq <= last), last + 1]:
+            if first < end:
+                rows.append(TrailRow(self.topic, self.sender, self.recipient, first, end - 1, at, event))
+            first = end + 1
+        return rows
+
+
+def restore_stream(row: StreamRow) -> Stream:
+    stream = Stream(row.topic, row.sender, row.recipient)
+    stream.last_seq = row.last_seq
+    stream.wire_seq = row.wire_seq
+    stream.heard_seq = stream.base_seq = row.heard_seq
+    stream.done_seq = row.done_seq
+    stream.done_above = set(row.done_above)
+    stream.noted_wire, stream.noted_done = row.wire_seq, row.done_seq
+    stream.otherwise = set(row.done_above)
+    return stream

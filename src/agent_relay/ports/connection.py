@@ -1,0 +1,21 @@
+"""One client, as the core sees it: something to send frames to. Bytes, buffers and sockets are the transport's."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from agent_relay.protocol.states import CloseReason
+
+
+class Connection(Protocol):
+    unsent_bytes: int  # queued and not yet taken by the system; the core stops delivering when it grows too large
+
+    notify_drained: bool  # the core sets it: tell me once when nothing is unsent any more
+
+    def send(self, frame: bytes) -> None:
+        """Queues one whole frame, to be written with the others of this turn. Never waits, never raises."""
+        ...
+
+    def close(self, reason: CloseReason) -> None:
+        """Writes what is queued, then ends the connection. The core is not told about a close it asked for."""
+        ...

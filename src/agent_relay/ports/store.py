@@ -1,0 +1,234 @@
+"""What the core asks of a store of messages, and the rows they speak about.
+
+Theory of operation. A message is one row, numbered in the order it was accepted; its recipients, each with the
+sequence number it has in that recipient's stream, stand in the row. Acknowledgements are not rows: each stream has a
+cursor (`done_seq`, and the few numbers done above it), written with later batches. From time to time a batch carries a
+`checkpoint`: every message up to that number is either done for all its recipients or listed in the backlog. So what
+is still to be delivered after a crash is: the backlog, and the messages after the checkpoint, less what the cursors
+say is done. A cursor that was lost in the crash means a redelivery, never a loss.
+
+Calls that take a `done` callback return at once and call it later, from the loop the store was given, exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct, field
+
+
+class StoreError(Exception):
+    """The store could not do it, and may be able to later: disk full, file locked. Nothing was written."""
+
+
+class StoreUnusable(Exception):  # noqa: N818 - named by the condition
+    """The store cannot be opened at all: damaged, of a newer version, no permission. The text says how to mend it."""
+
+
+class MessageRow(Struct, gc=False):
+    """Made when a message is accepted; its number, id, time and recipients are filled in when its batch sets off."""
+
+    number: int  # from the id (see protocol.ulid); ascending in the order of acceptance, never reused
+    id: str  # msg_…
+    sender: str
+    client_id: str  # the sender's own id of the SEND; (sender, client_id) is what is de-duplicated
+    target: str  # who it was written to: a name, `*`, `#channel`, names joined by commas, or "" for a topic alone
+    topic: str
+    kind: str
+    thread: str | None
+    ts: int  # wall clock when it was accepted
+    expires_at: int  # wall clock when an undelivered one becomes a dead letter
+    priority: int
+    queued: int  # how many recipients were offline, for the receipt
+    skipped: tuple[str, ...]  # recipients of a broadcast whose queue was full, for the receipt
+    recipients: tuple[tuple[str, int], ...]  # (name, sequence number in its stream), in delivery order
+    tail: bytes  # the shared part of the DELIVER frame; "{" + tail is a JSON object with from, topic, payload, payload_meta
+
+
+class AgentRow(Struct, frozen=True):
+    name: str  # as first registered; compared without regard to case
+    cli: str | None
+    uid: int
+    session_id: str
+    token_hash: str
+    previous_token_hash: str | None  # still good: its holder has not shown yet that it got the newer one
+    registered_at: int
+    last_seen_at: int
+    connected: bool
+    meta: bytes  # JSON object
+
+
+class SpentToken(Struct, frozen=True):
+    token_hash: str
+    agent: str
+    spent_at: int
+
+
+class SubscriptionRow(Struct, frozen=True):
+    agent: str
+    pattern: str
+    active: bool = True  # False in a batch: remove it
+
+
+class MemberRow(Struct, frozen=True):
+    """A channel and one of its members; `agent` "" stands for the channel itself, which outlives its members."""
+
+    channel: str
+    agent: str
+    active: bool = True
+
+
+class StreamRow(Struct, frozen=True, gc=False):
+    """Where the stream (topic, sender → recipient) stands."""
+
+    topic: str
+    sender: str
+    recipient: str
+    last_seq: int  # the highest number given out
+    wire_seq: int  # the highest number that went to the recipient
+    heard_seq: int  # the highest number the recipient has answered
+    done_seq: int  # everything up to here is acknowledged, refused or dead
+    done_above: tuple[int, ...]  # and these above it
+
+
+class TrailRow(Struct, frozen=True, gc=False):
+    """Something that happened to the messages first_seq … last_seq of a stream, for `explain`."""
+
+    topic: str
+    sender: str
+    recipient: str
+    first_seq: int
+    last_seq: int
+    at: int
+    event: str  # sent, resent, acknowledged, rejected, busy, expired, dead_lettered, requeued, …
+    detail: str = ""
+
+
+class DeadLetterRow(Struct, frozen=True):
+    number: int
+    recipient: str
+    at: int
+    code: str
+    active: bool = True  # False in a batch: it was taken up again
+
+
+class Batch(Struct):
+    """Everything that happened in one turn: written whole or not at all. The store's, once given to it: not to be changed."""
+
+    messages: list[MessageRow] = field(default_factory=list)
+    agents: list[AgentRow] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)  # agents to remove with all that is theirs but the messages; goes first
+    spent_tokens: list[SpentToken] = field(default_factory=list)
+    subscriptions: list[SubscriptionRow] = field(default_factory=list)
+    members: list[MemberRow] = field(default_factory=list)
+    streams: list[StreamRow] = field(default_factory=list)
+    trail: list[TrailRow] = field(default_factory=list)
+    dead_letters: list[DeadLetterRow] = field(default_factory=list)
+    backlog_added: list[int] = field(default_factory=list)
+    backlog_removed: list[int] = field(default_factory=list)
+    checkpoint: int | None = None
+
+
+class SeenId(Struct, frozen=True, gc=False):
+    """One entry of the dedup window."""
+
+    sender: str
+    client_id: str
+    number: int
+
+
+class Snapshot(Struct):
+    """All the core needs to go on where it was."""
+
+    agents: list[AgentRow] = field(default_factory=list)
+    spent_tokens: list[SpentToken] = field(default_factory=list)
+    subscriptions: list[SubscriptionRow] = field(default_factory=list)
+    members: list[MemberRow] = field(default_factory=list)
+    streams: list[StreamRow] = field(default_factory=list)
+    open_messages: list[MessageRow] = field(default_factory=list)  # backlog and after the checkpoint, by number
+    backlog: list[int] = field(default_factory=list)  # the numbers of those that are in the backlog
+    dead_letters: list[DeadLetterRow] = field(default_factory=list)
+    seen_ids: list[SeenId] = field(default_factory=list)  # oldest first
+    checkpoint: int = 0
+    last_number: int = 0
+
+
+class MessageQuery(Struct, frozen=True):
+    with_agent: str | None = None  # sent by or delivered to
+    sender: str | None = None
+    recipient: str | None = None
+    target: str | None = None  # exactly as addressed: `#dev`, `*`
+    topic: str | None = None
+    thread: str | None = None
+    search: str | None = None  # words; all of them must occur in the body, the last may be the beginning of one
+    since: int | None = None  # wall clock, inclusive
+    until: int | None = None  # wall clock, exclusive
+    before: int | None = None  # a message number: the cursor of the page before
+    limit: int = 50
+
+
+class Page(Struct):
+    """Newest first. `next_before` continues where this page ends; None: there is no more."""
+
+    messages: list[MessageRow]
+    next_before: int | None = None
+
+
+class StoreStats(Struct, frozen=True):
+    kind: str
+    messages: int
+    size_bytes: int
+    wal_bytes: int = 0
+    location: str = ""
+
+
+WriteDone = Callable[[StoreError | None], None]
+PageDone = Callable[["Page | StoreError"], None]
+TrailDone = Callable[["list[TrailRow] | StoreError"], None]
+DeadLettersDone = Callable[["list[tuple[DeadLetterRow, MessageRow]] | StoreError"], None]
+PruneDone = Callable[["int | StoreError"], None]
+
+
+class MessageStore(Protocol):
+    def open(self, dedup_ids: int, dedup_since: int) -> Snapshot:
+        """Blocks until the store is ready; raises StoreUnusable. At most `dedup_ids` seen ids a sender, none older than
+        `dedup_since` (wall clock)."""
+        ...
+
+    def write(self, batch: Batch, done: WriteDone) -> None:
+        """Makes the batch durable as one transaction. Batches are written in the order they were given."""
+        ...
+
+    def find(self, query: MessageQuery, done: PageDone) -> None:
+        """Messages newest first. Everything whose `write` is done is found."""
+        ...
+
+    def fetch(self, numbers: list[int], done: PageDone) -> None:
+        """The messages with these numbers that exist, by ascending number."""
+        ...
+
+    def trail(self, message: MessageRow, done: TrailDone) -> None:
+        """What happened to one message, oldest first, over all its recipients."""
+        ...
+
+    def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
+        """All messages to `recipient` in the streams (topic, sender) beyond the given sequence number, by ascending number."""
+        ...
+
+    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
+        """The newest dead letters, newest first."""
+        ...
+
+    def prune(self, before: int, limit: int, done: PruneDone) -> None:
+        """Removes at most `limit` messages accepted before that moment (wall clock), with their search index; says how many.
+        What may still be owed to someone stays: the backlog, everything after the checkpoint, the active dead letters."""
+        ...
+
+    def stats(self) -> StoreStats:
+        """Cheap and approximate; never waits for a write."""
+        ...
+
+    def close(self) -> None:
+        """Blocks until everything given to `write` is durable and the files are closed."""
+        ...

@@ -1,0 +1,158 @@
+"""The parts of the world that fail: the store, the links, and dice that can be thrown again."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from agent_relay.ports.store import (
+    Batch,
+    DeadLettersDone,
+    MessageQuery,
+    MessageRow,
+    PageDone,
+    PruneDone,
+    Snapshot,
+    StoreError,
+    StoreStats,
+    TrailDone,
+    WriteDone,
+)
+from agent_relay.protocol.states import CloseReason
+from agent_relay.storage.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from tests.simulation.client import Client
+    from tests.simulation.world import World
+
+
+class Dice:
+    """`ports.Entropy` from a seed."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def fraction(self) -> float:
+        return self._rng.random()
+
+    def bits(self, count: int) -> int:
+        return self._rng.getrandbits(count)
+
+    def token(self) -> str:
+        return f"{self._rng.getrandbits(256):064x}"
+
+
+class Notes:
+    """`ports.Log`: the last things that happened, for the report of a failure."""
+
+    def __init__(self, world: World) -> None:
+        self.lines: deque[str] = deque(maxlen=200)
+        self._world = world
+
+    def note(self, what: str, **fields: object) -> None:
+        self.lines.append(f"{what} {fields}")
+        if what == "dead_letter":
+            self._world.check.died(str(fields["to"]), str(fields["message_id"]))
+
+
+class FaultyStore:
+    """Answers when the world lets it, refuses when the world says so. What it has accepted survives every crash."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._inner = MemoryStore(lambda callback: callback())
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def step(self) -> None:
+        if self._waiting:
+            self._waiting.popleft()()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._waiting)
+
+    def forget_waiting(self) -> None:
+        self._waiting.clear()
+
+    def open(self, dedup_ids: int, dedup_since: int) -> Snapshot:
+        return self._inner.open(dedup_ids, dedup_since)
+
+    def write(self, batch: Batch, done: WriteDone) -> None:
+        def run() -> None:
+            if self._world.chance("store_fails"):
+                self._world.check.nacked.update(row.client_id for row in batch.messages)
+                done(StoreError("the disk is full"))
+                return
+            answer: list[StoreError | None] = []
+            self._inner.write(batch, answer.append)
+            if answer[0] is None:
+                self._world.durable(batch)
+                if self._world.chance("crash_before_answer"):
+                    self._world.crash()
+                    return
+            done(answer[0])
+
+        self._waiting.append(run)
+
+    def find(self, query: MessageQuery, done: PageDone) -> None:
+        self._waiting.append(lambda: self._inner.find(query, done))
+
+    def fetch(self, numbers: list[int], done: PageDone) -> None:
+        self._waiting.append(lambda: self._inner.fetch(numbers, done))
+
+    def trail(self, message: MessageRow, done: TrailDone) -> None:
+        self._waiting.append(lambda: self._inner.trail(message, done))
+
+    def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
+        self._waiting.append(lambda: self._inner.replay(recipient, after, done))
+
+    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
+        self._waiting.append(lambda: self._inner.dead_letters(limit, done))
+
+    def prune(self, before: int, limit: int, done: PruneDone) -> None:
+        self._waiting.append(lambda: self._inner.prune(before, limit, done))
+
+    def stats(self) -> StoreStats:
+        return self._inner.stats()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class Link:
+    """One connection, both directions; implements `ports.Connection`."""
+
+    def __init__(self, world: World, client: Client) -> None:
+        self.unsent_bytes = 0
+        self.notify_drained = False
+        self.client = client
+        self.peer: Any = None
+        self.to_daemon: deque[bytes] = deque()
+        self.to_client: deque[dict[str, Any]] = deque()
+        self.daemon_closed: CloseReason | None = None
+        self.alive = True
+        self.asked: dict[str, int] = {}  # SENDs the daemon has heard on this link, by id
+        self.answered: dict[str, int] = {}
+        self._world = world
+
+    def send(self, frame: bytes) -> None:
+        assert self.daemon_closed is None, "a frame was sent on a connection the daemon has closed"
+        said = json.loads(frame[4:])
+        self._world.check.daemon_said(self, said)
+        self.to_client.append(said)
+
+    def close(self, reason: CloseReason) -> None:
+        assert self.daemon_closed is None, "closed twice"
+        self.daemon_closed = reason
+
+    def stall(self) -> None:
+        self.unsent_bytes = 5 * 1024 * 1024
+
+    def unstall(self) -> None:
+        self.unsent_bytes = 0
+        if self.notify_drained and self.alive and self.daemon_closed is None:
+            self.notify_drained = False
+            self._world.relay.drained(self.peer)

@@ -1,0 +1,13 @@
+"""A few hundred worlds in every test run; `make simulate` runs thousands."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.world import run_seed
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_every_promise_holds_in_every_world(block: int) -> None:
+    for seed in range(block * 30, (block + 1) * 30):
+        run_seed(seed, steps=600)

@@ -1,0 +1,1 @@
+"""The core, module by module: no loop, no socket, no file; a clock that moves when the test says so."""

@@ -1,0 +1,140 @@
+"""What is written behind the messages: soon enough, gathered, and again when it could not be written."""
+
+from __future__ import annotations
+
+from agent_relay.ports.store import StreamRow, TrailRow
+from agent_relay.testing.harness import HarnessClient, RelayHarness
+
+
+def pair() -> tuple[RelayHarness, HarnessClient, HarnessClient]:
+    relay = RelayHarness()
+    return relay, relay.connect("Alice"), relay.connect("Bob")
+
+
+def cursor(relay: RelayHarness) -> StreamRow:
+    return next(row for batch in reversed(relay.store.batches) for row in batch.streams if row.recipient == "Bob")
+
+
+def trail(relay: RelayHarness) -> list[TrailRow]:
+    return [row for batch in relay.store.batches for row in batch.trail]
+
+
+def test_an_acknowledgement_is_durable_within_200_ms() -> None:
+    relay, alice, bob = pair()
+    alice.send("Bob")
+    relay.advance(1_000)
+    bob.ack(bob.take_one("DELIVER"))
+    relay.advance(150)
+    assert cursor(relay).done_seq == 1
+
+
+def test_a_busy_stream_is_one_row_a_write_and_one_step_of_the_trail() -> None:
+    relay, alice, bob = pair()
+    relay.advance(1_000)
+    before = len(relay.store.batches)
+    alice.say_frames(*(alice.message("Bob") for _ in range(100)))
+    bob.say_frames(*(bob.frame("ACK", {"ack_id": deliver["id"]}) for deliver in bob.take("DELIVER")))
+    relay.advance(1_000)
+    rows = [row for batch in relay.store.batches[before:] for row in batch.streams]
+    assert len(rows) <= 2
+    assert (cursor(relay).done_seq, cursor(relay).wire_seq, cursor(relay).last_seq) == (100, 100, 100)
+    assert [(step.event, step.first_seq, step.last_seq) for step in trail(relay)] == [
+        ("sent", 1, 100),
+        ("acknowledged", 1, 100),
+    ]
+
+
+def test_the_trail_tells_what_is_out_of_the_ordinary_one_by_one() -> None:
+    relay, alice, bob = pair()
+    alice.send("Bob")
+    relay.advance(5_000)
+    bob.nack(bob.take("DELIVER")[-1], "AGENT_BUSY", retry_after_ms=10)
+    relay.advance(50)
+    bob.ack(bob.take_one("DELIVER"))
+    relay.advance(200)
+    assert [(step.event, step.detail) for step in trail(relay)] == [
+        ("sent", ""),
+        ("resent", "attempt 2"),
+        ("busy", "again in 10 ms"),
+        ("resent", "attempt 3"),
+        ("acknowledged", ""),
+    ]
+
+
+def test_silence_writes_nothing() -> None:
+    relay, alice, bob = pair()
+    alice.send("Bob")
+    bob.ack(bob.take_one("DELIVER"))
+    relay.advance(5_000)
+    before = len(relay.store.batches)
+    relay.advance(60_000)
+    assert len(relay.store.batches) == before
+
+
+def test_news_that_could_not_be_written_are_written_later_in_their_order() -> None:
+    relay, alice, bob = pair()
+    alice.send("Bob", "1")
+    alice.send("Bob", "2")
+    relay.advance(200)
+    first, second = bob.take("DELIVER")
+    relay.store.fail_next(2)
+    bob.ack(first)
+    relay.advance(150)
+    bob.nack(second, "REJECTED")
+    relay.advance(1_000)
+    assert cursor(relay).done_seq == 2
+    assert [(step.event, step.first_seq) for step in trail(relay)][-2:] == [("acknowledged", 1), ("rejected", 2)]
+    assert alice.take_one("NACK")
+
+
+def test_a_message_nobody_settled_goes_to_the_backlog_and_leaves_it() -> None:
+    relay, alice, _bob = pair()
+    relay.connect("Carol").drop()
+    alice.send("Carol", "old")
+    relay.advance(3_000)
+    alice.send("Bob", "young")
+    relay.advance(200)
+    snapshot = relay.store.open(10, 0)
+    (old,) = [row for row in snapshot.open_messages if row.number in snapshot.backlog]
+    assert old.target == "Carol"
+    assert snapshot.checkpoint >= old.number
+    carol = relay.connect("Carol")
+    carol.ack(carol.take_one("DELIVER"))
+    relay.advance(200)
+    assert relay.store.open(10, 0).backlog == []
+
+
+def test_a_message_settled_while_its_backlog_entry_could_not_be_written_does_not_stay_there() -> None:
+    relay, alice, bob = pair()
+    carol = relay.connect("Carol")
+    alice.send("Carol", "old")
+    alice.send("Bob", "makes news")
+    relay.advance(3_000)
+    relay.store.hold()
+    bob.ack(bob.take_one("DELIVER"))  # the batch with the new entry is under way
+    assert relay.store.waiting == 1
+    carol.ack(carol.take_one("DELIVER"))
+    relay.store.fail_next()
+    relay.store.release()
+    relay.settle()
+    relay.advance(5_000)
+    assert relay.store.open(10, 0).backlog == []
+
+
+def test_the_checkpoint_follows_so_that_a_restart_has_little_to_read() -> None:
+    relay, alice, bob = pair()
+    for _ in range(50):
+        alice.send("Bob")
+        bob.ack(bob.take_one("DELIVER"))
+    relay.advance(200)
+    snapshot = relay.store.open(10, 0)
+    assert snapshot.checkpoint == snapshot.last_number
+    assert snapshot.open_messages == []
+
+
+def test_whoever_waits_for_a_write_does_not_wait_for_the_next_round() -> None:
+    _relay, alice, bob = pair()
+    alice.send("Bob")
+    alice.take()
+    bob.nack(bob.take_one("DELIVER"), "REJECTED")  # no time passes: the refusal is written, and then told, at once
+    assert alice.take_one("NACK")
