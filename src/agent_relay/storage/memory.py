@@ -1,0 +1,250 @@
+"""Messages in this process's memory: for tests, simulations and `--storage memory`. Gone with the process.
+
+It keeps to the port to the letter, so that what works over it works over a file. Opening one again gives what it holds,
+as a restart of the daemon over a file does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from agent_relay.ports.store import (
+    AgentRow,
+    Batch,
+    DeadLetterRow,
+    DeadLettersDone,
+    MessageQuery,
+    MessageRow,
+    Page,
+    PageDone,
+    PruneDone,
+    SeenId,
+    Snapshot,
+    SpentToken,
+    StoreError,
+    StoreStats,
+    StreamRow,
+    TrailDone,
+    TrailRow,
+    WriteDone,
+)
+from agent_relay.protocol.encode import read_tail
+from agent_relay.protocol.names import fold_name
+from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.words import split_words, words_occur
+
+_OVERHEAD_BYTES = 500  # of a row besides its tail, for the size that `stats` tells
+
+
+class MemoryStore:
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._is_open = False
+        self._messages: dict[int, MessageRow] = {}
+        self._numbers: list[int] = []  # ascending
+        self._last_number = 0
+        self._size_bytes = 0
+        self._agents: dict[str, AgentRow] = {}
+        self._spent: dict[str, SpentToken] = {}
+        self._subscriptions: dict[tuple[str, str], Any] = {}
+        self._members: dict[tuple[str, str], Any] = {}
+        self._streams: dict[tuple[str, str, str], StreamRow] = {}
+        self._trail: list[TrailRow] = []
+        self._dead: dict[tuple[int, str], DeadLetterRow] = {}
+        self._backlog: set[int] = set()
+        self._checkpoint = 0
+
+    def open(self, dedup_ids: int, dedup_since: int) -> Snapshot:
+        self._is_open = True
+        backlog = sorted(number for number in self._backlog if number in self._messages)
+        still_open = [number for number in backlog if number <= self._checkpoint] + self._after(self._checkpoint)
+        return Snapshot(
+            agents=sorted(self._agents.values(), key=lambda row: (row.registered_at, fold_name(row.name))),
+            spent_tokens=sorted(self._spent.values(), key=lambda row: row.spent_at),
+            subscriptions=list(self._subscriptions.values()),
+            members=list(self._members.values()),
+            streams=list(self._streams.values()),
+            open_messages=[self._messages[number] for number in still_open],
+            backlog=backlog,
+            dead_letters=sorted(self._dead.values(), key=lambda row: (row.at, row.number)),
+            seen_ids=self._seen_ids(dedup_ids, dedup_since),
+            checkpoint=self._checkpoint,
+            last_number=self._last_number,
+        )
+
+    def write(self, batch: Batch, done: WriteDone) -> None:
+        if not self._is_open:
+            return self._answer(done, StoreError("The store is closed."))
+        if self._clashes(batch.messages):
+            return self._answer(done, StoreError("A message number was given twice."))
+        for row in batch.messages:
+            self._messages[row.number] = row
+            self._size_bytes += len(row.tail) + _OVERHEAD_BYTES
+        if batch.messages:
+            self._place([row.number for row in batch.messages])
+        self._write_rest(batch)
+        return self._answer(done, None)
+
+    def find(self, query: MessageQuery, done: PageDone) -> None:
+        limit = max(query.limit, 0)
+        found: list[MessageRow] = []
+        if limit:
+            for row in self._newest_first(query.before):
+                if _matches(row, query):
+                    found.append(row)
+                    if len(found) > limit:
+                        break
+        more = len(found) > limit
+        self._answer_read(done, Page(found[:limit], found[limit - 1].number if more else None))
+
+    def fetch(self, numbers: list[int], done: PageDone) -> None:
+        self._answer_read(done, Page([self._messages[number] for number in sorted(set(numbers)) if number in self._messages]))
+
+    def trail(self, message: MessageRow, done: TrailDone) -> None:
+        seqs = {fold_name(recipient): seq for recipient, seq in message.recipients}
+        found = [
+            row
+            for row in self._trail
+            if row.topic == message.topic
+            and fold_name(row.sender) == fold_name(message.sender)
+            and row.first_seq <= seqs.get(fold_name(row.recipient), -1) <= row.last_seq
+        ]
+        self._answer_read(done, sorted(found, key=lambda row: row.at))
+
+    def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
+        wanted = {(topic, fold_name(sender)): seq for (topic, sender), seq in after.items()}
+        found = []
+        for number in self._numbers:
+            row = self._messages[number]
+            beyond = wanted.get((row.topic, fold_name(row.sender)))
+            if beyond is not None and any(
+                fold_name(name) == fold_name(recipient) and seq > beyond for name, seq in row.recipients
+            ):
+                found.append(row)
+        self._answer_read(done, Page(found))
+
+    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
+        rows = sorted(self._dead.values(), key=lambda row: (row.at, row.number), reverse=True)
+        found = [(row, self._messages[row.number]) for row in rows if row.number in self._messages]
+        self._answer_read(done, found[: max(limit, 0)])
+
+    def prune(self, before: int, limit: int, done: PruneDone) -> None:
+        if not self._is_open:
+            return self._answer(done, StoreError("The store is closed."))
+        dead = {number for number, _ in self._dead}
+        doomed: list[int] = []
+        for number in self._numbers[: bisect_right(self._numbers, self._checkpoint)]:
+            if len(doomed) >= max(limit, 0):
+                break
+            if self._messages[number].ts < before and number not in self._backlog and number not in dead:
+                doomed.append(number)
+        for number in doomed:
+            self._size_bytes -= len(self._messages.pop(number).tail) + _OVERHEAD_BYTES
+        if doomed:
+            self._numbers = sorted(self._messages)
+        self._trail = [row for row in self._trail if row.at >= before]
+        self._spent = {key: row for key, row in self._spent.items() if row.spent_at >= before}
+        return self._answer(done, len(doomed))
+
+    def stats(self) -> StoreStats:
+        return StoreStats(kind="memory", messages=len(self._messages), size_bytes=self._size_bytes)
+
+    def close(self) -> None:
+        self._is_open = False
+
+    def _answer(self, done: Callable[[Any], None], outcome: object) -> None:
+        post_answer(self._post, partial(done, outcome))
+
+    def _answer_read(self, done: Callable[[Any], None], outcome: object) -> None:
+        self._answer(done, outcome if self._is_open else StoreError("The store is closed."))
+
+    def _clashes(self, rows: list[MessageRow]) -> bool:
+        numbers = [row.number for row in rows]
+        return len(set(numbers)) < len(numbers) or any(number in self._messages for number in numbers)
+
+    def _place(self, numbers: list[int]) -> None:
+        self._numbers += numbers
+        self._numbers.sort()  # already sorted, as a rule: then this only looks
+        self._last_number = max(self._last_number, self._numbers[-1])
+
+    def _write_rest(self, batch: Batch) -> None:
+        """Who is forgotten goes first: the same name may register in the same turn."""
+        for name in batch.forgotten:
+            self._forget(fold_name(name))
+        self._agents.update({fold_name(row.name): row for row in batch.agents})
+        self._spent.update({row.token_hash: row for row in batch.spent_tokens})
+        for subscription in batch.subscriptions:
+            _set_or_drop(self._subscriptions, (fold_name(subscription.agent), subscription.pattern), subscription)
+        for member in batch.members:
+            _set_or_drop(self._members, (member.channel, fold_name(member.agent)), member)
+        for stream in batch.streams:
+            self._streams[stream.topic, fold_name(stream.sender), fold_name(stream.recipient)] = stream
+        self._trail += batch.trail
+        for letter in batch.dead_letters:
+            _set_or_drop(self._dead, (letter.number, fold_name(letter.recipient)), letter)
+        self._backlog.difference_update(batch.backlog_removed)
+        self._backlog.update(batch.backlog_added)
+        if batch.checkpoint is not None:
+            self._checkpoint = batch.checkpoint
+
+    def _forget(self, name: str) -> None:
+        if not name:
+            return
+        self._agents.pop(name, None)
+        self._streams = {key: row for key, row in self._streams.items() if name not in key[1:]}
+        self._subscriptions = {key: row for key, row in self._subscriptions.items() if key[0] != name}
+        self._members = {key: row for key, row in self._members.items() if key[1] != name}
+        self._spent = {key: row for key, row in self._spent.items() if fold_name(row.agent) != name}
+
+    def _after(self, number: int) -> list[int]:
+        return self._numbers[bisect_right(self._numbers, number) :]
+
+    def _newest_first(self, before: int | None) -> Iterator[MessageRow]:
+        end = len(self._numbers) if before is None else bisect_left(self._numbers, before)
+        return (self._messages[self._numbers[place]] for place in range(end - 1, -1, -1))
+
+    def _seen_ids(self, dedup_ids: int, dedup_since: int) -> list[SeenId]:
+        found: list[SeenId] = []
+        taken: Counter[str] = Counter()
+        for row in self._newest_first(None):
+            if row.ts >= dedup_since and taken[fold_name(row.sender)] < dedup_ids:
+                taken[fold_name(row.sender)] += 1
+                found.append(SeenId(row.sender, row.client_id, row.number))
+        return found[::-1]
+
+
+def _set_or_drop(table: dict[Any, Any], key: object, row: Any) -> None:
+    if row.active:
+        table[key] = row
+    else:
+        table.pop(key, None)
+
+
+def _matches(row: MessageRow, query: MessageQuery) -> bool:
+    names = {fold_name(name) for name, _ in row.recipients}
+    sender = fold_name(row.sender)
+    return (
+        (query.sender is None or fold_name(query.sender) == sender)
+        and (query.recipient is None or fold_name(query.recipient) in names)
+        and (query.with_agent is None or fold_name(query.with_agent) in names | {sender})
+        and query.target in {None, row.target}
+        and query.topic in {None, row.topic}
+        and (query.thread is None or query.thread == row.thread)
+        and (query.since is None or row.ts >= query.since)
+        and (query.until is None or row.ts < query.until)
+        and (query.search is None or words_occur(split_words(query.search), _body_of(row)))
+    )
+
+
+def _body_of(row: MessageRow) -> str:
+    try:
+        body = read_tail(row.tail)["payload"]["body"]
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, RecursionError):
+        return ""
+    return body if isinstance(body, str) else ""

@@ -1,0 +1,163 @@
+"""Messages in one SQLite file: `SqliteStore`, put together from a writer, a reader and a check of the file.
+
+Theory of operation. The loop never touches the file after `open`. `write` and `prune` go to the writer's thread, reads
+to the reader's. A search for words first asks the writer to bring the index up to what is durable. The answers
+come back through `post`. The file is in WAL mode, so readers and the writer do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from agent_relay.ports.store import (
+    Batch,
+    DeadLettersDone,
+    MessageQuery,
+    MessageRow,
+    PageDone,
+    PruneDone,
+    Snapshot,
+    StoreError,
+    StoreStats,
+    StoreUnusable,
+    TrailDone,
+    WriteDone,
+)
+from agent_relay.storage import sqlite_files as files
+from agent_relay.storage import sqlite_reads as reads
+from agent_relay.storage.migrate import apply_migrations
+from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite_check import BackgroundCheck
+from agent_relay.storage.sqlite_reader import Read, Reader
+from agent_relay.storage.sqlite_snapshot import load_snapshot
+from agent_relay.storage.sqlite_writer import Writer
+
+CHECKED_AT_START_BYTES = 32 * 1024 * 1024  # reading this much takes some 60 ms; a larger file is checked in the background
+
+
+class SqliteStore:
+    def __init__(self, path: str | os.PathLike[str], post: Post, durability: files.Durability = "full") -> None:
+        self._path = Path(path)
+        self._post = post
+        self._durability: files.Durability = durability
+        self._writer: Writer | None = None
+        self._reader: Reader | None = None
+        self._check: BackgroundCheck | None = None
+
+    def open(self, dedup_ids: int, dedup_since: int) -> Snapshot:
+        files.make_file(self._path)
+        try:
+            connection = files.connect_writer(self._path, self._durability)
+        except sqlite3.Error as error:
+            raise files.refuse(self._path, error) from error
+        try:
+            large = self._prepare(connection)
+            snapshot = load_snapshot(connection, dedup_ids, dedup_since)
+            self._writer = Writer(self._path, self._durability, connection, self._post)
+        except sqlite3.Error as error:
+            connection.close()
+            raise files.refuse(self._path, error) from error
+        except BaseException:
+            connection.close()
+            raise
+        self._reader = Reader(self._path, self._post)
+        self._writer.start()
+        self._reader.start()
+        if large:
+            self._check = BackgroundCheck(self._path)
+            self._check.start()
+        return snapshot
+
+    def _prepare(self, connection: sqlite3.Connection) -> bool:
+        """Raises StoreUnusable or sqlite3.Error unless the file can be worked with; whether its full check is still to do."""
+        large = self._path.stat().st_size >= CHECKED_AT_START_BYTES
+        if not large:
+            self._require_whole(files.check_pages(connection))
+        apply_migrations(connection)
+        if large:
+            self._require_whole(files.check_ends(connection, self._path))
+        return large
+
+    def _require_whole(self, damage: str | None) -> None:
+        if damage is not None:
+            raise StoreUnusable(files.describe_damage(self._path, damage))
+
+    @property
+    def damage(self) -> str | None:
+        """What the background check of a large file found wrong; None: nothing so far."""
+        return self._check.damage if self._check else None
+
+    def write(self, batch: Batch, done: WriteDone) -> None:
+        if self._writer is None:
+            return self._refuse(done)
+        return self._writer.write(batch, done)
+
+    def find(self, query: MessageQuery, done: PageDone) -> None:
+        self._read(partial(reads.find_messages, query=query), done, reads.needs_words(query))
+
+    def fetch(self, numbers: list[int], done: PageDone) -> None:
+        self._read(partial(reads.fetch_messages, numbers=numbers), done)
+
+    def trail(self, message: MessageRow, done: TrailDone) -> None:
+        self._read(partial(reads.read_trail, message=message), done)
+
+    def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
+        self._read(partial(reads.replay_messages, recipient=recipient, after=after), done)
+
+    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
+        self._read(partial(reads.read_dead_letters, limit=limit), done)
+
+    def prune(self, before: int, limit: int, done: PruneDone) -> None:
+        if self._writer is None:
+            return self._refuse(done)
+        return self._writer.prune(before, limit, done)
+
+    def stats(self) -> StoreStats:
+        return StoreStats(
+            kind="sqlite",
+            messages=self._writer.count if self._writer else 0,
+            size_bytes=_size_of(self._path),
+            wal_bytes=_size_of(Path(f"{self._path}-wal")),
+            location=str(self._path),
+        )
+
+    def close(self) -> None:
+        """The WAL can only be folded in once nobody reads: the reader goes before the writer's connection."""
+        writer, self._writer = self._writer, None
+        reader, self._reader = self._reader, None
+        if self._check:
+            self._check.stop()
+        if writer and reader:
+            writer.stop()
+            reader.stop()
+            writer.finish()
+
+    def _read(self, read: Read, done: Callable[[Any], None], by_words: bool = False) -> None:
+        writer, reader = self._writer, self._reader
+        if writer is None or reader is None:
+            return self._refuse(done)
+        if not by_words or writer.caught_up:
+            return reader.submit(read, done)
+
+        def go_on(failure: StoreError | None) -> None:
+            if failure is None:
+                reader.submit(read, done)
+            else:
+                post_answer(self._post, partial(done, failure))
+
+        return writer.catch_up(go_on)
+
+    def _refuse(self, done: Callable[[Any], None]) -> None:
+        post_answer(self._post, partial(done, StoreError("The store is closed.")))
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

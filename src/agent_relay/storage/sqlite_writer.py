@@ -1,0 +1,279 @@
+"""The thread that owns the only writing connection: group commits, the search index, pruning.
+
+It takes everything that is queued and writes it in one transaction, so the busier it is the fewer fsyncs a message costs.
+When such a transaction fails, each batch is tried on its own, and each `done` hears the truth about its own batch.
+Between writes it fills the index: for a read that waits for it at once, otherwise after a quarter of a second of silence.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import TypeVar
+
+from msgspec import Struct
+
+from agent_relay.ports.store import Batch, PruneDone, StoreError, StoreUnusable, WriteDone
+from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite_files import Durability, connect_writer, needs_new_connection, report
+from agent_relay.storage.sqlite_index import index_chunk
+from agent_relay.storage.sqlite_prune import prune_messages, return_pages
+from agent_relay.storage.sqlite_rows import read_meta, write_messages, write_meta, write_rest
+from agent_relay.storage.sqlite_snapshot import count_messages, last_number
+from agent_relay.storage.times import lag_of
+
+_IDLE_SECONDS = 0.25
+_COUNT_SAVED_EVERY = 4096  # messages; what at most has to be counted at the next start
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+class _Write(Struct):
+    batch: Batch
+    done: WriteDone
+
+
+class _Prune(Struct):
+    before: int
+    limit: int
+    done: PruneDone
+
+
+class _CatchUp(Struct):
+    then: Callable[[StoreError | None], None]  # called in the writer's thread
+    to: int = 0
+
+
+class _Change(Struct):
+    """What a transaction does to the numbers the writer keeps, once it is committed."""
+
+    messages: int
+    newest: int
+    lag_ms: int
+
+
+_Item = _Write | _Prune | _CatchUp | None  # None: stop
+
+
+class _NotBegun(StoreError):  # noqa: N818 - named by the condition, as its siblings are
+    """The file could not even be locked: no batch is to blame, and trying each on its own would only take longer."""
+
+
+class Writer:
+    def __init__(self, path: Path, durability: Durability, connection: sqlite3.Connection, post: Post) -> None:
+        self._path = path
+        self._durability: Durability = durability
+        self._connection: sqlite3.Connection | None = connection
+        self._post = post
+        self._queue: SimpleQueue[_Item] = SimpleQueue()
+        self._readers: list[_CatchUp] = []  # reads that wait for the index
+        self._index_failed = False  # then it waits for a write that works, instead of failing four times a second
+        self._last_failure = ""  # what the log was told since the last transaction that worked
+        self._idle = False
+        self._stopping = False
+        self.last_number = last_number(connection)
+        self.count = count_messages(connection)
+        meta = read_meta(connection)
+        self.indexed_to = meta["indexed_to"]
+        self._lag_ms = meta["lag_ms"]
+        self._uncounted = 0
+        self._thread = Thread(target=self._run, name="relay-store-writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def write(self, batch: Batch, done: WriteDone) -> None:
+        self._queue.put(_Write(batch, done))
+
+    def prune(self, before: int, limit: int, done: PruneDone) -> None:
+        self._queue.put(_Prune(before, limit, done))
+
+    def catch_up(self, then: Callable[[StoreError | None], None]) -> None:
+        """Calls `then`, in the writer's thread, once everything written before is in the index."""
+        self._queue.put(_CatchUp(then))
+
+    @property
+    def caught_up(self) -> bool:
+        return self.indexed_to >= self.last_number
+
+    def stop(self) -> None:
+        """Returns when everything given before is written; the connection stays open for `finish`."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def finish(self) -> None:
+        """After every reader is gone: saves the count, folds the WAL into the file, closes."""
+        if self._uncounted:
+            self._transact(self._save_count)
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        try:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            _log.warning("The WAL of %s stays beside it: %s", self._path, error)
+        connection.close()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            items = self._take()
+            self._handle(items)
+            if self._readers or (self._idle and self._behind):
+                self._advance_index()
+        for reader in self._readers:
+            reader.then(StoreError("The store is closing."))
+
+    @property
+    def _behind(self) -> bool:
+        return not self.caught_up and not self._index_failed
+
+    def _take(self) -> list[_Item]:
+        """Waits for something to do; everything that is queued by then, or nothing: then there is time for the index."""
+        items: list[_Item] = []
+        busy = self._readers or (self._idle and self._behind)
+        try:
+            items.append(self._queue.get_nowait() if busy else self._queue.get(timeout=_IDLE_SECONDS if self._behind else None))
+            while True:
+                items.append(self._queue.get_nowait())
+        except Empty:
+            self._idle = not items
+        return items
+
+    def _handle(self, items: list[_Item]) -> None:
+        writes: list[_Write] = []
+        for item in items:
+            if isinstance(item, _Write):
+                writes.append(item)
+                continue
+            self._commit(writes)
+            writes = []
+            if isinstance(item, _Prune):
+                self._prune(item)
+            elif isinstance(item, _CatchUp):
+                item.to = self.last_number
+                self._readers.append(item)
+            else:
+                self._stopping = True
+        self._commit(writes)
+
+    def _commit(self, writes: list[_Write]) -> None:
+        if not writes:
+            return
+        outcome = self._transact(partial(self._write_all, writes))
+        if not isinstance(outcome, StoreError):
+            self._note(outcome)
+        elif len(writes) > 1 and not isinstance(outcome, _NotBegun):
+            for write in writes:
+                self._commit([write])
+            return
+        failure = outcome if isinstance(outcome, StoreError) else None
+        for write in writes:
+            post_answer(self._post, partial(write.done, failure))
+
+    def _write_all(self, writes: list[_Write], connection: sqlite3.Connection) -> _Change:
+        batches = [write.batch for write in writes]
+        messages = batches[0].messages if len(batches) == 1 else [row for batch in batches for row in batch.messages]
+        change = _Change(len(messages), self.last_number, self._lag_ms)
+        if messages:
+            write_messages(connection, messages)
+            change.newest = max(self.last_number, messages[-1].number)
+            # A batch is one turn, and one moment: its last message speaks for all of them.
+            lasts = [batch.messages[-1] for batch in batches if batch.messages]
+            change.lag_ms = max(self._lag_ms, *(lag_of(row.number, row.ts) for row in lasts))
+            if change.lag_ms > self._lag_ms:
+                write_meta(connection, lag_ms=change.lag_ms)
+        for batch in batches:
+            write_rest(connection, batch)
+        if self._uncounted + change.messages >= _COUNT_SAVED_EVERY:
+            write_meta(connection, counted=self.count + change.messages, counted_to=change.newest)
+        return change
+
+    def _note(self, change: _Change) -> None:
+        """What is on the disk now."""
+        self._index_failed = False
+        self.count += change.messages
+        self.last_number = change.newest
+        self._lag_ms = change.lag_ms
+        self._uncounted += change.messages
+        if self._uncounted >= _COUNT_SAVED_EVERY:
+            self._uncounted = 0
+
+    def _save_count(self, connection: sqlite3.Connection) -> None:
+        write_meta(connection, counted=self.count, counted_to=self.last_number)
+
+    def _prune(self, order: _Prune) -> None:
+        def remove(connection: sqlite3.Connection) -> int:
+            removed = prune_messages(connection, order.before, order.limit)
+            write_meta(connection, counted=self.count - removed, counted_to=self.last_number)
+            return removed
+
+        outcome = self._transact(remove)
+        if not isinstance(outcome, StoreError):
+            self.count -= outcome
+            self._uncounted = 0
+            self._shrink()
+        post_answer(self._post, partial(order.done, outcome))
+
+    def _shrink(self) -> None:
+        try:
+            if self._connection is not None:
+                return_pages(self._connection)
+        except sqlite3.Error as error:
+            _log.info("%s was not made smaller this time: %s", self._path, error)
+
+    def _advance_index(self) -> None:
+        outcome = self._transact(lambda connection: index_chunk(connection, self.indexed_to))
+        if isinstance(outcome, StoreError):
+            self._index_failed = True
+            waiting, self._readers = self._readers, []
+            for reader in waiting:
+                reader.then(outcome)
+            return
+        # Nothing left after the watermark also happens when the newest messages were pruned before they were indexed.
+        self.indexed_to = outcome if outcome > self.indexed_to else self.last_number
+        ready = [reader for reader in self._readers if reader.to <= self.indexed_to]
+        self._readers = [reader for reader in self._readers if reader.to > self.indexed_to]
+        for reader in ready:
+            reader.then(None)
+
+    def _transact(self, action: Callable[[sqlite3.Connection], _T]) -> _T | StoreError:
+        """Runs the action as one transaction: all of it is on the disk afterwards, or nothing and the reason."""
+        try:
+            if self._connection is None:
+                self._connection = connect_writer(self._path, self._durability)
+            self._connection.execute("BEGIN IMMEDIATE")
+        except (sqlite3.Error, StoreUnusable) as error:
+            self._abandon(error)
+            return _NotBegun(str(report(self._path, error)))
+        try:
+            result = action(self._connection)
+            self._connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - rows that cannot be stored fail their own batch, never the thread
+            self._abandon(error)
+            return report(self._path, error)
+        self._last_failure = ""
+        return result
+
+    def _abandon(self, error: Exception) -> None:
+        """Back to where the transaction began; with a new connection where the old one cannot be trusted."""
+        text = str(report(self._path, error))
+        if text != self._last_failure:  # a full disk fails every write, and would fill the log too
+            self._last_failure = text
+            _log.warning("Nothing can be stored now: %s", text)
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            if connection.in_transaction:
+                connection.rollback()
+        except sqlite3.Error:
+            self._connection = None
+        if self._connection is None or needs_new_connection(error):
+            self._connection = None
+            connection.close()

@@ -1,0 +1,50 @@
+"""What a person typed into a search box, as words: for SQLite's full-text index, and for comparing in plain Python.
+
+A word is what stands between spaces and has a letter or digit in it. `auth.py` is one word of two parts that must occur
+side by side. All words must occur; the last may be the beginning of one, as people type. Nothing typed is ever syntax.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MAX_WORDS = 64  # nobody types more; a pasted page is searched by its first words rather than refused
+MAX_WORD_LENGTH = 256
+
+_PART = re.compile(r"[^\W_]+")
+
+
+def split_words(search: str) -> list[str]:
+    clean = search.encode("utf-8", "replace").decode().replace("\0", " ")
+    return [word[:MAX_WORD_LENGTH] for word in clean.split() if any(map(str.isalnum, word[:MAX_WORD_LENGTH]))][:MAX_WORDS]
+
+
+def build_match(words: list[str]) -> str:
+    """The same as an FTS5 expression: every word quoted, so that AND, NEAR, `*` and `:` are only text."""
+    quoted = ['"' + word.replace('"', '""') + '"' for word in words]
+    return " ".join(quoted) + " *"
+
+
+def words_occur(words: list[str], text: str) -> bool:
+    """Whether the full-text index would find this text, up to the finer points of Unicode."""
+    parts = _split_parts(text)
+    wanted = [phrase for word in words if (phrase := _split_parts(word))]
+    if not wanted:
+        return False
+    return all(_occurs(phrase, parts, phrase is wanted[-1]) for phrase in wanted)
+
+
+def _split_parts(text: str) -> list[str]:
+    plain = "".join(character for character in unicodedata.normalize("NFD", text) if not unicodedata.combining(character))
+    return _PART.findall(plain.casefold())
+
+
+def _occurs(phrase: list[str], parts: list[str], may_begin: bool) -> bool:
+    size = len(phrase)
+    for start in range(len(parts) - size + 1):
+        if parts[start : start + size - 1] == phrase[:-1]:
+            last = parts[start + size - 1]
+            if last == phrase[-1] or (may_begin and last.startswith(phrase[-1])):
+                return True
+    return False

@@ -1,0 +1,1 @@
+"""The storage room, module by module."""
