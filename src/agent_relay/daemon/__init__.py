@@ -1,0 +1,1 @@
+"""The process: configuration, composition, lifecycle. The only room that wires core, storage and transports together."""

@@ -1,0 +1,206 @@
+"""Every setting of the daemon, once: its flag, its variable, its key in `config.toml`, its default.
+
+Precedence: flag, environment, the project's `.agent-relay/config.toml`, the same file in AGENT_RELAY_HOME, default.
+The command line makes its options from `SETTINGS`, and a test holds `docs/configuration.md` to it.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agent_relay.core.limits import Limits
+from agent_relay.protocol import places
+from agent_relay.protocol.durations import parse_duration_ms
+
+
+class ConfigError(Exception):
+    """A setting that cannot be used; the text names it, where it came from, and what it may be."""
+
+
+def _whole(least: int, most: int = 2**53) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if not least <= value <= most:
+            raise ValueError(f"a whole number of at least {least}" if most == 2**53 else f"a whole number from {least} to {most}")
+        return value
+
+    return parse
+
+
+def _duration(text: str) -> int:
+    try:
+        value = parse_duration_ms(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise ValueError("a duration such as 500 (milliseconds), 30s, 5m, 24h or 7d")
+    return value
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(" or ".join(choices))
+        return text
+
+    return parse
+
+
+def _uids(text: str) -> frozenset[int]:
+    parts = text.replace(",", " ").split()
+    if not all(part.isdecimal() for part in parts):
+        raise ValueError("user ids separated by commas")
+    return frozenset(int(part) for part in parts)
+
+
+def _path(text: str) -> str:
+    return os.path.abspath(os.path.expanduser(text))
+
+
+def _switch(text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered in {"1", "true", "yes", "on"}:
+        return True
+    if lowered in {"", "0", "false", "no", "off"}:
+        return False
+    raise ValueError("true or false")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    name: str  # the config key; the flag is --name with dashes
+    parse: Callable[[str], Any]
+    default: str | None
+    help: str
+    variable: str = ""
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def env(self) -> str:
+        return self.variable or places.ENV_PREFIX + self.name.upper()
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("max_frame_bytes", _whole(1_024, 2**30), "1048576", "largest frame accepted from a client, in bytes"),
+    Setting("heartbeat_ms", _duration, "5s", "silence after which a client is pinged; twice that ends the connection"),
+    Setting("handshake_timeout_ms", _duration, "10s", "time a new connection has to say HELLO"),
+    Setting("ack_timeout_ms", _duration, "5s", "time a recipient has to acknowledge before the message is sent again"),
+    Setting("max_attempts", _whole(1, 1_000), "5", "deliveries of one message tried on one connection"),
+    Setting("queue_capacity", _whole(1, 10_000_000), "1000", "messages waiting for one recipient before senders are refused"),
+    Setting("queue_bytes", _whole(65_536), "268435456", "bytes waiting for one recipient before senders are refused"),
+    Setting("max_inflight", _whole(1, 65_536), "256", "unacknowledged deliveries on the wire to one recipient"),
+    Setting("slow_consumer_ms", _duration, "30s", "time without progress after which a slow reader is disconnected"),
+    Setting("resume_ttl", _duration, "24h", "how long a session can be resumed after its last disconnect"),
+    Setting("message_ttl", _duration, "24h", "how long an undelivered message is kept before it is a dead letter"),
+    Setting("dedup_window", _duration, "24h", "how long the ids of a sender are remembered"),
+    Setting("dedup_ids", _whole(1, 10_000_000), "100000", "how many ids of one sender are remembered"),
+    Setting("rate_limit", _whole(0, 10_000_000), "0", "messages a second and connection; 0 means no limit"),
+    Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
+    Setting("allowed_uids", _uids, "", "further user ids that may connect, separated by commas"),
+    Setting("durability", _one_of("full", "normal"), "full", "full: on disk before the sender is told; normal: survives a crash "
+            "of the daemon, not of the machine"),
+    Setting("storage", _one_of("sqlite", "memory"), "sqlite", "where messages are kept", "AGENT_RELAY_STORAGE_TYPE"),
+    Setting("storage_path", _path, None, "the SQLite file; by default messages.sqlite in the state directory"),
+    Setting("debug", _switch, "false", "log every frame's type and ids"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    project_root: str
+    home: str
+    state_dir: str
+    socket: str
+    storage: str
+    storage_path: str
+    durability: Literal["full", "normal"]
+    debug: bool
+    limits: Limits
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.state_dir, name)
+
+
+def load_config(
+    flags: Mapping[str, str | None], environ: Mapping[str, str], *, project_root: str, home: str, state_dir: str, socket: str
+) -> Config:
+    """Settles every setting; raises ConfigError for the first that cannot be used."""
+    files = [
+        _read_file(os.path.join(project_root, places.PROJECT_DIRECTORY, places.CONFIG_FILE)),
+        _read_file(os.path.join(home, places.CONFIG_FILE)),
+    ]
+    values = {setting.name: _settle(setting, flags, environ, files) for setting in SETTINGS}
+    limits = Limits(
+        max_frame_bytes=values["max_frame_bytes"],
+        heartbeat_ms=values["heartbeat_ms"],
+        handshake_timeout_ms=values["handshake_timeout_ms"],
+        ack_timeout_ms=values["ack_timeout_ms"],
+        max_attempts=values["max_attempts"],
+        queue_capacity=values["queue_capacity"],
+        queue_bytes=values["queue_bytes"],
+        max_inflight=values["max_inflight"],
+        slow_consumer_ms=values["slow_consumer_ms"],
+        resume_ttl_ms=values["resume_ttl"],
+        message_ttl_ms=values["message_ttl"],
+        dedup_window_ms=values["dedup_window"],
+        dedup_ids=values["dedup_ids"],
+        rate_limit=values["rate_limit"],
+        message_retention_ms=max(values["message_retention"], values["message_ttl"], values["dedup_window"]),
+        allowed_uids=values["allowed_uids"],
+    )
+    return Config(
+        project_root=project_root,
+        home=home,
+        state_dir=state_dir,
+        socket=socket,
+        storage=values["storage"],
+        storage_path=values["storage_path"] or os.path.join(state_dir, places.DATABASE_FILE),
+        durability=values["durability"],
+        debug=values["debug"],
+        limits=limits,
+    )
+
+
+def _settle(
+    setting: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str], files: Iterable[tuple[str, dict[str, Any]]]
+) -> Any:
+    found: list[tuple[str, Any]] = [(setting.flag, flags.get(setting.name)), (setting.env, environ.get(setting.env) or None)]
+    found += [(f"{setting.name} in {path}", content.get(setting.name)) for path, content in files]
+    for source, value in found:
+        if value is not None:
+            return _parse(setting, source, value)
+    return None if setting.default is None else setting.parse(setting.default)
+
+
+def _parse(setting: Setting, source: str, value: Any) -> Any:
+    if isinstance(value, list):
+        value = ",".join(str(part) for part in value)
+    try:
+        return setting.parse(str(value))
+    except ValueError as error:
+        raise ConfigError(f"{source}: {value!r} cannot be used; it must be {error}.") from None
+
+
+def _read_file(path: str) -> tuple[str, dict[str, Any]]:
+    try:
+        with open(path, "rb") as file:
+            content = tomllib.load(file)
+    except (FileNotFoundError, NotADirectoryError):
+        return path, {}
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}.") from None
+    known = {setting.name for setting in SETTINGS}
+    for key in content:
+        if key not in known:
+            raise ConfigError(f"{path}: there is no setting {key!r}; see docs/configuration.md for all of them.")
+    return path, content

@@ -1,0 +1,83 @@
+"""`python -m agent_relay.daemon`: the daemon in the foreground, and where `agent-relay up` ends as well."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+
+from agent_relay.daemon.config import SETTINGS, Config, ConfigError, load_config
+from agent_relay.daemon.directories import AlreadyRunning, PlaceUnusable, make_private_directory
+from agent_relay.daemon.logs import close_logs, open_logs
+from agent_relay.ports.store import StoreUnusable
+from agent_relay.protocol import places
+from agent_relay.transports.unix import AnotherDaemon, SocketUnusable
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    try:
+        config = parse(sys.argv[1:] if arguments is None else arguments)
+    except ConfigError as error:
+        return _complain(str(error), EXIT_USAGE)
+    return run(config)
+
+
+def run(config: Config) -> int:
+    from agent_relay.daemon.server import Daemon  # noqa: PLC0415 - after the arguments are known to be good
+
+    try:
+        make_private_directory(config.state_dir)
+        open_logs(config.file(places.LOG_FILE), debug=config.debug)
+    except (PlaceUnusable, OSError) as error:
+        return _complain(str(error), EXIT_FAILED)
+    try:
+        _run_loop(Daemon(config))
+    except (AlreadyRunning, AnotherDaemon) as error:
+        return _complain(f"{error} `agent-relay status` tells more.", EXIT_FAILED)
+    except (PlaceUnusable, StoreUnusable, SocketUnusable) as error:
+        return _complain(str(error), EXIT_FAILED)
+    finally:
+        close_logs()
+    return 0
+
+
+def _run_loop(daemon: object) -> None:
+    from agent_relay.daemon.server import Daemon  # noqa: PLC0415
+
+    assert isinstance(daemon, Daemon)
+    if sys.platform == "win32":
+        asyncio.run(daemon.run())
+        return
+    import uvloop  # noqa: PLC0415
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(daemon.run())
+
+
+def parse(arguments: Sequence[str]) -> Config:
+    parser = argparse.ArgumentParser(prog="python -m agent_relay.daemon", description="The relay daemon, in the foreground.")
+    parser.add_argument("--socket", required=True, help="path of the Unix socket")
+    parser.add_argument("--state-dir", required=True, help="directory of the daemon's files")
+    parser.add_argument("--project-root", default=os.getcwd(), help="the project whose .agent-relay/config.toml counts")
+    for setting in SETTINGS:
+        parser.add_argument(setting.flag, dest=setting.name, default=None, help=f"{setting.help} (default: {setting.default})")
+    found = vars(parser.parse_args(arguments))
+    home = os.path.expanduser(os.environ.get(places.ENV_HOME, places.DEFAULT_HOME))
+    return load_config(
+        {setting.name: found[setting.name] for setting in SETTINGS},
+        os.environ,
+        project_root=os.path.realpath(found["project_root"]),
+        home=os.path.abspath(home),
+        state_dir=os.path.abspath(found["state_dir"]),
+        socket=os.path.abspath(found["socket"]),
+    )
+
+
+def _complain(sentence: str, status: int) -> int:
+    sys.stderr.write(f"agent-relay: {sentence}\n")
+    return status

@@ -1,0 +1,184 @@
+"""The daemon's life, in named steps: prepare, open the store, listen, run, drain, leave.
+
+A first signal stops it gracefully; a second one at once. Whatever way it ends, what was acknowledged is in the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import signal
+from collections.abc import Callable
+
+from agent_relay.core.peer import Peer
+from agent_relay.core.relay import Relay
+from agent_relay.daemon.config import Config
+from agent_relay.daemon.directories import (
+    Lock,
+    make_private_directory,
+    prepare_socket_directory,
+    remove_file,
+    write_private_file,
+)
+from agent_relay.daemon.logs import RelayLog, logger
+from agent_relay.daemon.system import SystemClock, SystemEntropy
+from agent_relay.ports.store import MessageStore, Snapshot
+from agent_relay.protocol import places
+from agent_relay.storage.memory import MemoryStore
+from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.transports.pump import Pump
+from agent_relay.transports.unix import UnixServer
+
+_TICK_S = 0.05  # retries, time-outs and cursors are due on this grid
+_DRAIN_S = 5.0
+_AGENTS_FILE_S = 0.5  # `agents.json` follows what happens within this time
+
+
+class Daemon:
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._clock = SystemClock()
+        self._stop = asyncio.Event()
+        self._signals = 0
+        self._locks: list[Lock] = []
+        self._agents_written = ""
+        self._server: UnixServer[Peer] | None = None
+
+    async def run(self) -> None:
+        """Returns when it was told to stop. Raises PlaceUnusable, StoreUnusable or SocketUnusable if it cannot start."""
+        self._prepare()
+        try:
+            store = self._make_store()
+            try:
+                await self._serve(store, self._open_store(store))
+            finally:
+                store.close()
+                logger.info("stopped")
+        finally:
+            self._leave()
+
+    # --- start ----------------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        config = self._config
+        make_private_directory(config.state_dir)
+        prepare_socket_directory(config.socket, os.geteuid())
+        self._locks.append(Lock(config.file(places.LOCK_FILE)))
+        beside_socket = config.socket + ".lock"
+        if os.path.realpath(os.path.dirname(config.socket)) != os.path.realpath(config.state_dir):
+            self._locks.append(Lock(beside_socket))
+
+    def _make_store(self) -> MessageStore:
+        if self._config.storage == "memory":
+            return MemoryStore(self._post)
+        return SqliteStore(self._config.storage_path, self._post, self._config.durability)
+
+    def _open_store(self, store: MessageStore) -> Snapshot:
+        limits = self._config.limits
+        return store.open(limits.dedup_ids, self._clock.wall_ms() - limits.dedup_window_ms)
+
+    def _post(self, callback: Callable[[], None]) -> None:
+        """A store's answer, from whatever thread: it becomes a turn of the loop."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear it
+            self._loop.call_soon_threadsafe(self._pump.run, callback)
+
+    # --- run ------------------------------------------------------------------------------------------------------------
+
+    async def _serve(self, store: MessageStore, snapshot: Snapshot) -> None:
+        config, clock = self._config, self._clock
+        self._loop = asyncio.get_running_loop()
+        self._relay = Relay(
+            config.limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms()
+        )  # fmt: skip
+        self._pump: Pump[Peer] = Pump(self._loop, self._relay, clock)
+        self._server = server = UnixServer(
+            self._pump, config.socket, clock, max_frame_bytes=config.limits.max_frame_bytes,
+            allowed_uids=config.limits.allowed_uids, slow_consumer_ms=config.limits.slow_consumer_ms,
+        )  # fmt: skip
+        self._collect_garbage_rarely()
+        self._watch_signals()
+        await server.start()
+        write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
+        self._write_agents()
+        logger.info("listening", extra={"relay_fields": {"socket": config.socket, "pid": os.getpid(), "storage": config.storage}})
+        ticking = asyncio.create_task(self._tick(server))
+        try:
+            await self._stop.wait()
+        finally:
+            await self._drain(server)
+            ticking.cancel()
+            self._write_agents()
+
+    async def _tick(self, server: UnixServer[Peer]) -> None:
+        turns = 0
+        while True:
+            await asyncio.sleep(_TICK_S)
+            turns += 1
+            self._pump.run(self._relay.tick)
+            if turns % 10 == 0:
+                server.check_slow_readers()
+            if turns % round(_AGENTS_FILE_S / _TICK_S) == 0:
+                self._write_agents()
+
+    def _collect_garbage_rarely(self) -> None:
+        """What lives here dies by reference count; a full collection over a large dedup window only costs latency."""
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(100_000, 50, 100)
+
+    def _write_agents(self) -> None:
+        """For whoever wants to look without connecting; connections are what changes, so only they are in it."""
+        agents = [
+            {"name": agent.name, "cli": agent.cli, "connected": agent.connected, "sessionId": agent.session_id}
+            for agent in self._relay.registry.agents.values()
+        ]
+        content = json.dumps({"agents": agents}, indent=2) + "\n"
+        if content == self._agents_written:
+            return
+        self._agents_written = content
+        try:
+            write_private_file(self._config.file(places.AGENTS_FILE), content)
+        except OSError as error:
+            logger.warning("agents_file_failed", extra={"relay_fields": {"error": str(error)}})
+
+    # --- stop -----------------------------------------------------------------------------------------------------------
+
+    def _watch_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            self._loop.add_signal_handler(number, self._signalled, number)
+
+    def _signalled(self, number: int) -> None:
+        self._signals += 1
+        logger.info("signal", extra={"relay_fields": {"signal": signal.Signals(number).name}})
+        if self._signals > 1:
+            self._leave()
+            os._exit(1)  # asked twice: at once. The store needs no farewell.
+        self._stop.set()
+
+    async def _drain(self, server: UnixServer[Peer]) -> None:
+        """Stores and answers what was accepted, says BYE, and lets the last bytes leave."""
+        until = self._loop.time() + _DRAIN_S
+        server.stop_listening()
+        self._pump.run(self._relay.begin_shutdown)
+        await self._until_settled(until)
+        self._pump.run(self._relay.say_goodbye)
+        await self._until_settled(until)
+        await server.drain(max(0.1, until - self._loop.time()))
+
+    async def _until_settled(self, until: float) -> None:
+        while self._loop.time() < until:
+            await asyncio.sleep(0.005)
+            if self._relay.settled:
+                return
+
+    def _leave(self) -> None:
+        config = self._config
+        if self._server is not None:
+            self._server.stop_listening()
+            remove_file(config.file(places.PID_FILE))
+        for lock in self._locks:
+            lock.release()
+        self._locks.clear()

@@ -1,0 +1,55 @@
+"""Turns: everything that arrives in one iteration of the loop is handled together, and each peer is written to once.
+
+A turn begins with the first thing that happens (bytes, a finished write of the store, a tick), and ends when the loop
+comes round: the relay hands over what it accepted, and what it has to say goes out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from agent_relay.ports.clock import Clock
+from agent_relay.ports.relay import RelayCore
+
+P = TypeVar("P")
+
+
+class Flushable(Protocol):
+    def flush(self) -> None: ...
+
+
+class Pump(Generic[P]):
+    def __init__(self, loop: asyncio.AbstractEventLoop, relay: RelayCore[P], clock: Clock) -> None:
+        self.relay = relay
+        self._loop = loop
+        self._clock = clock
+        self._in_turn = False
+        self._unflushed: list[Flushable] = []
+
+    def begin_turn(self) -> None:
+        if not self._in_turn:
+            self._in_turn = True
+            self.relay.clock_says(self._clock.steady_ms(), self._clock.wall_ms())
+            self._loop.call_soon(self.end_turn)
+
+    def run(self, callback: Callable[[], None]) -> None:
+        """Something that happens outside of any connection: a store's answer, a tick."""
+        self.begin_turn()
+        callback()
+
+    def will_flush(self, connection: Flushable) -> None:
+        self._unflushed.append(connection)
+        self.begin_turn()
+
+    def end_turn(self) -> None:
+        if not self._in_turn:
+            return
+        try:
+            self.relay.turn_ended()
+        finally:
+            self._in_turn = False
+            unflushed, self._unflushed = self._unflushed, []
+            for connection in unflushed:
+                connection.flush()

@@ -1,0 +1,146 @@
+"""The Unix socket: who may connect, where it lies, and who listens on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+import stat
+import struct
+from typing import Generic, TypeVar
+
+from agent_relay.ports.clock import Clock
+from agent_relay.transports.pump import Pump
+from agent_relay.transports.stream import StreamConnection
+
+P = TypeVar("P")
+
+_BACKLOG = 512
+_PEERCRED = struct.Struct("3i")  # pid, uid, gid
+
+
+class SocketUnusable(Exception):  # noqa: N818 - named by the condition
+    """The socket cannot be opened there; the text says why and what to do."""
+
+
+class AnotherDaemon(SocketUnusable):
+    """Somebody answers on that socket already."""
+
+
+class UnixConnection(StreamConnection[P]):
+    __slots__ = ("_server",)
+
+    def __init__(self, server: UnixServer[P]) -> None:
+        super().__init__(server.pump, server.max_frame_bytes)
+        self._server = server
+
+    def identify(self, transport: asyncio.Transport) -> int | None:
+        uid = peer_uid(transport.get_extra_info("socket"))
+        if uid != os.geteuid() and uid not in self._server.allowed_uids:
+            return None
+        self._server.connections[self] = None
+        return uid
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connections.pop(self, None)
+        super().connection_lost(exc)
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """The user id of the process at the other end, as the kernel knows it."""
+    if hasattr(socket, "SO_PEERCRED"):
+        raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size)
+        return int(_PEERCRED.unpack(raw)[1])
+    # LOCAL_PEERCRED of BSD and macOS: struct xucred { u_int version; uid_t uid; … }
+    raw = connection.getsockopt(0, 0x001, 76)
+    return int(struct.unpack_from("2I", raw)[1])
+
+
+class UnixServer(Generic[P]):
+    def __init__(
+        self, pump: Pump[P], path: str, clock: Clock, *, max_frame_bytes: int, allowed_uids: frozenset[int], slow_consumer_ms: int
+    ) -> None:
+        self.pump = pump
+        self.path = path
+        self.max_frame_bytes = max_frame_bytes
+        self.allowed_uids = allowed_uids
+        self.connections: dict[UnixConnection[P], None] = {}
+        self._clock = clock
+        self._slow_consumer_ms = slow_consumer_ms
+        self._server: asyncio.AbstractServer | None = None
+
+    async def start(self) -> None:
+        listener = open_socket(self.path, shared=bool(self.allowed_uids))
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_unix_server(lambda: UnixConnection(self), sock=listener, backlog=_BACKLOG)
+
+    def check_slow_readers(self) -> None:
+        now_ms = self._clock.steady_ms()
+        for connection in list(self.connections):
+            if connection.is_stuck(now_ms, self._slow_consumer_ms):
+                connection.give_up()
+
+    def stop_listening(self) -> None:
+        """New connections are refused; the file goes, so that nobody knocks in vain."""
+        if self._server is None:  # what lies at the path is not ours
+            return
+        self._server.close()
+        self._server = None
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
+
+    async def drain(self, deadline_s: float) -> None:
+        """Waits until the last words of every connection have left, at most that long."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + deadline_s
+        while self.connections and loop.time() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # a handful of times, at the very end of the daemon's life
+        for connection in list(self.connections):
+            connection.give_up()
+
+
+def open_socket(path: str, *, shared: bool) -> socket.socket:
+    """A listening socket of mode 0600 (0666 if other users are allowed: the kernel tells us who they are)."""
+    _clear_stale_socket(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.setblocking(False)
+    before = os.umask(0o177)
+    try:
+        listener.bind(path)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise AnotherDaemon(f"Another daemon has just opened {path}.") from None
+        raise SocketUnusable(f"The socket {path} cannot be opened: {error.strerror or error}.") from None
+    finally:
+        os.umask(before)
+    os.chmod(path, 0o666 if shared else 0o600)
+    return listener
+
+
+def _clear_stale_socket(path: str) -> None:
+    """Removes what a killed daemon left behind; raises if somebody answers there, or if it is no socket at all."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SocketUnusable(f"The socket {path} cannot be opened: {error.strerror}.") from None
+    if not stat.S_ISSOCK(mode):
+        raise SocketUnusable(f"{path} exists and is not a socket; move it away or choose another --socket.")
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    probe.settimeout(1.0)
+    try:
+        probe.connect(path)
+    except ConnectionRefusedError:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise SocketUnusable(f"The socket {path} is in the way: {error.strerror or error}.") from None
+    else:
+        raise AnotherDaemon(f"A daemon is already listening on {path}.")
+    finally:
+        probe.close()

@@ -1,0 +1,1 @@
+"""The daemon room: settings, places, locks, logs."""

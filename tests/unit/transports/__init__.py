@@ -1,0 +1,1 @@
+"""The transports over real sockets and real loops."""
