@@ -1,0 +1,288 @@
+"""`RelayClient`: an agent of the relay, or an observer.
+
+    async with RelayClient("Alice") as relay:
+        receipt = await relay.send("Bob", "review auth.py")   # durable when this returns
+        await receipt.delivered(timeout=60)                   # Bob has acknowledged it
+        reply = await relay.request("Bob", "ready?", timeout=30)
+        async for message in relay.messages():                # acknowledged after the body ran without an exception
+            await message.reply("on it")
+
+A lost connection is made again by itself; what was not answered is sent again, what was not acknowledged comes again,
+and nothing is doubled by that. Everything raised is a RelayError with a code of the wire.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import TracebackType
+from typing import Any, Unpack
+
+from agent_relay.protocol import payloads
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.negotiation import CAPABILITIES, SUPPORTED_VERSIONS
+from agent_relay.protocol.places import ENV_NAME
+from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
+from agent_relay.protocol.states import ClientState
+from agent_relay.sdk.backoff import Backoff
+from agent_relay.sdk.engine import Engine
+from agent_relay.sdk.locate import StrPath, locate, working_directory
+from agent_relay.sdk.messages import Message
+from agent_relay.sdk.queries import expect_agents, expect_history, expect_receipt
+from agent_relay.sdk.receipts import Receipt
+from agent_relay.sdk.requests import Reply
+from agent_relay.sdk.sending import PublishOptions, SendOptions, Target
+from agent_relay.sdk.session import Greeting
+from agent_relay.sdk.streams import MessageStream
+from agent_relay.sdk.views import AgentsView, HistoryPage, MessageView, read_agent
+
+MAX_INFLIGHT = 256
+CONNECT_TIMEOUT_S = 10.0
+CLOSE_TIMEOUT_S = 5.0
+_UNSUBSCRIBE_S = 2.0
+
+
+class RelayClient:
+    """Finds the project's daemon by itself unless `socket` or `state_dir` say where it is.
+
+    `reconnect_attempts` counts the tries after a loss, None means for ever. With `observer` it holds no name, is sent no
+    messages and sends none, and may ask about everything. `resume_token` takes up a session of an earlier process.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        socket: StrPath | None = None,
+        state_dir: StrPath | None = None,
+        cli: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+        max_inflight: int = MAX_INFLIGHT,
+        observer: bool = False,
+        resume_token: str | None = None,
+        reconnect_attempts: int | None = RECONNECT_ATTEMPTS,
+        connect_timeout: float = CONNECT_TIMEOUT_S,
+        backoff: Backoff | None = None,
+    ) -> None:
+        name = name or ("observer" if observer else os.environ.get(ENV_NAME))
+        if not name:
+            raise RelayError(
+                ErrorCode.INVALID_TARGET, f"An agent needs a name: RelayClient(name), or {ENV_NAME} in the environment."
+            )
+        hello = {
+            "agent": name,
+            "cli": cli,
+            "version": SUPPORTED_VERSIONS[-1],
+            # Without acknowledgements nothing this client promises would hold, so they are not for choosing.
+            "capabilities": {
+                **dict.fromkeys(CAPABILITIES, True),
+                **(capabilities or {}),
+                "ack": True,
+                "max_inflight": max_inflight,
+            },
+            "meta": {"pid": os.getpid(), "cwd": working_directory(), **(meta or {})},
+            **({"mode": "observer"} if observer else {}),
+        }
+        self.observer = observer
+        self.on_state: Callable[[ClientState], None] | None = None
+        self.on_busy: Callable[[payloads.Busy], None] | None = None
+        self.on_control: Callable[[payloads.Control], None] | None = None
+        self._name = name
+        self._engine = Engine(
+            locate(socket=socket, state_dir=state_dir).socket, Greeting(hello, resume_token), self, self._reply,
+            backoff=backoff or Backoff(), attempts=reconnect_attempts, connect_timeout=connect_timeout,
+        )  # fmt: skip
+        self._session = self._engine.session
+        self._queries = self._engine.queries
+        self._inbox = self._engine.inbox
+        self._sender = self._engine.sender
+
+    # --- the connection -------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> RelayClient:
+        await self.connect()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close(CLOSE_TIMEOUT_S if kind is None else 1.0)
+
+    async def connect(self, *, wait: bool = False) -> None:
+        """Connects. Without `wait` a daemon that is not there is an error at once (DaemonNotRunning); with it, it is
+        tried again as often as after a loss."""
+        await self._session.start(wait=wait)
+
+    async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:  # noqa: ASYNC109
+        """Waits at most `timeout` seconds until everything sent is answered, says BYE and ends. Messages that were not
+        acknowledged stay with the daemon. A second call does nothing."""
+        try:
+            if self.state not in {ClientState.CLOSED, ClientState.DISCONNECTED}:
+                await self._engine.outbox.drain(timeout)
+        finally:
+            await self._session.stop()
+
+    @property
+    def name(self) -> str:
+        """As the daemon spells it: in the case it was first registered."""
+        welcome = self._session.welcome
+        return (welcome.agent if welcome is not None else "") or self._name
+
+    @property
+    def state(self) -> ClientState:
+        return self._session.state
+
+    @property
+    def backpressure(self) -> Mapping[str, payloads.Busy]:
+        """Recipients with long queues, by name, until their queues are short again."""
+        return self._engine.backpressure
+
+    @property
+    def socket(self) -> str:
+        return self._session.socket
+
+    @property
+    def session_id(self) -> str | None:
+        return self._session.welcome.session_id if self._session.welcome is not None else None
+
+    @property
+    def resume_token(self) -> str | None:
+        """Whoever has it can take this agent over: keep it as a password."""
+        return self._session.greeting.resume_token
+
+    @property
+    def server(self) -> payloads.ServerInfo | None:
+        return self._session.welcome.server if self._session.welcome is not None else None
+
+    # --- sending --------------------------------------------------------------------------------------------------
+
+    async def send(self, to: Target, body: str, *, retry_for: float = 0.0, **options: Unpack[SendOptions]) -> Receipt:
+        """Sends to an agent, a list of agents, `#channel` or `*`; returns when the message is durable.
+
+        Raises the RelayError it was refused with. With `retry_for`, a refusal that may pass (QUEUE_FULL, RATE_LIMITED)
+        is tried again for that many seconds, when the daemon advises.
+        """
+        self._check_agent()
+        return await self._sender.send(to, body, retry_for, **options)
+
+    async def submit(self, to: Target, body: str, **options: Unpack[SendOptions]) -> Receipt:
+        """As `send`, without waiting for the daemon: the receipt can be awaited later. For many messages in a row.
+
+        Waits only while 1,000 messages are unanswered. A refusal shows when the receipt is awaited, and nowhere else.
+        """
+        self._check_agent()
+        return await self._sender.submit(to, body, **options)
+
+    async def publish(self, topic: str, body: str, **options: Unpack[PublishOptions]) -> Receipt:
+        """Sends to everyone who listens to the topic."""
+        return await self.send(None, body, topic=topic, **options)
+
+    async def request(self, to: Target, body: str, timeout: float = 30.0, **options: Unpack[SendOptions]) -> Reply:  # noqa: ASYNC109
+        """Sends a question and returns its answer: a reply message, or an acknowledgement with a response.
+
+        Raises TimedOut (DELIVERY_TIMEOUT) when none comes in `timeout` seconds. Cancelling the task calls it off.
+        """
+        self._check_agent()
+        return await self._sender.request(to, body, timeout, **options)
+
+    async def _reply(self, message: Message, id_: str | None, body: str, data: dict[str, Any] | None, kind: str) -> Receipt:
+        return await self.send(message.from_, body, thread=message.thread, data=data, kind=kind, reply_to=message.id, id=id_)
+
+    # --- receiving ------------------------------------------------------------------------------------------------
+
+    def messages(self, *, timeout: float | None = None) -> MessageStream:
+        """The messages to this agent, to loop over; see `sdk.streams` for when they are acknowledged.
+
+        The loop ends when the client is closed, or when `timeout` seconds pass without a message. It raises when the
+        connection is lost for good.
+        """
+        self._check_agent()
+        return MessageStream(self._inbox, self._inbox.queue, timeout)
+
+    async def receive(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109
+        """The next message. It is not acknowledged until `message.ack()`, `nack()` or `reply()` says so."""
+        return await self.messages().receive(timeout)
+
+    @contextlib.asynccontextmanager
+    async def subscribe(self, topic: str) -> AsyncIterator[MessageStream]:
+        """Listens to a topic, or to a pattern (`code.*`, `code.>`), for as long as the block lasts.
+
+        What arrives with such a topic goes to this feed and not to `messages()`.
+        """
+        self._check_agent()
+        queue = self._inbox.open_feed(topic)
+        subscribed = False
+        try:
+            await self._queries.ask("SUBSCRIBE", {"topic": topic})
+            subscribed = True
+            yield MessageStream(self._inbox, queue)
+        finally:
+            last = self._inbox.close_feed(topic, queue)
+            if subscribed and last and self.state not in {ClientState.CLOSED, ClientState.DISCONNECTED}:
+                await self._unsubscribe(topic)
+
+    async def _unsubscribe(self, topic: str) -> None:
+        outcome = self._queries.ask_unheard("UNSUBSCRIBE", {"topic": topic})
+        if self._session.ready:  # otherwise it is said after the next reconnect, and nobody has to wait for that
+            with contextlib.suppress(TimeoutError, RelayError):
+                await asyncio.wait_for(outcome.wait(), _UNSUBSCRIBE_S)
+
+    async def join(self, channel: str) -> None:
+        """Joins `#channel`; the first to join creates it."""
+        self._check_agent()
+        await self._queries.ask("CHANNEL_JOIN", {"channel": channel})
+
+    async def leave(self, channel: str) -> None:
+        self._check_agent()
+        await self._queries.ask("CHANNEL_LEAVE", {"channel": channel})
+
+    # --- asking about the relay -----------------------------------------------------------------------------------
+
+    async def agents(self) -> AgentsView:
+        found = expect_agents(await self._queries.ask("LIST_AGENTS", {}))
+        return AgentsView([read_agent(raw) for raw in found.agents], found.server)
+
+    async def history(
+        self,
+        *,
+        with_: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        topic: str | None = None,
+        thread: str | None = None,
+        search: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        pending: bool = False,
+    ) -> HistoryPage:
+        """Messages, newest first. `since` and `until` are milliseconds since 1970; `pending`: only what `to` has not
+        acknowledged."""
+        asked = payloads.History(
+            with_=with_, from_=from_, to=to, topic=topic, thread=thread, search=search, since=since, until=until,
+            limit=limit, cursor=cursor, pending=pending,
+        )  # fmt: skip
+        found = expect_history(await self._queries.ask("HISTORY", asked))
+        return HistoryPage(found.messages, found.next_cursor)
+
+    async def message(self, message_id: str) -> MessageView:
+        """One message and everything that happened to it."""
+        found = expect_history(await self._queries.ask("HISTORY", payloads.History(view="message", id=message_id)))
+        if not found.messages:
+            raise RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no message {message_id}.")
+        return MessageView(found.messages[0], found.trail)
+
+    async def dead_letters(self, limit: int = 50) -> HistoryPage:
+        found = expect_history(await self._queries.ask("HISTORY", payloads.History(view="dead_letters", limit=limit)))
+        return HistoryPage(found.messages, found.next_cursor)
+
+    async def retry_dead_letter(self, message_id: str) -> str:
+        """Sends it once more, as a new message, and returns the new one's id."""
+        receipt = expect_receipt(await self._queries.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id}))
+        return receipt.message_id or ""
+
+    def _check_agent(self) -> None:
+        if self.observer:
+            raise RelayError(ErrorCode.PERMISSION_DENIED, "An observer has no messages: it neither sends nor receives.")

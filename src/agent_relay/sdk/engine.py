@@ -1,0 +1,111 @@
+"""The parts of a client put together, and each frame of the daemon brought to the part that waits for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from agent_relay.protocol.envelope import Agents, Busy, Control, DaemonFrame, Deliver, Error, HistoryResult, Nack, Receipt
+from agent_relay.protocol.errors import RelayError
+from agent_relay.protocol.payloads import Busy as BusyPayload
+from agent_relay.protocol.payloads import Control as ControlPayload
+from agent_relay.protocol.states import ClientState
+from agent_relay.sdk.backoff import Backoff
+from agent_relay.sdk.errors import read_error
+from agent_relay.sdk.inbox import Inbox, ReplySender
+from agent_relay.sdk.outbox import Outbox
+from agent_relay.sdk.queries import Queries
+from agent_relay.sdk.sending import Sender
+from agent_relay.sdk.session import Greeting, Session
+
+_log = logging.getLogger("agent_relay.sdk")
+_ABOUT_MESSAGES = {"stored", "delivered"}
+T = TypeVar("T")
+
+
+class Listener(Protocol):
+    """Who wants to know what happens beside messages."""
+
+    on_state: Callable[[ClientState], None] | None
+    on_busy: Callable[[BusyPayload], None] | None
+    on_control: Callable[[ControlPayload], None] | None
+
+
+class Engine:
+    def __init__(
+        self,
+        socket: str,
+        greeting: Greeting,
+        listener: Listener,
+        send_reply: ReplySender,
+        *,
+        backoff: Backoff,
+        attempts: int | None,
+        connect_timeout: float,
+    ) -> None:
+        self.session = Session(socket, greeting, self, backoff=backoff, attempts=attempts, connect_timeout=connect_timeout)
+        self.outbox = Outbox(self.session)
+        self.queries = Queries(self.session)
+        self.inbox = Inbox(self.session, send_reply)
+        self.sender = Sender(self.session, self.outbox, self.queries, self.inbox.questions, backoff)
+        self.backpressure: dict[str, BusyPayload] = {}
+        self._listener = listener
+
+    # --- what the session says ------------------------------------------------------------------------------------
+
+    def on_ready(self) -> None:
+        self.backpressure.clear()  # a daemon that came back says again who is busy
+        self.outbox.on_ready()
+        self.queries.on_ready()
+
+    def on_closed(self, error: RelayError | None) -> None:
+        self.outbox.on_closed(error)
+        self.queries.on_closed(error)
+        self.inbox.on_closed(error)
+
+    def on_state(self, state: ClientState) -> None:
+        _tell(self._listener.on_state, state)
+
+    def on_frame(self, frame: DaemonFrame) -> None:
+        match frame:
+            case Deliver():
+                self.inbox.on_deliver(frame)
+            case Receipt(payload=said):
+                if said.stage in _ABOUT_MESSAGES:
+                    self.outbox.on_receipt(said)
+                else:
+                    self.queries.resolve(said.ack_id, said)
+            case Nack(payload=said):
+                if not self.queries.fail(said.nack_id, read_error(said)):
+                    self.outbox.on_nack(said)
+            case Error(payload=said):
+                self._on_error(said.reply_to, read_error(said))
+            case Agents(payload=said) | HistoryResult(payload=said):
+                self.queries.resolve(said.reply_to, said)
+            case Busy(payload=said):
+                self._on_busy(said)
+            case Control(payload=said):
+                _tell(self._listener.on_control, said)
+            case _:
+                pass  # parts of the protocol this client takes no part in
+
+    def _on_error(self, about: str | None, error: RelayError) -> None:
+        if about is None or not (self.queries.fail(about, error) or self.outbox.refuse(about, error)):
+            _log.warning("the daemon complains: %s: %s", error.code, error.message)
+
+    def _on_busy(self, said: BusyPayload) -> None:
+        if said.cleared:
+            self.backpressure.pop(said.to, None)
+        else:
+            self.backpressure[said.to] = said
+        _tell(self._listener.on_busy, said)
+
+
+def _tell(callback: Callable[[T], None] | None, value: T) -> None:
+    """A listener that fails must not end the connection."""
+    if callback is not None:
+        try:
+            callback(value)
+        except Exception:  # noqa: BLE001 - it may raise whatever it likes
+            _log.exception("a callback failed")

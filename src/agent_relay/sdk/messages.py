@@ -1,0 +1,114 @@
+"""A message as its recipient sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from agent_relay.protocol.decode import decode_meta
+from agent_relay.protocol.envelope import Deliver
+from agent_relay.protocol.errors import ErrorCode
+from agent_relay.protocol.payloads import SendMeta
+
+if TYPE_CHECKING:
+    from agent_relay.sdk.inbox import Inbox
+    from agent_relay.sdk.receipts import Receipt
+
+
+class _Payload(Struct):
+    body: str
+    kind: str = "message"
+    thread: str | None = None
+    data: Any = None
+
+
+_decode_payload = msgspec.json.Decoder(_Payload).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Incoming:
+    """What a message says. `Message` and its blocking twin add what can be done with it."""
+
+    __slots__ = (
+        "_raw_payload", "attempt", "body", "data", "delivery_id", "from_", "id", "kind", "meta", "prev_seq", "queued_ms", "seq",
+        "thread", "to", "topic", "ts",
+    )  # fmt: skip
+
+    def __init__(self, frame: Deliver) -> None:
+        """Raises msgspec.ValidationError or RelayError for a payload that is none."""
+        payload = _decode_payload(frame.payload)
+        delivery = frame.delivery
+        self._raw_payload = frame.payload
+        self.id = delivery.message_id
+        self.delivery_id = frame.id  # the same on every attempt
+        self.from_ = frame.from_ or ""
+        self.to = frame.to
+        self.topic = frame.topic
+        self.ts = frame.ts
+        self.body = payload.body
+        self.kind = payload.kind
+        self.thread = payload.thread
+        self.data = payload.data
+        self.seq = delivery.seq  # counts up by one per (topic, sender → recipient)
+        self.prev_seq = delivery.prev_seq  # set after messages that expired: the number before this one
+        self.attempt = delivery.attempt
+        self.queued_ms = delivery.queued_ms
+        self.meta: SendMeta = decode_meta(frame.payload_meta)
+
+    @property
+    def message_id(self) -> str:
+        return self.id
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """Everything the sender put into the payload, also what has no attribute of its own."""
+        return _decode_object(self._raw_payload)
+
+    @property
+    def reply_to(self) -> str | None:
+        return self.meta.reply_to
+
+    @property
+    def correlation_id(self) -> str | None:
+        """Set when the sender waits for an answer."""
+        return self.meta.sync.correlationId if self.meta.sync is not None else None
+
+    @property
+    def requires_ack(self) -> bool:
+        return self.meta.requires_ack
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id}, from={self.from_}, kind={self.kind}, seq={self.seq}, attempt={self.attempt})"
+
+
+class Message(Incoming):
+    __slots__ = ("_inbox", "order")
+
+    def __init__(self, frame: Deliver, inbox: Inbox, order: int) -> None:
+        super().__init__(frame)
+        self._inbox = inbox
+        self.order = order  # of arrival, so that a message that is put back finds its place
+
+    async def ack(self, response: Any = None, response_data: Any = None) -> None:
+        """Says that the message is dealt with; it is not delivered again. A second call does nothing.
+
+        With a response this is the answer to a sender who waits for one (`correlation_id`); without, the sender goes on
+        waiting, for a reply.
+        """
+        self._inbox.ack(self, response, response_data)
+
+    async def nack(
+        self, code: ErrorCode = ErrorCode.REJECTED, message: str | None = None, retry_after_ms: int | None = None
+    ) -> None:
+        """REJECTED: the sender is told and it does not come again. AGENT_BUSY: it comes again after `retry_after_ms`."""
+        self._inbox.nack(self, code, message, retry_after_ms)
+
+    async def reply(self, body: str, *, data: dict[str, Any] | None = None, kind: str = "message", ack: bool = True) -> Receipt:
+        """Sends an answer to the sender, in the same thread, and then acknowledges.
+
+        The answer's id follows from this message's: if the process dies between the two, the message comes again, and
+        whatever is replied then is the same reply to the daemon. With ack=False there may be many replies.
+        """
+        return await self._inbox.reply(self, body, data, kind, ack=ack)

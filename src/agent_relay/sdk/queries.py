@@ -1,0 +1,90 @@
+"""Questions to the daemon itself: who is there, what was said, subscribe, join. Each is asked until it is answered.
+
+Asking twice does no harm with any of them, so after a reconnect every open one is asked again under its own id.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_relay.protocol.encode import encode_envelope
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.payloads import Agents, HistoryResult, Receipt
+from agent_relay.sdk.errors import ConnectionLost
+from agent_relay.sdk.ids import wall_ms
+from agent_relay.sdk.outcome import Outcome
+from agent_relay.sdk.session import Session
+
+Answer = Receipt | Agents | HistoryResult
+
+
+class Queries:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._open: dict[str, tuple[bytes, Outcome[Answer]]] = {}
+
+    async def ask(self, kind: str, payload: Any) -> Answer:
+        """Returns the answer, or raises the RelayError that came in its place."""
+        id_, outcome = self._begin(kind, payload)
+        try:
+            return await outcome.wait()
+        finally:
+            self._open.pop(id_, None)
+
+    def ask_unheard(self, kind: str, payload: Any) -> Outcome[Answer]:
+        """Asks, now or after the next reconnect, without having to wait for the answer."""
+        return self._begin(kind, payload)[1]
+
+    def _begin(self, kind: str, payload: Any) -> tuple[str, Outcome[Answer]]:
+        self._session.check()
+        id_ = self._session.ids.next("q_")
+        frame = encode_envelope(kind, id_, wall_ms(), payload)
+        self._session.check_size(frame)
+        outcome: Outcome[Answer] = Outcome()
+        self._open[id_] = (frame, outcome)
+        self._session.write(frame)
+        return id_, outcome
+
+    def on_ready(self) -> None:
+        for frame, _ in self._open.values():
+            self._session.write(frame)
+
+    def on_closed(self, error: RelayError | None) -> None:
+        reason = error or ConnectionLost("The client was closed.", reason="closed")
+        for id_ in list(self._open):
+            self.fail(id_, reason)
+
+    def resolve(self, id_: str | None, answer: Answer) -> bool:
+        """True if there was such a question."""
+        entry = self._open.pop(id_, None) if id_ is not None else None
+        if entry is not None:
+            entry[1].resolve(answer)
+        return entry is not None
+
+    def fail(self, id_: str | None, error: RelayError) -> bool:
+        entry = self._open.pop(id_, None) if id_ is not None else None
+        if entry is not None:
+            entry[1].fail(error)
+        return entry is not None
+
+
+def expect_receipt(answer: Answer) -> Receipt:
+    if not isinstance(answer, Receipt):
+        raise _unexpected(answer)
+    return answer
+
+
+def expect_agents(answer: Answer) -> Agents:
+    if not isinstance(answer, Agents):
+        raise _unexpected(answer)
+    return answer
+
+
+def expect_history(answer: Answer) -> HistoryResult:
+    if not isinstance(answer, HistoryResult):
+        raise _unexpected(answer)
+    return answer
+
+
+def _unexpected(answer: Answer) -> RelayError:
+    return RelayError(ErrorCode.INTERNAL_ERROR, f"The daemon gave an answer of another kind: {type(answer).__name__}.")

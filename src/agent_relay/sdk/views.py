@@ -1,0 +1,58 @@
+"""Answers about the relay itself, as values: who is there, what was said, what became of one message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+
+class AgentInfo(Struct, frozen=True):
+    """One agent as the daemon describes it; `raw` has whatever a later daemon adds."""
+
+    name: str
+    connected: bool = False
+    state: str = "offline"  # idle, working, waiting or offline
+    cli: str | None = None
+    session_id: str = ""
+    queue_depth: int = 0
+    queue_capacity: int = 0
+    inflight: int = 0
+    registered_at: int = 0
+    last_seen_at: int = 0
+    subscriptions: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    meta: dict[str, Any] = {}
+    raw: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsView:
+    agents: list[AgentInfo]
+    server: dict[str, Any]  # version, uptime, counts, storage
+
+    def find(self, name: str) -> AgentInfo | None:
+        """Names are compared without regard to case."""
+        return next((agent for agent in self.agents if agent.name.lower() == name.lower()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """Newest first. `next_cursor` asks for the page after this one; None: there is no more."""
+
+    messages: list[dict[str, Any]]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """One message, and everything that happened to it, oldest first."""
+
+    message: dict[str, Any]
+    trail: list[dict[str, Any]]
+
+
+def read_agent(raw: dict[str, Any]) -> AgentInfo:
+    return msgspec.convert({**raw, "raw": raw}, AgentInfo)
