@@ -1,0 +1,112 @@
+"""The list of commands. What each does is in `commands/`; an example of each stands here, under its help."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from agent_relay.cli.commands import about, agents, dead_letters, demonstrate, down, explain, history, inbox, send, status, up
+from agent_relay.version import __version__
+
+COMPLETE_VARIABLE = "_AGENT_RELAY_COMPLETE"
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+app = typer.Typer(
+    rich_markup_mode=None, add_completion=False, context_settings=_SETTINGS, invoke_without_command=True, no_args_is_help=False
+)
+
+
+def _examples(*lines: str) -> str:
+    heading = "Example:" if len(lines) == 1 else "Examples:"
+    return "\b\n" + "\n".join([heading, *(f"  {line}" for line in lines)])
+
+
+@app.callback(
+    epilog=_examples("agent-relay up", "agent-relay send Bob 'Please review auth.py.' --from Alice", "agent-relay inbox --as Bob")
+)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> int:
+    """Agent Relay: agents, scripts and people in separate terminals send each other messages.
+
+    A message that was accepted is never lost, never doubled and arrives in order; the sender is told what became of it.
+    Every command finds the daemon of the project it is run in. Exit status: 0 done, 1 failed, 2 wrong usage, 3 the
+    daemon is not running, 130 interrupted.
+    """
+    if version:
+        typer.echo(f"agent-relay {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+    if version and context.invoked_subcommand is not None:
+        raise typer.Exit
+    return 0
+
+
+def _add(name: str, command: Callable[..., int], short: str, *examples: str) -> None:
+    app.command(name, short_help=short, epilog=_examples(*examples))(command)
+
+
+_ID = "msg_01KA2V8Z5T7Q4M9C3XKJ0000A1"
+
+_add(
+    "up", up.with_settings(up.up), "Start the daemon.", "agent-relay up", "agent-relay up --foreground --message-ttl 7d"
+)  # fmt: skip
+_add("down", down.down, "Stop the daemon.", "agent-relay down")
+_add("status", status.status, "Is it up, who is there, what is stored.", "agent-relay status", "agent-relay status --json")
+_add("agents", agents.agents, "List every agent the relay knows.", "agent-relay agents")
+_add("who", agents.who, "List the agents that are connected.", "agent-relay who")
+_add(
+    "send", send.send, "Send a message and print its receipt.",
+    "agent-relay send Bob 'Please review auth.py.' --from Alice",
+    "agent-relay send Bob 'Are you ready?' --await 30s",
+    "git diff | agent-relay send Bob,Carol -",
+)  # fmt: skip
+_add(
+    "inbox", inbox.inbox, "Receive the messages that wait for an agent.",
+    "agent-relay inbox --as Bob", "agent-relay inbox --as Bob --peek", "agent-relay inbox --follow --json",
+)  # fmt: skip
+_add("read", history.read, "Show one message in full.", f"agent-relay read {_ID}")
+_add(
+    "history", history.history, "Show and search what was said.",
+    "agent-relay history --with Bob --since 1h", "agent-relay history --search 'auth token' --json",
+)  # fmt: skip
+_add("explain", explain.explain, "Show what became of a message.", f"agent-relay explain {_ID}")
+app.add_typer(
+    dead_letters.dead_letters, name="dead-letters", short_help="Show what could not be delivered, and send it again.",
+    epilog=_examples("agent-relay dead-letters", "agent-relay dead-letters retry --all"),
+)  # fmt: skip
+_add("demo", demonstrate.demo, "Watch a conversation survive a crash.", "agent-relay demo")
+_add("version", about.version, "Show the version.", "agent-relay version")
+_add(
+    "completion", about.completion, "Print a completion script for your shell.",
+    'eval "$(agent-relay completion bash)"', "agent-relay completion fish | source",
+)  # fmt: skip
+
+
+def run_app(words: list[str]) -> int:
+    """The exit status. What a command raises is for the caller to explain."""
+    command: Any = typer.main.get_command(app)
+    program = os.path.basename(sys.argv[0]) if sys.argv else ""
+    program = program if program in about.PROGRAMS else about.PROGRAMS[0]
+    if COMPLETE_VARIABLE in os.environ:
+        return _complete(command, program)
+    try:
+        # Not `main`, which has its own opinion about Ctrl-C and closed pipes.
+        with command.make_context(program, words) as context:
+            status = command.invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
+    return status if isinstance(status, int) else 0
+
+
+def _complete(command: Any, program: str) -> int:
+    from typer._completion_classes import completion_init
+
+    completion_init()
+    command.main(args=[], prog_name=program, complete_var=COMPLETE_VARIABLE)
+    return 0

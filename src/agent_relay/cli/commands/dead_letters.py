@@ -1,0 +1,125 @@
+"""`dead-letters`: what could not be delivered in time, and sending it once more."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from agent_relay.cli.failures import Failure
+from agent_relay.cli.formats import count, format_time
+from agent_relay.cli.message_view import now_ms, show_heading, show_text
+from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.screen import Screen
+from agent_relay.sdk.locate import Place
+
+_MOST = 1000
+
+dead_letters = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[list|retry]")
+Limit = Annotated[int, typer.Option("--limit", min=1, max=_MOST, metavar="N", help="At most that many.")]
+
+
+@dead_letters.callback(invoke_without_command=True)
+def root(
+    context: typer.Context, limit: Limit = 50, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
+) -> int:
+    """Show messages that could not be delivered in time, or send them once more."""
+    if context.invoked_subcommand is not None:
+        context.obj = (socket, state_dir, as_json)
+        return 0
+    return _list(limit, find_place(socket, state_dir), as_json=as_json)
+
+
+@dead_letters.command("list", epilog="\b\nExample:\n  agent-relay dead-letters list")
+def list_letters(
+    context: typer.Context, limit: Limit = 50, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
+) -> int:
+    """List them; the same as `dead-letters` alone."""
+    socket, state_dir, as_json = _inherit(context, socket, state_dir, as_json)
+    return _list(limit, find_place(socket, state_dir), as_json=as_json)
+
+
+@dead_letters.command(
+    "retry",
+    epilog="\b\nExamples:\n  agent-relay dead-letters retry msg_01KA2V8Z5T7Q4M9C3XKJ0000A1\n"
+    "  agent-relay dead-letters retry --all",
+)
+def retry(
+    context: typer.Context,
+    message_id: Annotated[str | None, typer.Argument(metavar="ID", help="The message's id.", show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every dead letter.")] = False,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Send one of them, or all, once more: each goes out as a new message with a new lifetime."""
+    from agent_relay.cli.link import run
+
+    if every == (message_id is not None):
+        raise typer.BadParameter("name one message, or say --all.", param_hint="ID")
+    socket, state_dir, as_json = _inherit(context, socket, state_dir, as_json)
+    place = find_place(socket, state_dir)
+    retried, refused = run(_retry(place, message_id))
+    screen = Screen()
+    if as_json:
+        screen.json({"retried": retried, "refused": refused})
+    else:
+        for one in retried:
+            screen.line(("sent again", "bold green"), "  ", one["message_id"], "  as ", clean_line(one["new_message_id"]))
+        if not retried and not refused:
+            screen.line(("There are no dead letters.", "dim"))
+    if refused:
+        raise Failure(f"{count(len(refused), 'dead letter')} could not be sent again: {clean_line(refused[0]['message'])}")
+    return 0
+
+
+def _inherit(
+    context: typer.Context, socket: str | None, state_dir: str | None, as_json: bool
+) -> tuple[str | None, str | None, bool]:
+    """Options may stand before or after the second word."""
+    outer = context.obj if isinstance(context.obj, tuple) else (None, None, False)
+    return socket or outer[0], state_dir or outer[1], as_json or bool(outer[2])
+
+
+def _list(limit: int, place: Place, *, as_json: bool) -> int:
+    from agent_relay.cli.link import observe, run
+
+    async def ask() -> list[dict[str, Any]]:
+        async with observe(place) as relay:
+            return (await relay.dead_letters(limit)).messages
+
+    letters = run(ask())
+    screen = Screen()
+    if as_json:
+        screen.json({"dead_letters": letters, "next_cursor": None})
+        return 0
+    for letter in letters:
+        dead = letter.get("dead") or {}
+        at = format_time(int(dead.get("at") or 0), now_ms())
+        show_heading(screen, letter, "  ", (clean_line(f"{dead.get('code')} for {dead.get('to')} at {at}"), "red"))
+        show_text(screen, letter, whole=False)
+    if not letters:
+        screen.line(("There are no dead letters.", "dim"))
+    return 0
+
+
+async def _retry(place: Place, message_id: str | None) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    from agent_relay.cli.link import observe
+    from agent_relay.protocol.errors import RelayError
+    from agent_relay.sdk.errors import ConnectionLost
+
+    retried: list[dict[str, str]] = []
+    refused: list[dict[str, str]] = []
+    async with observe(place) as relay:
+        if message_id is not None:
+            return [{"message_id": message_id, "new_message_id": await relay.retry_dead_letter(message_id)}], []
+        letters = await relay.dead_letters(_MOST)
+        for id_ in dict.fromkeys(str(letter["message_id"]) for letter in letters.messages):
+            try:
+                retried.append({"message_id": id_, "new_message_id": await relay.retry_dead_letter(id_)})
+            except ConnectionLost:
+                raise
+            except RelayError as error:
+                refused.append({"message_id": id_, "code": error.code.value, "message": error.message})
+    return retried, refused

@@ -1,0 +1,103 @@
+"""`down`: asks the daemon to stop, waits until it has, and insists where it does not."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+from typing import Annotated
+
+import typer
+
+from agent_relay.cli.failures import NOT_RUNNING, Failure
+from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.screen import Screen
+from agent_relay.sdk.locate import Place
+
+_KNOCK_S = 2.0
+_INSIST_S = 1.0
+_KILL_S = 5.0
+
+
+def down(
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=0, help="How long it may take to stop by itself.")
+    ] = 5.0,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Stop the project's daemon: it stores what it accepted, says goodbye to everyone, and removes its socket."""
+    from agent_relay.cli.process import remove_leftovers
+
+    place = find_place(socket, state_dir)
+    screen = Screen()
+    pid = find_daemon(place)
+    if pid is None:
+        removed = remove_leftovers(place.socket, place.state_dir)
+        if as_json:
+            screen.json({"stopped": False, "pid": None, "removed": removed})
+        else:
+            screen.line("not running", " (removed what a killed daemon left behind)" if removed else "")
+        return NOT_RUNNING
+    how = stop(pid, timeout)
+    removed = remove_leftovers(place.socket, place.state_dir)  # a killed one could not tidy up itself
+    if as_json:
+        screen.json({"stopped": True, "pid": pid, "how": how, "removed": removed})
+    else:
+        screen.line(("down", "bold"), f"  pid {pid} {how}")
+    return 0
+
+
+def find_daemon(place: Place) -> int | None:
+    """The pid of the daemon at the socket, or of one that holds the state directory without answering."""
+    from agent_relay.cli.process import Answer, knock, locked_pid
+
+    found = knock(place.socket, _KNOCK_S)
+    holder = locked_pid(place.state_dir)
+    match found.answer:
+        case Answer.RELAY:
+            pid = found.pid or holder
+            if pid is None:
+                raise Failure(f"The daemon at {place.socket} does not tell its process id; stop it where it was started.")
+            return pid
+        case Answer.NOBODY:
+            return holder  # starting, or on its way out
+        case Answer.SILENCE if holder is not None and found.pid in {None, holder}:
+            return holder  # hangs: it is ours by its lock
+        case _:
+            raise Failure(
+                f"Something listens at {place.socket}, but it is not a daemon that answers this user; nothing was stopped."
+            )
+
+
+def stop(pid: int, timeout_s: float) -> str:
+    """How it ended: by itself, when asked twice, or killed."""
+    from agent_relay.cli.process import Process
+
+    try:
+        process = Process(pid)
+    except ProcessLookupError:
+        return "had just stopped"
+    try:
+        process.send(signal.SIGTERM)
+        if process.wait(timeout_s):
+            return "stopped"
+        process.send(signal.SIGTERM)
+        if process.wait(_INSIST_S):
+            return f"did not stop within {timeout_s:g} s and was told to stop at once"
+        process.send(signal.SIGKILL)
+        if process.wait(_KILL_S):
+            return f"did not stop within {timeout_s:g} s and was killed"
+    except PermissionError:
+        raise Failure(f"The daemon (pid {pid}) belongs to {_owner_of(pid)}; only that user can stop it.") from None
+    finally:
+        process.close()
+    raise Failure(f"The daemon (pid {pid}) could not be stopped, not even by killing it.")
+
+
+def _owner_of(pid: int) -> str:
+    try:
+        return pwd.getpwuid(os.stat(f"/proc/{pid}").st_uid).pw_name
+    except (OSError, KeyError):
+        return "another user"

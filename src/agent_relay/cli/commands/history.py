@@ -1,0 +1,126 @@
+"""`history` and `read`: what was said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent_relay.cli.formats import format_time
+from agent_relay.cli.message_view import now_ms, show_heading, show_text, status_part, status_word, target_of, text_of
+from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_moment_ms
+from agent_relay.cli.safe_text import clean_block, clean_line
+from agent_relay.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from agent_relay.sdk.client import RelayClient
+    from agent_relay.sdk.views import HistoryPage, MessageView
+
+_PAGE = 500
+
+
+def history(
+    with_agent: Annotated[str | None, agent_option("--with", "From or to this agent.")] = None,
+    sender: Annotated[str | None, agent_option("--from", "From this agent.")] = None,
+    to: Annotated[str | None, agent_option("--to", "To this agent, #channel or '*'.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Under this topic.")] = None,
+    thread: Annotated[str | None, typer.Option("--thread", metavar="NAME", help="In this thread.")] = None,
+    since: Annotated[str | None, typer.Option("--since", metavar="WHEN", help="Since then: 1h, 7d, or 2025-01-31 14:00.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="WHEN", help="Until then.")] = None,
+    search: Annotated[str | None, typer.Option("--search", metavar="WORDS", help="With all of these words.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most that many, the newest.")] = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", metavar="C", help="Go on where an earlier call ended.")] = None,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Show messages, the newest last.
+
+    With --json: {"messages": [the newest first], "next_cursor": where to go on, or null}.
+    """
+    from agent_relay.cli.link import observe, run
+
+    place = find_place(socket, state_dir)
+    asked: dict[str, Any] = {
+        "with_": with_agent, "from_": sender, "to": to, "topic": topic, "thread": thread, "search": search,
+        "since": read_moment_ms(since, "--since"), "until": read_moment_ms(until, "--until"),
+    }  # fmt: skip
+
+    async def ask() -> HistoryPage:
+        async with observe(place) as relay:
+            return await _collect(relay, asked, limit, cursor)
+
+    page = run(ask())
+    screen = Screen()
+    if as_json:
+        screen.json({"messages": page.messages, "next_cursor": page.next_cursor})
+    else:
+        _show_page(screen, page)
+    return 0
+
+
+async def _collect(relay: RelayClient, asked: dict[str, Any], limit: int, cursor: str | None) -> HistoryPage:
+    """As many as asked for, in pages of a size that keeps each answer small."""
+    from agent_relay.sdk.views import HistoryPage
+
+    messages: list[dict[str, Any]] = []
+    while True:
+        page = await relay.history(**asked, limit=min(_PAGE, limit - len(messages)), cursor=cursor)
+        messages += page.messages
+        cursor = page.next_cursor
+        if cursor is None or len(messages) >= limit:
+            return HistoryPage(messages, cursor)
+
+
+def _show_page(screen: Screen, page: HistoryPage) -> None:
+    if page.next_cursor is not None:
+        screen.line((f"… there are older ones: --cursor {clean_line(page.next_cursor)}", "dim"))
+    for message in reversed(page.messages):
+        show_heading(screen, message, *status_part(message))
+        show_text(screen, message, whole=False)
+    if not page.messages:
+        screen.line(("No messages.", "dim"))
+
+
+def read(
+    message_id: Annotated[str, typer.Argument(metavar="ID", help="The message's id, as history and inbox show it.")],
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Show one message in full. It is not acknowledged by that."""
+    from agent_relay.cli.link import observe, run
+
+    place = find_place(socket, state_dir)
+
+    async def ask() -> MessageView:
+        async with observe(place) as relay:
+            return await relay.message(message_id)
+
+    message = run(ask()).message
+    screen = Screen()
+    if as_json:
+        screen.json(message)
+    else:
+        _show_whole(screen, message)
+    return 0
+
+
+def _show_whole(screen: Screen, message: dict[str, Any]) -> None:
+    fields = {
+        "id": message.get("message_id"),
+        "from": message.get("from"),
+        "to": target_of(message),
+        "time": format_time(int(message.get("ts") or 0), now_ms(), exact=True),
+        "kind": None if message.get("kind") == "message" else message.get("kind"),
+        "topic": message.get("topic") if message.get("to") else None,
+        "thread": message.get("thread"),
+        "answers": (message.get("payload_meta") or {}).get("reply_to"),
+    }
+    for label, value in fields.items():
+        if value:
+            screen.line((f"{label:<8}", "dim"), "  ", clean_line(str(value)))
+    for one in message.get("recipients") or ():
+        screen.line((f"{'status':<8}", "dim"), "  ", clean_line(f"{one.get('name')}: {status_word(str(one.get('status')))}"))
+    screen.line()
+    screen.block(clean_block(text_of(message)).rstrip("\n"), indent=0)

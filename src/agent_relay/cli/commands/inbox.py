@@ -1,0 +1,165 @@
+"""`inbox`: receives an agent's messages, printing and then acknowledging each; with `--peek` it only looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent_relay.cli.failures import Failure
+from agent_relay.cli.message_view import MESSAGE_TO_PROGRAMS, show_heading, show_text
+from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place
+from agent_relay.cli.screen import Screen
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import did_you_mean, fold_name
+from agent_relay.sdk.locate import Place
+
+if TYPE_CHECKING:
+    from agent_relay.sdk.client import RelayClient
+    from agent_relay.sdk.messages import Message
+    from agent_relay.sdk.views import AgentInfo
+
+_QUIET_S = 0.2  # how long nothing comes before the daemon is asked whether anything is still waiting
+_CLOSE_S = 2.0
+_PAGE = 500
+_WINDOW = 32
+
+
+def inbox(
+    name: Annotated[
+        str | None, agent_option("--as", "Whose inbox; by default AGENT_RELAY_NAME's, else cli-<your login>'s.")
+    ] = None,
+    peek: Annotated[bool, typer.Option("--peek", help="Only look: nothing is acknowledged, everything stays.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on and print messages as they come, until Ctrl-C.")] = False,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Stop after that many messages.")] = None,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Receive the messages that wait for an agent: each is printed, then acknowledged.
+
+    Ends when nothing more is waiting, unless --follow is given. With --json: one object a line.
+    """
+    from agent_relay.cli.link import own_name, run
+
+    if peek and follow:
+        raise typer.BadParameter("--peek looks once; it cannot follow.", param_hint="--follow")
+    place = find_place(socket, state_dir)
+    screen = Screen()
+    if peek:
+        return run(_peek(place, screen, own_name(name)[0], limit, as_json=as_json))
+    return run(_receive(place, screen, name, follow=follow, limit=limit, as_json=as_json))
+
+
+# --- receiving ----------------------------------------------------------------------------------------------------------
+
+
+async def _receive(place: Place, screen: Screen, name: str | None, *, follow: bool, limit: int | None, as_json: bool) -> int:
+    from agent_relay.cli.link import NameInUse, connect_as
+    from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
+
+    try:
+        relay = await connect_as(place, name, max_inflight=_WINDOW, reconnect_attempts=RECONNECT_ATTEMPTS if follow else 0)
+    except NameInUse as taken:
+        raise Failure(
+            f"{taken.sentence} Its messages go there; to look at what is waiting: agent-relay inbox --as {taken.name} --peek"
+        ) from None
+    shown = 0
+    try:
+        while limit is None or shown < limit:
+            message = await _next(relay, follow=follow)
+            if message is None:
+                break
+            _show(screen, message, as_json=as_json)
+            screen.flush()
+            await message.ack()  # only now: what could not be printed was not received
+            shown += 1
+    finally:
+        await relay.close(_CLOSE_S)
+    if not shown and not as_json:
+        screen.line((f"Nothing is waiting for {relay.name}.", "dim"))
+    return 0
+
+
+async def _next(relay: RelayClient, *, follow: bool) -> Message | None:
+    """The next message; None when there is none and nothing is waiting at the daemon either."""
+    from agent_relay.sdk.errors import TimedOut
+
+    if follow:
+        return await relay.receive()
+    while True:
+        try:
+            return await relay.receive(_QUIET_S)
+        except TimedOut:
+            mine = (await relay.agents()).find(relay.name)
+            if mine is None or not mine.queue_depth + mine.inflight:
+                return None
+
+
+def _show(screen: Screen, message: Message, *, as_json: bool) -> None:
+    shown = {
+        "message_id": message.id, "from": message.from_, "to": message.to, "topic": message.topic,
+        "ts": message.ts - message.queued_ms,  # when it was sent, not when it came
+        "kind": message.kind, "thread": message.thread, "payload": message.payload,
+    }  # fmt: skip
+    if as_json:
+        extra = {
+            "reply_to": message.reply_to,
+            "correlationId": message.correlation_id,
+            "seq": message.seq,
+            "attempt": message.attempt,
+        }
+        screen.json_line(shown | extra)
+        return
+    show_heading(screen, shown)
+    show_text(screen, shown, whole=True)
+
+
+# --- looking ------------------------------------------------------------------------------------------------------------
+
+
+async def _peek(place: Place, screen: Screen, name: str, limit: int | None, *, as_json: bool) -> int:
+    from agent_relay.cli.link import observe
+
+    async with observe(place) as relay:
+        agent = await _find_agent(relay, name)
+        messages = await _pending(relay, agent)
+    for message in messages[:limit]:
+        if as_json:
+            screen.json_line({field: message.get(field) for field in MESSAGE_TO_PROGRAMS})
+        else:
+            show_heading(screen, message)
+            show_text(screen, message, whole=True)
+    if not messages and not as_json:
+        screen.line((f"Nothing is waiting for {agent.name}.", "dim"))
+    return 0
+
+
+async def _find_agent(relay: RelayClient, name: str) -> AgentInfo:
+    view = await relay.agents()
+    agent = view.find(name)
+    if agent is None:
+        near = did_you_mean(name, [known.name for known in view.agents])
+        raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"No agent {name} has ever connected.", did_you_mean=near)
+    return agent
+
+
+async def _pending(relay: RelayClient, agent: AgentInfo) -> list[dict[str, Any]]:
+    """Oldest first. The daemon says how many there are, so the search ends with the last of them."""
+    found: list[dict[str, Any]] = []
+    wanted = agent.queue_depth + agent.inflight
+    cursor: str | None = None
+    while len(found) < wanted:
+        page = await relay.history(to=agent.name, pending=True, limit=_PAGE, cursor=cursor)
+        found += [message for message in page.messages if _waits_for(message, agent.name)]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found[::-1]
+
+
+def _waits_for(message: dict[str, Any], name: str) -> bool:
+    return any(
+        fold_name(str(one.get("name"))) == fold_name(name) and one.get("status") in {"queued", "sent"}
+        for one in message.get("recipients") or ()
+    )

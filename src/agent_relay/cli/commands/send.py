@@ -1,0 +1,190 @@
+"""`send`: one message, and what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent_relay.cli.failures import USAGE, Failure
+from agent_relay.cli.formats import count, format_span
+from agent_relay.cli.message_view import status_word
+from agent_relay.cli.names_on_disk import complete_names
+from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_duration_ms
+from agent_relay.cli.safe_text import clean_block, clean_line
+from agent_relay.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from agent_relay.sdk.client import RelayClient
+    from agent_relay.sdk.receipts import Receipt
+    from agent_relay.sdk.requests import Reply
+
+_CLOSE_S = 2.0
+
+
+def send(
+    to: Annotated[
+        str, typer.Argument(metavar="TO", help="A name, several with commas, #channel or '*'.", autocompletion=complete_names)
+    ],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from standard input.")],
+    wait: Annotated[str | None, typer.Option("--await", metavar="TIME", help="Wait that long for an answer, e.g. 30s.")] = None,
+    sender: Annotated[
+        str | None, agent_option("--from", "Send as this agent; by default AGENT_RELAY_NAME, else cli-<your login>.")
+    ] = None,
+    thread: Annotated[str | None, typer.Option("--thread", metavar="NAME", help="The thread it belongs to.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Publish under this topic.")] = None,
+    kind: Annotated[
+        str, typer.Option("--kind", metavar="KIND", help="What it is: message, action, state, thinking …")
+    ] = "message",
+    priority: Annotated[int | None, typer.Option("--priority", min=0, max=9, metavar="0-9", help="0 goes first, 9 last.")] = None,
+    ttl: Annotated[str | None, typer.Option("--ttl", metavar="TIME", help="How long it may wait for delivery, e.g. 5m.")] = None,
+    reply_to: Annotated[str | None, typer.Option("--reply-to", metavar="ID", help="The message this one answers.")] = None,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Send a message and print its receipt.
+
+    When this returns, the message is stored and will be delivered, also to an agent that is offline now. With --await
+    it is a question: the answer is printed, or the truth about why there is none.
+    """
+    from agent_relay.cli.link import run
+
+    place = find_place(socket, state_dir)
+    timeout_ms = None if wait is None else read_duration_ms(wait, "--await")
+    options: dict[str, Any] = {
+        "kind": kind, "thread": thread, "topic": topic, "priority": priority, "reply_to": reply_to,
+        "ttl_ms": None if ttl is None else read_duration_ms(ttl, "--ttl"),
+    }  # fmt: skip
+    body = read_body(text)
+    target = read_target(to)
+    screen = Screen()
+
+    async def work() -> int:
+        relay = await _connect(place, sender)
+        try:
+            if timeout_ms is None:
+                show_receipt(screen, await relay.send(target, body, **options), as_json=as_json)
+                return 0
+            return await _ask(relay, screen, target, body, timeout_ms, options, as_json=as_json)
+        finally:
+            await relay.close(_CLOSE_S)
+
+    return run(work())
+
+
+def read_body(text: str) -> str:
+    """The argument, or all of standard input without the end of its last line."""
+    if text == "-":
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8")
+        except UnicodeDecodeError:
+            raise Failure("Standard input is not valid UTF-8 text.", USAGE) from None
+        text = text.removesuffix("\n").removesuffix("\r")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Failure("The text is not valid UTF-8.", USAGE) from None
+    if not text:
+        raise Failure("The message is empty; nothing was sent.", USAGE)
+    return text
+
+
+def read_target(to: str) -> str | list[str]:
+    names = [name.strip() for name in to.split(",") if name.strip()]
+    if not names:
+        raise Failure("Say who the message is for: a name, several with commas, #channel or '*'.", USAGE)
+    return names[0] if len(names) == 1 else names
+
+
+async def _connect(place: Any, sender: str | None) -> RelayClient:
+    from agent_relay.cli.link import NameInUse, connect_as
+
+    try:
+        # A window of one: whatever waits for this name is not for us to take, and at most one message is disturbed.
+        return await connect_as(place, sender, max_inflight=1)
+    except NameInUse as taken:
+        raise Failure(f"{taken.sentence} Send under another name with --from.") from None
+
+
+# --- without waiting --------------------------------------------------------------------------------------------------
+
+
+def show_receipt(screen: Screen, receipt: Receipt, *, as_json: bool) -> None:
+    if as_json:
+        screen.json(
+            {
+                "message_id": receipt.message_id, "stage": "stored", "recipients": receipt.recipients,
+                "queued": receipt.queued, "skipped": receipt.skipped,
+            }
+        )  # fmt: skip
+        return
+    fate = [count(receipt.recipients, "recipient")]
+    if receipt.queued:
+        fate.append(f"{receipt.queued} offline")
+    if receipt.skipped:
+        fate.append(f"skipped, because their queues are full: {', '.join(receipt.skipped)}")
+    screen.line(("stored", "bold green"), "  ", receipt.message_id, "  ", clean_line(", ".join(fate)))
+
+
+# --- with an answer -----------------------------------------------------------------------------------------------------
+
+
+async def _ask(
+    relay: RelayClient,
+    screen: Screen,
+    target: str | list[str],
+    body: str,
+    timeout_ms: int,
+    options: dict[str, Any],
+    *,
+    as_json: bool,
+) -> int:
+    from agent_relay.sdk.errors import TimedOut
+
+    id_ = f"s_{secrets.token_hex(16)}"
+    reply: Reply | None = None
+    with contextlib.suppress(TimedOut):
+        reply = await relay.request(target, body, timeout_ms / 1000, id=id_, **options)
+    message = await _find_sent(relay, id_)
+    if as_json:
+        screen.json(_receipt_with_answer(message, reply))
+    elif reply is not None:
+        screen.line(
+            ("answered", "bold green"), "  ", str(message.get("message_id", "")), "  by ", (clean_line(reply.by), "bold cyan")
+        )
+        screen.block(clean_block(reply.body).rstrip("\n"))
+    if reply is None:
+        raise Failure(_why_no_answer(message, timeout_ms))
+    return 0
+
+
+async def _find_sent(relay: RelayClient, client_id: str) -> dict[str, Any]:
+    page = await relay.history(from_=relay.name, limit=50)
+    return next((message for message in page.messages if message.get("client_id") == client_id), {})
+
+
+def _receipt_with_answer(message: dict[str, Any], reply: Reply | None) -> dict[str, Any]:
+    recipients = message.get("recipients") or []
+    answer = None if reply is None else {"by": reply.by, "body": reply.body, "response": reply.response, "data": reply.data}
+    return {
+        "message_id": message.get("message_id"), "stage": "stored" if reply is None else "delivered",
+        "recipients": len(recipients), "statuses": recipients, "skipped": message.get("skipped") or [], "answer": answer,
+    }  # fmt: skip
+
+
+def _why_no_answer(message: dict[str, Any], timeout_ms: int) -> str:
+    waited = f"No answer came within {format_span(timeout_ms)}"
+    if not message:
+        return f"{waited}, and it is not known whether the message was stored."
+    where = ", ".join(f"{one['name']}: {_so_far(one['status'])}" for one in message.get("recipients") or [])
+    return clean_line(f"{waited}. The message is stored ({message['message_id']}); {where or 'nobody was there to get it'}.")
+
+
+def _so_far(status: str) -> str:
+    return {"done": "acknowledged", "queued": "waiting to be delivered", "sent": "sent and not acknowledged"}.get(
+        status, status_word(status)
+    )

@@ -1,0 +1,102 @@
+"""`status`: whether the daemon is up, who is connected, what it holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_relay.cli.agent_table import show_agents
+from agent_relay.cli.failures import NOT_RUNNING, Failure
+from agent_relay.cli.formats import count, format_bytes, format_span
+from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.screen import Part, Screen
+from agent_relay.sdk.locate import Place
+
+if TYPE_CHECKING:
+    from agent_relay.sdk.views import AgentsView
+
+_KNOCK_S = 5.0
+
+
+def status(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """Show whether the daemon is up, its agents and queues, and what it has stored.
+
+    Prints `down` and exits with status 3 if it is not running.
+    """
+    from agent_relay.cli.process import Answer, knock
+
+    place = find_place(socket, state_dir)
+    screen = Screen()
+    found = knock(place.socket, _KNOCK_S)
+    if found.answer is Answer.NOBODY:
+        if as_json:
+            screen.json({"up": False, "socket": place.socket, "state_dir": place.state_dir})
+        else:
+            screen.line(("down", "bold red"))
+        return NOT_RUNNING
+    if found.answer is Answer.SILENCE:
+        raise Failure(f"The daemon at {place.socket} is there but does not answer; `agent-relay down` ends it if need be.")
+    view = _ask(place)
+    if as_json:
+        screen.json(
+            {"up": True, "pid": found.pid, "socket": place.socket, "state_dir": place.state_dir, **view.server}
+            | {"rate": _rate(view.server), "agents": [agent.raw for agent in view.agents]}
+        )
+        return 0
+    show_server(screen, place.socket, found.pid, view.server)
+    if view.agents:
+        screen.line()
+        show_agents(screen, view.agents)
+    return 0
+
+
+def _ask(place: Place) -> AgentsView:
+    from agent_relay.cli.link import observe, run
+
+    async def ask() -> AgentsView:
+        async with observe(place) as relay:
+            return await relay.agents()
+
+    return run(ask())
+
+
+def show_server(screen: Screen, socket: str, pid: int | None, server: dict[str, Any]) -> None:
+    storage = server.get("storage") or {}
+    size_bytes = int(storage.get("size_bytes") or 0) + int(storage.get("wal_bytes") or 0)
+    dead = int(server.get("dead_letters") or 0)
+    refused = int(server.get("refused") or 0)
+    accepted = int(server.get("accepted") or 0)
+    uptime = format_span(int(server.get("uptime_ms") or 0))
+    kept = [
+        clean_line(str(storage.get("kind", "?"))),
+        count(int(storage.get("messages") or 0), "message"),
+        format_bytes(size_bytes),
+    ]
+    location = clean_line(str(storage.get("location") or ""))
+    _row(
+        screen,
+        "status",
+        ("up", "bold green"),
+        f" for {uptime}",
+        f", pid {pid}" if pid else "",
+        f", version {server.get('version')}",
+    )
+    _row(screen, "socket", socket)
+    _row(screen, "storage", ", ".join(kept))
+    if location:
+        _row(screen, "", location)
+    _row(
+        screen, "messages", f"{accepted:,} accepted ({_rate(server):.2f} a second on average), ",
+        (f"{refused:,} refused", "yellow" if refused else ""), ", ",
+        (count(dead, "dead letter"), "red" if dead else ""),
+    )  # fmt: skip
+    _row(screen, "agents", f"{int(server.get('connected') or 0):,} connected")
+
+
+def _row(screen: Screen, label: str, *parts: Part) -> None:
+    screen.line((f"{label:<8}", "dim"), "  ", *parts)
+
+
+def _rate(server: dict[str, Any]) -> float:
+    """Accepted messages a second, since the daemon started."""
+    return round(int(server.get("accepted") or 0) * 1000 / max(1, int(server.get("uptime_ms") or 0)), 3)

@@ -1,0 +1,169 @@
+"""`up`: starts the daemon, in the background unless told otherwise, and waits until it answers."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from agent_relay.cli.failures import FAILED, USAGE, Failure
+from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.screen import Screen
+from agent_relay.daemon.config import SETTINGS, ConfigError, Setting
+from agent_relay.protocol import places
+from agent_relay.sdk.locate import Place
+
+START_DEADLINE_S = 20.0  # a cold interpreter on a busy machine; a daemon usually answers in a fraction of a second
+_KNOCK_S = 2.0
+_POLL_S = 0.02
+_LAST_WORDS_BYTES = 65_536
+
+
+def up(
+    foreground: Annotated[bool, typer.Option("--foreground", help="Stay here and be the daemon, until Ctrl-C.")] = False,
+    no_http: Annotated[
+        bool, typer.Option("--no-http", help="Start without the HTTP server. This version has none yet, so nothing changes.")
+    ] = False,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+    **settings: str | None,
+) -> int:
+    """Start the project's daemon, and wait until it answers.
+
+    Every setting can also be given as an environment variable or in a config.toml; docs/configuration.md lists them.
+    """
+    del no_http
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    if foreground:
+        from agent_relay.cli.foreground import serve
+
+        return serve(socket, state_dir, chosen)
+    place = find_place(socket, state_dir)
+    pid, was_up = start(place, chosen)
+    screen = Screen()
+    if as_json:
+        screen.json({"up": True, "already_up": was_up, "pid": pid, "socket": place.socket, "state_dir": place.state_dir})
+    else:
+        word = "already up" if was_up else "up"
+        width = max(8, len(word))
+        screen.line((f"{word:<{width}}", "bold green"), f"  pid {pid}" if pid else "")
+        screen.line((f"{'socket':<{width}}", "dim"), f"  {place.socket}")
+    return 0
+
+
+def with_settings(command: Callable[..., int]) -> Callable[..., int]:
+    """Gives the command an option for each of the daemon's settings, so that a new one needs no change here."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    parameters = [*own, *(_option(setting) for setting in SETTINGS)]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _option(setting: Setting) -> inspect.Parameter:
+    default = f"; default {setting.default}" if setting.default else ""
+    option = typer.Option(setting.flag, metavar="VALUE", help=f"{setting.help} [{setting.env}{default}]", show_default=False)
+    return inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option])
+
+
+# --- the background daemon --------------------------------------------------------------------------------------------
+
+
+def start(place: Place, settings: dict[str, str]) -> tuple[int | None, bool]:
+    """The daemon's pid, and whether it was up before."""
+    from agent_relay.cli.process import Answer, knock
+
+    found = knock(place.socket, _KNOCK_S)
+    if found.answer is Answer.RELAY:
+        return found.pid, True
+    if found.answer is Answer.STRANGER:
+        raise Failure(f"Something at {place.socket} answers, and it is not a daemon for this user; choose another --socket.")
+    log = _prepare(place, settings)
+    child, said_before = _spawn(place, settings, log)
+    with _progress():
+        return _wait_until_it_answers(place, child, log, said_before)
+
+
+def _prepare(place: Place, settings: dict[str, str]) -> str:
+    """Finds out what is wrong while there is somebody to tell; returns the path of the log."""
+    from agent_relay.cli.foreground import daemon_arguments
+    from agent_relay.daemon.directories import PlaceUnusable, make_private_directory
+    from agent_relay.daemon.main import parse
+
+    try:
+        config = parse(daemon_arguments(place.socket, place.state_dir, place.root, settings))
+        make_private_directory(config.state_dir)
+    except ConfigError as error:
+        raise Failure(str(error), USAGE) from None
+    except PlaceUnusable as error:
+        raise Failure(str(error)) from None
+    return config.file(places.LOG_FILE)
+
+
+def _spawn(place: Place, settings: dict[str, str], log: str) -> tuple[subprocess.Popen[bytes], int]:
+    """Its own session, so that no terminal takes it along. What it says outside its log goes to the same file; also
+    returned: how long that file was before."""
+    from agent_relay.cli.foreground import daemon_arguments
+
+    arguments = daemon_arguments(place.socket, place.state_dir, place.root, settings)
+    descriptor = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    try:
+        said_before = os.fstat(descriptor).st_size
+        child = subprocess.Popen(  # noqa: S603 - ourselves, with arguments we made
+            [sys.executable, "-m", "agent_relay.daemon", *arguments],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=descriptor, start_new_session=True,
+        )  # fmt: skip
+        return child, said_before
+    finally:
+        os.close(descriptor)
+
+
+def _progress() -> contextlib.AbstractContextManager[object]:
+    """A sign of life for a person who waits."""
+    screen = Screen(sys.stderr)
+    return screen.console.status("starting the daemon") if screen.is_terminal else contextlib.nullcontext()
+
+
+def _wait_until_it_answers(place: Place, child: subprocess.Popen[bytes], log: str, said_before: int) -> tuple[int | None, bool]:
+    from agent_relay.cli.process import Answer, knock
+
+    deadline = time.monotonic() + START_DEADLINE_S
+    try:
+        while time.monotonic() < deadline:
+            ended = child.poll() is not None
+            found = knock(place.socket, _KNOCK_S)
+            if found.answer is Answer.RELAY:
+                return found.pid, found.pid not in {None, child.pid}  # another: somebody else started one just before us
+            if ended:
+                break
+            time.sleep(_POLL_S)
+    except KeyboardInterrupt:
+        child.terminate()
+        raise
+    if child.poll() is None:
+        child.terminate()
+        raise Failure(f"The daemon did not answer within {START_DEADLINE_S:g} s and was stopped; {log} says how far it came.")
+    status = USAGE if child.returncode == USAGE else FAILED
+    raise Failure(last_words(log, said_before) or f"The daemon ended at once; {log} may say why.", status)
+
+
+def last_words(log: str, start_at: int) -> str:
+    """What the child wrote there that is not a line of its log: the sentence it died with."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(start_at)
+            said = file.read(_LAST_WORDS_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    lines = [line.strip() for line in said if line.strip() and not line.startswith("{")]
+    return clean_line(lines[-1].removeprefix("agent-relay: ")) if lines else ""

@@ -1,0 +1,93 @@
+"""Connections of commands to the daemon: as an observer for looking, as an agent for sending and receiving."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import re
+from collections.abc import Coroutine, Iterator, Mapping
+from typing import Any, TypeVar
+
+from agent_relay.cli.failures import Failure
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import check_agent_name
+from agent_relay.protocol.places import ENV_NAME
+from agent_relay.sdk.client import RelayClient
+from agent_relay.sdk.locate import Place
+
+T = TypeVar("T")
+
+CONNECT_TIMEOUT_S = 5.0
+_NAME_WAIT_S = 1.5  # another command under the same name is usually over by then
+_NAME_RETRY_S = 0.1
+_SPARE_NAMES = 9
+_CLI = "agent-relay"
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+def observe(place: Place) -> RelayClient:
+    """One that only looks; it gives up at once when the daemon goes away."""
+    return RelayClient(socket=place.socket, observer=True, reconnect_attempts=0, connect_timeout=CONNECT_TIMEOUT_S)
+
+
+def own_name(given: str | None, environ: Mapping[str, str] = os.environ) -> tuple[str, bool]:
+    """The name to speak as, and whether it is only our suggestion (`cli-<login>`)."""
+    name = given or environ.get(ENV_NAME)
+    if name:
+        check_agent_name(name)
+        return name, False
+    return login_name(environ), True
+
+
+def login_name(environ: Mapping[str, str] = os.environ) -> str:
+    login = environ.get("LOGNAME") or environ.get("USER") or ""
+    if not login:
+        try:
+            login = getpass.getuser()
+        except (KeyError, OSError):
+            login = str(os.getuid())
+    return ("cli-" + (_NOT_IN_NAMES.sub("-", login).strip("-") or str(os.getuid())))[:60]
+
+
+async def connect_as(place: Place, given: str | None, *, max_inflight: int, reconnect_attempts: int = 0) -> RelayClient:
+    """Connected under the name, or under the next free one where the name was only a suggestion."""
+    name, is_suggestion = own_name(given)
+    deadline = asyncio.get_running_loop().time() + _NAME_WAIT_S
+    for candidate in _spare_names(name) if is_suggestion else [name]:
+        while True:
+            client = RelayClient(
+                candidate, socket=place.socket, cli=_CLI if is_suggestion else None, max_inflight=max_inflight,
+                reconnect_attempts=reconnect_attempts, connect_timeout=CONNECT_TIMEOUT_S,
+            )  # fmt: skip
+            try:
+                await client.connect()
+                return client
+            except RelayError as error:
+                if not is_name_in_use(error):
+                    raise
+            if asyncio.get_running_loop().time() >= deadline:
+                break
+            await asyncio.sleep(_NAME_RETRY_S)
+    raise NameInUse(name)
+
+
+class NameInUse(Failure):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{clean_line(name)} is connected elsewhere right now.")
+        self.name = name
+
+
+def is_name_in_use(error: RelayError) -> bool:
+    return error.code is ErrorCode.PERMISSION_DENIED and error.details.get("reason") == "name_in_use"
+
+
+def _spare_names(name: str) -> Iterator[str]:
+    yield name
+    for number in range(2, _SPARE_NAMES + 1):
+        yield f"{name}-{number}"

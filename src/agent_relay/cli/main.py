@@ -1,0 +1,77 @@
+"""The door: turns arguments into an exit status, and every failure into one sentence.
+
+Nothing heavy is imported before it is needed. `up --foreground` in particular goes to the daemon without the
+command-line library, because what waits for a daemon waits for its imports.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+EXIT_INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
+_DEBUG_VARIABLE = "AGENT_RELAY_DEBUG"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            _never_fail_to_encode(stream)
+        status = _run(words)
+        sys.stdout.flush()  # here, where a closed pipe is still ours to be quiet about
+        return status
+    except BrokenPipeError:
+        return _leave_quietly()
+    except KeyboardInterrupt:
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")  # the prompt goes below the ^C that the terminal has echoed
+        return EXIT_INTERRUPTED
+
+
+def _run(words: list[str]) -> int:
+    if words == ["--version"]:
+        from agent_relay.version import __version__
+
+        sys.stdout.write(f"agent-relay {__version__}\n")
+        return 0
+    from agent_relay.cli.foreground import run_in_foreground
+
+    status = run_in_foreground(words)
+    if status is not None:
+        return status
+    from agent_relay.cli.app import run_app
+
+    try:
+        return run_app(words)
+    except (BrokenPipeError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        if is_debugging():
+            raise
+        from agent_relay.cli.failures import explain_failure
+
+        failure = explain_failure(error)
+        sys.stdout.flush()
+        sys.stderr.write(f"agent-relay: {failure.sentence}\n")
+        return failure.status
+
+
+def is_debugging() -> bool:
+    return os.environ.get(_DEBUG_VARIABLE, "").strip().lower() not in {"", "0", "false", "no", "off"}
+
+
+def _never_fail_to_encode(stream: object) -> None:
+    """A terminal of another encoding shows an escape where it lacks a character; that beats failing half-way."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def _leave_quietly() -> int:
+    """Whoever read our output has seen enough (`| head`); Python must not complain about it at exit either."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return 0

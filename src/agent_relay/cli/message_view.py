@@ -1,0 +1,82 @@
+"""A message as commands show it: a line that says who, to whom, which and what became of it, then its text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_relay.cli.formats import count, format_time
+from agent_relay.cli.safe_text import clean_block, clean_line
+from agent_relay.cli.screen import Part, Screen
+
+MESSAGE_TO_PROGRAMS = ("message_id", "from", "to", "topic", "ts", "kind", "thread", "payload")
+_SHOWN_LINES = 10  # of one message in a list on a terminal; `read` shows all of it
+_STATUS_WORDS = {"done": "settled", "sent": "sent, not acknowledged", "queued": "waiting", "dead": "dead letter"}
+_STATUS_STYLES = {"done": "green", "sent": "yellow", "queued": "yellow", "dead": "red"}
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    payload = message.get("payload")
+    body = payload.get("body") if isinstance(payload, Mapping) else None
+    return body if isinstance(body, str) else ""
+
+
+def target_of(message: Mapping[str, Any]) -> str:
+    """`Bob`, `*`, `#dev`, `Bob, Carol`, or the topic where nobody is named."""
+    to = message.get("to")
+    if isinstance(to, str) and to:
+        return clean_line(to)
+    if isinstance(to, Sequence) and to:
+        return clean_line(", ".join(str(name) for name in to))
+    return f"topic {clean_line(str(message.get('topic') or ''))}".strip()
+
+
+def show_heading(screen: Screen, message: Mapping[str, Any], *more: Part) -> None:
+    at = format_time(int(message.get("ts") or 0), now_ms())
+    screen.line(
+        (at, "dim"), "  ", (clean_line(str(message.get("from", ""))), "bold cyan"), " → ", (target_of(message), "bold"),
+        "  ", (clean_line(str(message.get("message_id", ""))), "dim"), *more, *_labels(message),
+    )  # fmt: skip
+
+
+def show_text(screen: Screen, message: Mapping[str, Any], *, whole: bool) -> None:
+    text = clean_block(text_of(message)).rstrip("\n")
+    lines = text.split("\n")
+    if not whole and screen.is_terminal and len(lines) > _SHOWN_LINES:
+        screen.block("\n".join(lines[:_SHOWN_LINES]))
+        hidden = count(len(lines) - _SHOWN_LINES, "more line")
+        screen.block(f"… {hidden}: agent-relay read {clean_line(str(message.get('message_id', '')))}", style="dim")
+    else:
+        screen.block(text)
+
+
+def status_part(message: Mapping[str, Any]) -> list[Part]:
+    """What became of it, in a word; with more than one recipient, how many are where."""
+    statuses = [str(one.get("status")) for one in message.get("recipients") or ()]
+    if not statuses:
+        return ["  ", ("no recipients", "dim")]
+    if len(set(statuses)) == 1:
+        return ["  ", (status_word(statuses[0]), _STATUS_STYLES.get(statuses[0], ""))]
+    settled = statuses.count("done")
+    return ["  ", (f"{settled} of {len(statuses)} settled", "yellow")]
+
+
+def status_word(status: str) -> str:
+    return _STATUS_WORDS.get(status, clean_line(status))
+
+
+def _labels(message: Mapping[str, Any]) -> list[Part]:
+    labels: list[Part] = []
+    kind = message.get("kind")
+    if kind and kind != "message":
+        labels += ["  ", (clean_line(str(kind)), "magenta")]
+    if message.get("topic") and message.get("to"):
+        labels += ["  ", (f"topic {clean_line(str(message['topic']))}", "dim")]
+    if message.get("thread"):
+        labels += ["  ", (f"thread {clean_line(str(message['thread']))}", "dim")]
+    return labels

@@ -1,0 +1,56 @@
+"""The options that commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+
+from agent_relay.cli.names_on_disk import complete_names
+from agent_relay.protocol.durations import parse_duration_ms
+from agent_relay.sdk.locate import Place, locate
+
+Socket = Annotated[
+    str | None, typer.Option("--socket", metavar="PATH", help="The daemon's socket, if it is not the project's own.")
+]
+StateDir = Annotated[
+    str | None, typer.Option("--state-dir", metavar="DIR", help="The daemon's directory, if it is not the project's own.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def agent_option(flag: str, help_text: str) -> Any:
+    """An option that takes an agent's name, and completes it."""
+    return typer.Option(flag, metavar="NAME", help=help_text, autocompletion=complete_names)
+
+
+def find_place(socket: str | None, state_dir: str | None) -> Place:
+    return locate(socket=socket, state_dir=state_dir)
+
+
+def read_duration_ms(text: str, flag: str) -> int:
+    try:
+        value = parse_duration_ms(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}.", param_hint=flag) from None
+    if value < 1:
+        raise typer.BadParameter("the duration must be longer than nothing.", param_hint=flag)
+    return value
+
+
+def read_moment_ms(text: str | None, flag: str) -> int | None:
+    """A span back from now (`1h`), or a date and time (`2025-01-31`, `2025-01-31 14:00`)."""
+    if text is None:
+        return None
+    try:
+        return max(0, time.time_ns() // 1_000_000 - parse_duration_ms(text))
+    except ValueError:
+        pass
+    try:
+        return max(0, int(datetime.fromisoformat(text).astimezone().timestamp() * 1000))
+    except (ValueError, OverflowError, OSError):
+        raise typer.BadParameter(
+            f"{text!r} is neither a span of time (30s, 5m, 1h, 7d) nor a date and time (2025-01-31 14:00).", param_hint=flag
+        ) from None

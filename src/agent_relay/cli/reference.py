@@ -1,0 +1,61 @@
+"""`docs/cli.md`: the help of every command, as the program itself gives it.
+
+`python -m agent_relay.cli.reference > docs/cli.md` writes it; a test fails when it is out of date.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from agent_relay.cli.app import app
+
+_WIDTH = 100
+_HEAD = """# The command line
+
+`agent-relay`, for short `relay`, or `python -m agent_relay`. This page is the program's own `--help`, written by
+`python -m agent_relay.cli.reference > docs/cli.md`; a test fails when it is out of date.
+
+Every command finds the daemon of the project it is run in: the nearest folder upwards with a `.agent-relay`, `.git`,
+`pyproject.toml`, `package.json`, `Cargo.toml` or `go.mod`. `--socket` and `--state-dir` name another one.
+
+| exit status | meaning |
+|---|---|
+| 0 | done |
+| 1 | failed; one sentence on standard error says why |
+| 2 | wrong usage, or a setting that cannot be used |
+| 3 | the daemon is not running |
+| 130 | interrupted with Ctrl-C |
+
+On a terminal output is coloured (unless `NO_COLOR` is set) and fitted to its width; into a pipe it is plain and whole. Text
+from messages is made safe first: what could move the cursor or change the title is shown as an escape. `--json` prints
+the same for programs. Lists are `{"<plural>": […], "next_cursor": …}`; `inbox` prints one object a line.
+`AGENT_RELAY_DEBUG=1` shows a traceback where something unforeseen goes wrong.
+"""
+
+
+def render_reference() -> str:
+    command: Any = typer.main.get_command(app)
+    with command.make_context("agent-relay", [], resilient_parsing=True, terminal_width=_WIDTH) as context:
+        sections = [_section("agent-relay", command.get_help(context)), *_describe(command, context, "agent-relay")]
+    return "\n".join([_HEAD, *sections])
+
+
+def _describe(group: Any, parent: Any, path: str) -> Iterator[str]:
+    for name, command in group.commands.items():
+        with command.make_context(name, [], parent=parent, resilient_parsing=True, terminal_width=_WIDTH) as context:
+            yield _section(f"{path} {name}", command.get_help(context))
+            if hasattr(command, "commands"):
+                yield from _describe(command, context, f"{path} {name}")
+
+
+def _section(title: str, text: str) -> str:
+    body = "\n".join(line.rstrip() for line in text.splitlines())
+    return f"## {title}\n\n```text\n{body}\n```\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(render_reference())
