@@ -41,9 +41,11 @@ class Ledger:
 
     def take_over(self, deliveries: list[Delivery]) -> None:
         """A message is durable: the places reserved for it are its own, and from now on it is owed to all of these."""
-        tail = deliveries[0].message.row.tail
+        tail_bytes = len(deliveries[0].message.row.tail)
         for delivery in deliveries:
-            delivery.recipient.mailbox.release(tail)
+            box = delivery.recipient.mailbox
+            box.reserved -= 1
+            box.held_bytes -= tail_bytes
         self.admit(deliveries)
 
     def admit(self, deliveries: list[Delivery]) -> None:

@@ -84,8 +84,11 @@ class Sending:
             if not self._backpressure.is_far_from_full(agent.mailbox, tail):
                 recipients, skipped = self._choose(peer, sender, recipients, tail, skip_full=shared)
                 break
+        tail_bytes = len(tail)
         for agent in recipients:
-            agent.mailbox.reserve(tail)
+            box = agent.mailbox
+            box.reserved += 1
+            box.held_bytes += tail_bytes
         row = MessageRow(
             0, "", sender.name, client_id, target, topic, send.kind, send.thread, 0, 0, meta.priority, 0, skipped, (), tail
         )

@@ -52,8 +52,10 @@ def decode_client_frame(frame: bytes) -> ClientFrame:
         found = _decode_client(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _explain(frame, error) from None
-    if len(frame) > SHALLOW_BYTES and found.__class__ is not Send and is_too_deep(frame):
-        raise _malformed(f"The frame {_TOO_DEEP}.")  # of a SEND only the payload is forwarded, and `decode_send` looks at it
+    if found.__class__ is Send:
+        return found  # of a SEND only the payload is forwarded, and `decode_send` looks at it
+    if len(frame) > SHALLOW_BYTES and is_too_deep(frame):
+        raise _malformed(f"The frame {_TOO_DEEP}.")
     if found.__class__ is Ack and (len(found.payload.response) or len(found.payload.responseData)):
         _check_response(found)
     return found
