@@ -19,7 +19,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = $(VENV)/cache/hypothesis
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint bench simulate docs constraints clean environment bench-environment
+.PHONY: help setup demo test test-terminals lint bench simulate docs constraints clean environment bench-environment
 
 help:  ## list what make can do
 	@echo "Agent Relay. Targets:"
@@ -33,6 +33,9 @@ demo: environment  ## a short live demonstration; needs no account and ends by i
 
 test: lint  ## everything that must hold: linters, types, architecture, tests
 	@$(RUN) -m pytest --verbosity=0
+
+test-terminals: environment  ## programs wrapped in real tmux and PTY terminals, end to end; takes minutes
+	@$(RUN) -m pytest --verbosity=0 -m terminals
 
 lint: environment  ## ruff and mypy
 	@$(RUN) -m ruff check .

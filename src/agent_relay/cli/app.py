@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 
-from agent_relay.cli.commands import about, agents, dead_letters, demonstrate, down, explain, history, inbox, send, status, up
+from agent_relay.cli.commands import (
+    about,
+    agents,
+    attach,
+    dead_letters,
+    demonstrate,
+    down,
+    explain,
+    history,
+    inbox,
+    logs,
+    replay,
+    send,
+    status,
+    up,
+    wrap,
+)
 from agent_relay.version import __version__
 
 COMPLETE_VARIABLE = "_AGENT_RELAY_COMPLETE"
@@ -26,7 +43,12 @@ def _examples(*lines: str) -> str:
 
 
 @app.callback(
-    epilog=_examples("agent-relay up", "agent-relay send Bob 'Please review auth.py.' --from Alice", "agent-relay inbox --as Bob")
+    epilog=_examples(
+        "agent-relay -n Alice claude",
+        "agent-relay up",
+        "agent-relay send Bob 'Please review auth.py.' --from Alice",
+        "agent-relay inbox --as Bob",
+    )
 )
 def root(
     context: typer.Context,
@@ -51,6 +73,13 @@ def _add(name: str, command: Callable[..., int], short: str, *examples: str) -> 
     app.command(name, short_help=short, epilog=_examples(*examples))(command)
 
 
+# What follows the program's name is the program's own.
+app.command(
+    "wrap", short_help="Run an agent's CLI under the relay.", context_settings={"allow_interspersed_args": False},
+    epilog=_examples("agent-relay -n Alice claude", "agent-relay wrap -n Bob --backend pty codex --model o5"),
+)(wrap.wrap)  # fmt: skip
+_add("attach", attach.attach, "Show a wrapped agent, and type to it.", "agent-relay attach Alice")
+_add("logs", logs.logs, "Show what an agent's terminal showed.", "agent-relay logs Alice", "agent-relay logs Alice -f")
 _ID = "msg_01KA2V8Z5T7Q4M9C3XKJ0000A1"
 
 _add(
@@ -80,6 +109,10 @@ app.add_typer(
     dead_letters.dead_letters, name="dead-letters", short_help="Show what could not be delivered, and send it again.",
     epilog=_examples("agent-relay dead-letters", "agent-relay dead-letters retry --all"),
 )  # fmt: skip
+_add(
+    "replay", replay.replay, "Show what would have been done with a recording.",
+    "agent-relay replay session.cast", "agent-relay replay session.jsonl --cli claude --json",
+)  # fmt: skip
 _add("demo", demonstrate.demo, "Watch a conversation survive a crash.", "agent-relay demo")
 _add("version", about.version, "Show the version.", "agent-relay version")
 _add(
@@ -95,6 +128,7 @@ def run_app(words: list[str]) -> int:
     program = program if program in about.PROGRAMS else about.PROGRAMS[0]
     if COMPLETE_VARIABLE in os.environ:
         return _complete(command, program)
+    words = expand_short_form(words, command.commands)
     try:
         # Not `main`, which has its own opinion about Ctrl-C and closed pipes.
         with command.make_context(program, words) as context:
@@ -102,6 +136,19 @@ def run_app(words: list[str]) -> int:
     except typer.Exit as done:
         return done.exit_code
     return status if isinstance(status, int) else 0
+
+
+def expand_short_form(words: list[str], commands: Mapping[str, Any]) -> list[str]:
+    """`-n Alice claude`, and `claude` alone where there is such a program, are for `wrap`."""
+    first = words[0] if words else ""
+    if not first or first in commands:
+        return words
+    if first.startswith("-"):
+        options = {option for parameter in commands["wrap"].params for option in parameter.opts} - {"--help", "-h"}
+        is_wrap = first.partition("=")[0] in options or (first[:2] in options and not first.startswith("--"))
+    else:
+        is_wrap = shutil.which(first) is not None
+    return ["wrap", *words] if is_wrap else words
 
 
 def _complete(command: Any, program: str) -> int:

@@ -13,6 +13,7 @@ from agent_relay.cli.reference import render_reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 COMMANDS = [
+    "wrap", "attach", "logs", "replay",
     "up", "down", "status", "agents", "who", "send", "inbox", "read", "history", "explain", "dead-letters", "version", "demo",
     "completion",
 ]  # fmt: skip
@@ -43,7 +44,7 @@ def test_every_command_explains_itself_with_an_example(capsys: pytest.CaptureFix
         assert flag in shown
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "completion"])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in {"completion", "wrap", "attach", "logs"}])
 def test_every_command_that_prints_data_can_print_json(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main([name, "--help"]) == 0
     assert "--json" in capsys.readouterr().out

@@ -16,6 +16,7 @@ from agent_relay.cli.names_on_disk import complete_names
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_duration_ms
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
+from agent_relay.cli.through_outbox import own_outbox, send_through
 
 if TYPE_CHECKING:
     from agent_relay.sdk.client import RelayClient
@@ -62,6 +63,14 @@ def send(
     body = read_body(text)
     target = read_target(to)
     screen = Screen()
+    outbox = own_outbox(sender, place.socket)
+    if outbox is not None:
+        # The name is connected already, as the wrapper of this agent: it sends for us.
+        if timeout_ms is not None:
+            raise Failure(
+                "Inside a wrapped agent nothing waits for an answer: leave out --await, and it comes as a message.", USAGE
+            )
+        return send_through(outbox, screen, target, body, options, as_json=as_json)
 
     async def work() -> int:
         relay = await _connect(place, sender)

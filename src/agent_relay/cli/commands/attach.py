@@ -1,0 +1,33 @@
+"""`attach`: a wrapped agent in the person's own terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from agent_relay.cli.failures import Failure
+from agent_relay.cli.names_on_disk import complete_names
+from agent_relay.cli.options import Socket, StateDir, find_place
+
+
+def attach(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Show a wrapped agent in this terminal and type to it; Ctrl-b d leaves it running.
+
+    Only agents that run in tmux can be attached to.
+    """
+    from agent_relay.cli.wrapped_agent import find_running, give_terminal
+
+    place = find_place(socket, state_dir)
+    agent, server = find_running(place, name)
+    if server is None:
+        raise Failure(f"{agent} does not run in tmux here. `agent-relay logs {agent}` shows what it showed.")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Failure("There is no terminal to attach; run this in one.")
+    give_terminal(server, agent, read_only=False)
+    return 0

@@ -1,0 +1,187 @@
+"""`wrap`: runs an agent's CLI under the relay. `agent-relay -n Alice claude` is the short form."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_relay.cli.failures import Failure
+from agent_relay.cli.options import Socket, StateDir, find_place
+from agent_relay.cli.safe_text import clean_block, clean_line
+from agent_relay.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from agent_relay.cli.wrapping import Wish
+    from agent_relay.sdk.locate import Place
+
+_END_S = 30.0  # after the session is gone, for the wrapper to end
+_SHOWN_LINES = 20
+
+
+def wrap(
+    command: Annotated[list[str], typer.Argument(metavar="CMD...", help="The program and its arguments.", show_default=False)],
+    name: Annotated[str | None, typer.Option("--name", "-n", metavar="NAME", help="Its name; by default a free one.")] = None,
+    backend: Annotated[
+        str, typer.Option("--backend", metavar="auto|tmux|pty", help="Where it runs; auto takes tmux where there is one.")
+    ] = "auto",
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What begins a line that is a message.")] = "->relay:",
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Run it in the background, and return.")] = False,
+    no_intro: Annotated[bool, typer.Option("--no-intro", help="Do not tell the agent how to send messages.")] = False,
+    cli: Annotated[str | None, typer.Option("--cli", metavar="CLI", help="Treat it as this CLI, e.g. claude.")] = None,
+    ready: Annotated[int | None, typer.Option("--ready-descriptor", hidden=True)] = None,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Run an agent's CLI under the relay; `agent-relay -n Alice claude` is the short form.
+
+    Starts the daemon if there is none. The agent goes on when you detach (Ctrl-b d, in tmux); otherwise this ends with the
+    exit status of the program.
+    """
+    from agent_relay.cli.commands.up import start
+    from agent_relay.cli.wrapping import Wish
+    from agent_relay.protocol.names import check_agent_name
+    from agent_relay.terminal.backends.choice import Backend
+    from agent_relay.terminal.launch import WrapFailed, check_command, pick_backend
+
+    place = find_place(socket, state_dir)
+    try:
+        check_command(command)
+        if name is not None:
+            check_agent_name(name)
+        wish = Wish(command, name, pick_backend(backend), prefix, not no_intro, cli)
+    except WrapFailed as error:
+        raise Failure(str(error)) from None
+    if ready is not None:
+        return _be_wrapper(place, wish, ready)
+    start(place, {})
+    is_person_there = sys.stdin.isatty() and sys.stdout.isatty()
+    if detach or (is_person_there and wish.choice.backend is Backend.TMUX):
+        return _run_apart(place, wish, detach=detach)
+    return _run_here(place, wish)
+
+
+# --- in this process ------------------------------------------------------------------------------------------------------
+
+
+def _run_here(place: Place, wish: Wish) -> int:
+    from agent_relay.cli.link import run
+    from agent_relay.cli.wrapping import run_wrapper
+
+    def say(name: str) -> None:
+        if not sys.stdout.isatty():
+            sys.stderr.write(f"{name} runs {clean_line(wish.argv[0])} ({wish.choice.backend.value}).\n")
+
+    try:
+        return run(run_wrapper(place, wish, say))
+    except Exception as error:
+        raise _explain(error) from error
+
+
+def _explain(error: Exception) -> Exception:
+    from agent_relay.terminal.launch import is_terminal_error
+
+    return Failure(clean_line(str(error))) if is_terminal_error(error) else error
+
+
+# --- in a process of its own ----------------------------------------------------------------------------------------------
+
+
+def _be_wrapper(place: Place, wish: Wish, ready: int) -> int:
+    """Tells whoever started us how the start went."""
+    from agent_relay.cli.failures import explain_failure
+    from agent_relay.cli.link import run
+    from agent_relay.cli.wrapping import run_wrapper
+
+    told = False
+
+    def tell(**facts: object) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            os.write(ready, json.dumps(facts).encode())
+            os.close(ready)
+
+    try:
+        return run(run_wrapper(place, wish, lambda name: tell(name=name)))
+    except Exception as error:
+        logging.getLogger("agent_relay").exception("the wrapper ends")
+        failure = explain_failure(_explain(error))
+        tell(sentence=failure.sentence, status=failure.status)
+        return failure.status
+
+
+def _run_apart(place: Place, wish: Wish, *, detach: bool) -> int:
+    process, name = _start_wrapper(place, wish)
+    screen = Screen()
+    if detach:
+        screen.line((f"{name} is running", "bold green"), f"  pid {process.pid}")
+        screen.line(("see it", "dim"), f"  agent-relay attach {name}, agent-relay logs {name}")
+        return 0
+    from agent_relay.terminal.attaching import attach, is_running
+    from agent_relay.terminal.launch import tmux_server
+
+    server = tmux_server(wish.choice, place.state_dir, place.project_id)
+    said = attach(server, name)
+    if is_running(server, name):
+        if said:
+            screen.line(("tmux", "bold red"), f"  {clean_line(said)}")
+        screen.line(f"{name} goes on running; to see it again: agent-relay attach {name}")
+        return 0
+    try:
+        status = process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        raise Failure(
+            f"{name} has ended, and its wrapper (pid {process.pid}) has not; its log is {_log_of(place, name)}."
+        ) from None
+    if status:
+        _show_last_screen(screen, place, name)
+    return status
+
+
+def _log_of(place: Place, name: str) -> str:
+    from agent_relay.cli.wrapping import LOG_FILE
+    from agent_relay.terminal.launch import Home
+
+    return os.path.join(Home(place.state_dir, name).team, LOG_FILE)
+
+
+def _start_wrapper(place: Place, wish: Wish) -> tuple[subprocess.Popen[bytes], str]:
+    reading, writing = os.pipe()
+    words = [
+        sys.executable, "-m", "agent_relay", "wrap", f"--ready-descriptor={writing}", f"--backend={wish.choice.backend.value}",
+        f"--prefix={wish.prefix}", f"--socket={place.socket}", f"--state-dir={place.state_dir}",
+        *([f"--name={wish.name}"] if wish.name else []), *([f"--cli={wish.cli}"] if wish.cli else []),
+        *([] if wish.has_introduction else ["--no-intro"]), "--", *wish.argv,
+    ]  # fmt: skip
+    # Its own session, so that a closed window does not take the agent along.
+    process = subprocess.Popen(  # noqa: S603 - ourselves
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        pass_fds=(writing,),
+    )  # fmt: skip
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        said = pipe.read()
+    told = json.loads(said) if said else {"sentence": "The wrapper ended before it began; AGENT_RELAY_DEBUG=1 may show why."}
+    if "name" not in told:
+        process.wait(_END_S)
+        raise Failure(str(told["sentence"]), int(told.get("status", 1)))
+    return process, str(told["name"])
+
+
+def _show_last_screen(screen: Screen, place: Place, name: str) -> None:
+    """The session is gone with all it showed; why the program failed is often there."""
+    from agent_relay.terminal.launch import Home
+    from agent_relay.terminal.screen_log import SCREEN_FILE
+
+    try:
+        with open(os.path.join(Home(place.state_dir, name).team, SCREEN_FILE), encoding="utf-8", errors="replace") as file:
+            lines = file.read().rstrip().splitlines()[-_SHOWN_LINES:]
+    except OSError:
+        return
+    screen.block(clean_block("\n".join(lines)))

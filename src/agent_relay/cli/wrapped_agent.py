@@ -1,0 +1,46 @@
+"""A wrapped agent as other commands find it: its files, and the tmux session it may run in."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from agent_relay.cli.failures import Failure
+from agent_relay.cli.safe_text import clean_line
+
+if TYPE_CHECKING:
+    from agent_relay.sdk.locate import Place
+    from agent_relay.terminal.backends.tmux_server import TmuxServer
+
+
+def find_running(place: Place, name: str) -> tuple[str, TmuxServer | None]:
+    """The agent's name as its files spell it, and the tmux it runs in, if it does."""
+    from agent_relay.protocol.names import check_agent_name, fold_name
+    from agent_relay.terminal.attaching import is_running
+    from agent_relay.terminal.launch import TEAM_FOLDER, WrapFailed, pick_backend, tmux_server
+
+    check_agent_name(name)
+    folder = os.path.join(place.state_dir, TEAM_FOLDER)
+    known = os.listdir(folder) if os.path.isdir(folder) else []
+    agent = next((entry for entry in known if fold_name(entry) == fold_name(name)), name)
+    try:
+        server = tmux_server(pick_backend("tmux"), place.state_dir, place.project_id)
+    except WrapFailed:
+        return agent, None
+    return agent, server if is_running(server, agent) else None
+
+
+def give_terminal(server: TmuxServer, agent: str, *, read_only: bool) -> None:
+    from agent_relay.terminal import attaching
+
+    said = attaching.attach(server, agent, read_only=read_only)
+    if said:
+        raise Failure(clean_line(f"tmux: {said}"))
+
+
+def log_paths(place: Place, agent: str) -> tuple[str, str]:
+    from agent_relay.terminal.launch import Home
+    from agent_relay.terminal.screen_log import HISTORY_FILE, SCREEN_FILE
+
+    team = Home(place.state_dir, agent).team
+    return os.path.join(team, HISTORY_FILE), os.path.join(team, SCREEN_FILE)

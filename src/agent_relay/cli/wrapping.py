@@ -1,0 +1,108 @@
+"""The process that wraps an agent: joins the relay, runs the program, and ends with its status."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable, Sequence
+from logging.handlers import RotatingFileHandler
+from typing import Any
+
+import msgspec
+
+from agent_relay.cli.failures import Failure
+from agent_relay.cli.link import is_name_in_use, observe
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.protocol.errors import RelayError
+from agent_relay.sdk.client import RelayClient
+from agent_relay.sdk.locate import Place
+from agent_relay.terminal.backends.choice import Choice
+from agent_relay.terminal.inbox_file import INBOX_FILE
+from agent_relay.terminal.joining import RECONNECT, join
+from agent_relay.terminal.launch import Home, arguments, child_environment, make_terminal
+from agent_relay.terminal.profile import profile_for
+from agent_relay.terminal.wrapper import Setup, Wrapper
+
+LOG_FILE = "wrapper.log"
+_LOG_BYTES = 1_048_576
+_WINDOW = 32  # messages on their way to this agent; the rest waits at the daemon, where it is safer
+_CLOSE_S = 5.0
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What the person asked for."""
+
+    argv: Sequence[str]
+    name: str | None
+    choice: Choice
+    prefix: str
+    has_introduction: bool = True
+    cli: str | None = None  # the profile, where the program's name does not tell
+
+
+async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None]) -> int:
+    """Raises Failure, or what the terminal raises, when the agent cannot be started. `is_ready` is told its name."""
+    cli = os.path.basename(wish.cli or wish.argv[0])
+    meta: dict[str, Any] = {"backend": wish.choice.backend.value, "command": cli}
+
+    def make_client(name: str) -> RelayClient:
+        return RelayClient(
+            name, socket=place.socket, cli=cli, meta=meta, max_inflight=_WINDOW, reconnect_attempts=None, backoff=RECONNECT
+        )
+
+    try:
+        relay = await join(make_client, wish.name, await _known_names(place) if wish.name is None else [])
+    except RelayError as error:
+        if wish.name and is_name_in_use(error):
+            name = clean_line(wish.name)
+            raise Failure(
+                f"{name} is connected already: see it with `agent-relay attach {name}`, or choose another name."
+            ) from None
+        raise
+    try:
+        home = Home(place.state_dir, relay.name)
+        home.make()
+        _log_to(home.team)
+        wrapper = Wrapper(
+            _make_setup(place, wish, home), relay, lambda: make_client(home.name),
+            lambda listener: make_terminal(wish.choice, home, place.project_id, listener),
+        )  # fmt: skip
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, wrapper.stop)
+        status = await wrapper.run(lambda: is_ready(home.name))
+    finally:
+        await relay.close(_CLOSE_S)
+    return status.code
+
+
+def _make_setup(place: Place, wish: Wish, home: Home) -> Setup:
+    profile = profile_for(wish.cli or wish.argv[0])
+    inbox = os.path.join(home.team, INBOX_FILE)
+    return Setup(
+        home=home,
+        profile=profile,
+        argv=arguments(wish.argv, profile),
+        cwd=os.getcwd(),
+        environment=child_environment(os.environ, profile, home, socket=place.socket, root=place.root, inbox=inbox),
+        prefix=wish.prefix,
+        has_introduction=wish.has_introduction,
+    )
+
+
+async def _known_names(place: Place) -> list[str]:
+    async with observe(place) as relay:
+        return [agent.name for agent in (await relay.agents()).agents]
+
+
+def _log_to(folder: str) -> None:
+    """What the wrapper did and why it waited; never what a message says."""
+    path = os.path.join(folder, LOG_FILE)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600))
+    handler = RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("agent_relay")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False

@@ -1,0 +1,111 @@
+"""The emulator behind a PTY, fed in small steps: it is slow, and neither a person's keys nor a flood may wait for it.
+
+What is not drawn yet waits here. When far more came than anybody could read, the middle of it is dropped, whole lines
+at a time; the alternate screen is kept track of, and the owner is told. Queries of the program are answered in their
+place, where nobody else answers them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from agent_relay.terminal.backends.answers import Place, Query, QueryFinder, answer
+from agent_relay.terminal.backends.modes import ModeTracker
+from agent_relay.terminal.emulator import MAX_UNREAD_LINES, Emulator
+from agent_relay.terminal.screen import Line, Screen
+
+_STEP_BYTES = 4096  # about 10 to 20 ms of drawing
+MAX_WAITING_BYTES = 1024 * 1024
+_KEPT_BYTES = 256 * 1024  # of what waits, when it is too much; several screens
+
+
+class Emulation:
+    """`reply` sends to the program; None when the person's own terminal answers. `lost`: output was dropped."""
+
+    def __init__(self, columns: int, rows: int, *, reply: Callable[[bytes], None] | None, lost: Callable[[], None]) -> None:
+        self._emulator = Emulator(columns, rows)
+        self._rows = rows
+        self._reply = reply
+        self._lost = lost
+        self._finder = QueryFinder()
+        self._drawn = ModeTracker()
+        self._waiting: deque[bytes | Query] = deque()
+        self._waiting_bytes = 0
+        self._is_scheduled = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._carried: deque[Line] = deque(maxlen=MAX_UNREAD_LINES)
+
+    def put(self, data: bytes) -> None:
+        parts = self._finder.split(data) if self._reply is not None else [data]
+        self._waiting.extend(parts)
+        self._waiting_bytes += sum(len(part) for part in parts if isinstance(part, bytes))
+        if self._waiting_bytes > MAX_WAITING_BYTES:
+            self._drop()
+        if self._waiting and not self._is_scheduled:
+            self._is_scheduled = True
+            self._idle.clear()
+            asyncio.get_running_loop().call_soon(self._step)
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._rows = rows
+        self._emulator.resize(columns, rows)
+
+    async def read(self) -> Screen:
+        await self._idle.wait()
+        screen = self._emulator.read()
+        carried = tuple(line for line in self._carried if line.position < screen.lines[0].position)
+        self._carried.clear()
+        if not carried:
+            return screen
+        return Screen(
+            lines=(*carried, *screen.lines),
+            columns=screen.columns,
+            first_visible=screen.first_visible,
+            cursor=screen.cursor,
+            title=screen.title,
+            is_alternate=screen.is_alternate,
+        )
+
+    def _step(self) -> None:
+        part = self._waiting.popleft()
+        if isinstance(part, Query):
+            self._answer(part)
+        else:
+            head, rest = part[:_STEP_BYTES], part[_STEP_BYTES:]
+            self._drawn.feed(head)
+            self._emulator.feed(head)
+            self._waiting_bytes -= len(head)
+            if rest:
+                self._waiting.appendleft(rest)
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._step)
+        else:
+            self._is_scheduled = False
+            self._idle.set()
+
+    def _answer(self, query: Query) -> None:
+        if self._reply is None:
+            return
+        cursor = (0, 0)
+        if query.needs is Place.CURSOR:
+            screen = self._emulator.read()
+            # Reading takes the lines that scrolled off; they are kept for whoever reads next.
+            self._carried.extend(line for line in screen.lines if line.position < screen.first_visible)
+            if screen.cursor is not None:
+                cursor = (screen.cursor.position - screen.first_visible, screen.cursor.column)
+        self._reply(answer(query, columns=self._emulator.columns, rows=self._rows, cursor=cursor))
+
+    def _drop(self) -> None:
+        """Keeps the end of what waits, from the beginning of a line on, and every query."""
+        queries = [part for part in self._waiting if isinstance(part, Query)]
+        data = b"".join(part for part in self._waiting if isinstance(part, bytes))
+        cut = data.find(b"\n", len(data) - _KEPT_BYTES) + 1 or len(data) - _KEPT_BYTES
+        dropped, kept = data[:cut], data[cut:]
+        self._drawn.feed(dropped)
+        kept = self._drawn.redo_alternate() + kept
+        self._waiting = deque([*queries, kept])
+        self._waiting_bytes = len(kept)
+        self._lost()

@@ -1,0 +1,25 @@
+"""What can be said about a program before it is run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+
+from agent_relay.ports.terminal import ProgramMissing, TerminalError
+from agent_relay.protocol.names import show
+
+
+def check_program(argv: Sequence[str], cwd: str, environment: Mapping[str, str]) -> None:
+    """Raises with a reason people understand, where the system would only say that something does not exist."""
+    if not argv or not argv[0]:
+        raise TerminalError("There is no program to run.")
+    if any("\0" in argument for argument in argv):
+        raise TerminalError("An argument holds a NUL character, which no program can be given.")
+    if not os.path.isdir(cwd):
+        raise TerminalError(f"The folder {cwd} does not exist.")
+    program = argv[0]
+    # As the program itself will be looked for: a path counts from its folder, a name from the PATH it is given.
+    found = shutil.which(os.path.join(cwd, program) if "/" in program else program, path=environment.get("PATH", os.defpath))
+    if found is None:
+        raise ProgramMissing(f"{show(program, 200)} was not found, or is no program. Is it installed, and on the PATH?")

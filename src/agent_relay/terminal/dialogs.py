@@ -1,0 +1,148 @@
+"""An open dialog on the screen: what it asks, its options, which one is selected, and a digest to know it again by.
+
+Nothing is ever typed into a dialog. An answer selects an option by its text, after the digest has shown that the
+dialog on the screen is still the one that was asked about; so the digest leaves out what moves: the selection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from agent_relay.terminal.profile import Dialog, Profile, any_of, compile_pattern
+from agent_relay.terminal.screen import Line
+
+NOWHERE = -1  # the position of a dialog that is not known from the screen
+NEAR_BOTTOM = 5  # rows: a dialog is the last thing on the screen, but for a hint or two below it
+
+
+class OpenDialog(Struct, frozen=True):
+    kind: str  # permission or question
+    question: str
+    text: str  # everything in it, row by row
+    options: tuple[str, ...]
+    selected: int | None
+    digest: str
+    top: int  # position of its first row
+    tool: str | None = None
+    subject: str | None = None  # the command or file it is about
+
+
+def find_dialog(profile: Profile, lines: tuple[Line, ...]) -> OpenDialog | None:
+    """The dialog among these visible lines; the first look that fits wins."""
+    shown = [line for line in lines if line.text]
+    for look in profile.dialogs:
+        marked = _find_marks(look, shown)
+        if marked is not None:
+            return _read(look, shown, marked)
+    return _find_plain(profile, shown[-1:])
+
+
+def _find_plain(profile: Profile, last: list[Line]) -> OpenDialog | None:
+    """A question in the last row that waits for an answer behind it."""
+    for kind, patterns in (("permission", profile.patterns.permission), ("question", profile.patterns.question)):
+        match = any_of(patterns).search(last[0].text) if last else None
+        if match:
+            question = last[0].text.strip()
+            subject = next((group for group in match.groups() if group), None)
+            digest = digest_of(kind, question, [question], ())
+            return OpenDialog(kind, question, question, (), None, digest, last[0].position, None, subject)
+    return None
+
+
+def _find_marks(look: Dialog, shown: list[Line]) -> int | None:
+    """Index of the first mark, when all are there and the last is near the bottom."""
+    found: list[int] = []
+    for mark in look.marks:
+        pattern = compile_pattern(mark)
+        at = next((index for index in range(len(shown) - 1, -1, -1) if pattern.search(shown[index].text)), None)
+        if at is None:
+            return None
+        found.append(at)
+    distance = 1 if look.is_last_row else NEAR_BOTTOM
+    return min(found) if max(found) >= len(shown) - distance else None
+
+
+def _read(look: Dialog, shown: list[Line], marked: int) -> OpenDialog:
+    start = _find_top(look, shown, marked)
+    border = compile_pattern(look.border) if look.border else None
+    rows = [border.sub("", line.text).rstrip() if border else line.text for line in shown[start:]]
+    options, selected = _read_options(look, rows)
+    question = _first(look.question, rows) or next((row.strip() for row in rows if row.strip()), "")
+    text = "\n".join(row.strip() for row in rows if row.strip())
+    option = compile_pattern(look.option or look.option_row or look.option_list)
+    body = [row for row in rows if row.strip() and question not in row and not option.search(row)]
+    subject = _last(look.subject, body)
+    return OpenDialog(
+        kind=look.kind,
+        question=question,
+        text=text,
+        options=options,
+        selected=selected,
+        digest=digest_of(look.kind, question, [] if look.is_last_row else rows, (*options, subject or "")),
+        top=shown[start].position,
+        tool=_first(look.tool, body),
+        subject=subject,
+    )
+
+
+def _find_top(look: Dialog, shown: list[Line], marked: int) -> int:
+    if look.top:
+        pattern = compile_pattern(look.top)
+        for index in range(marked, -1, -1):
+            if pattern.search(shown[index].text):
+                return index
+        return marked
+    if look.is_last_row:
+        # What it is about stands in the rows right above it.
+        while marked > 0 and shown[marked - 1].position == shown[marked].position - 1 and len(shown) - marked < NEAR_BOTTOM:
+            marked -= 1
+        return marked
+    return _paragraphs_up(shown, marked)
+
+
+def _paragraphs_up(shown: list[Line], marked: int) -> int:
+    """A dialog without a frame: its rows are indented and its head is no bullet."""
+    while marked > 0 and shown[marked - 1].text.startswith(" ") and shown[marked].position - shown[marked - 1].position <= 2:
+        marked -= 1
+    return marked
+
+
+def _read_options(look: Dialog, rows: list[str]) -> tuple[tuple[str, ...], int | None]:
+    if look.option_row or look.option_list:
+        row = _last(look.option_row or look.option_list, rows) or ""
+        parts = re.split(r"\s{2,}", row.strip()) if look.option_row else re.sub(r"\((\w+)\)", r"\1", row).split("/")
+        return tuple(part.strip() for part in parts if part.strip()), None
+    options: list[str] = []
+    selected: int | None = None
+    pattern = compile_pattern(look.option) if look.option else None
+    for row in rows:
+        match = pattern.search(row) if pattern else None
+        if match:
+            if match.groupdict().get("selected"):
+                selected = len(options)
+            options.append(match["text"].strip())
+    return tuple(options), selected
+
+
+def digest_of(kind: str, question: str, rows: list[str], options: tuple[str, ...]) -> str:
+    """The same for the same dialog, wherever its selection stands and however wide the terminal is."""
+    words = " ".join(re.sub(r"[❯›●○>─╌]", " ", " ".join(rows)).split())
+    content = "\0".join((kind, question, words, *options))
+    return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _first(pattern: str, rows: list[str]) -> str | None:
+    return next(_matches(pattern, rows), None) if pattern else None
+
+
+def _last(pattern: str, rows: list[str]) -> str | None:
+    return next(_matches(pattern, list(reversed(rows))), None) if pattern else None
+
+
+def _matches(pattern: str, rows: list[str]) -> Iterator[str]:
+    expression = compile_pattern(pattern)
+    return iter([(match[1] if match.groups() else match[0]).strip() for row in rows if (match := expression.search(row))])

@@ -1,0 +1,253 @@
+"""Handing one text to an agent through its terminal, step by step: wait for the moment, paste, pause, Enter, see it taken.
+
+No input or output, no clock: `step` is given what is seen and says what to do. Rules it keeps:
+
+- Nothing is typed into a dialog, nor while a person types or has a half-written draft in the composer.
+- Before Enter it looks again: what changed since the paste may make Enter mean something else.
+- Enter is pressed again when the text is seen to be still there; the text is pasted again only when it is seen to be gone.
+- Taken is what is seen to be taken: the session file has it, or the composer that held it is empty.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from agent_relay.terminal.profile import GENERIC, Profile
+from agent_relay.terminal.state import State
+
+SILENCE_S = 1.5  # of an unknown program: it waits for input
+IDLE_S = 0.2  # for so long it looks idle before it is believed
+PERSON_S = 2.0  # since the last key; a pause in somebody's typing
+SCROLLED_BACK_S = 60.0  # a person who reads what scrolled off is not disturbed for so long
+SHOW_S = 2.0  # for a paste to be seen
+STEADY_S = 0.15  # a screen half drawn looks like anything
+VERIFY_S = (2.0, 3.0, 5.0, 8.0)  # after each Enter
+AFTER_S = 0.5  # from one Enter to the next paste
+AFTER_WAITING_S = 1.5  # the same where a busy agent must not be typed at, unless its work was seen to begin and to end
+MAX_PASTES = 3
+POLL_S = 0.1
+_ROUNDING_S = 1e-6  # a time that was computed is met, though the sum is a hair off
+LOOK_AGAIN_S = 5.0  # when nothing is heard: a notice may be lost
+
+_SHELL = re.compile(r"^[^>❯›]*[$%#](?: |$)")  # at its prompt a text would be run, line by line
+_NO_PROMPT = re.compile(r"(?i:[?\])]\s*$|(?:pass\w*|otp|pin|code|token|key)\s*:?\s*$|press\b|--more--)")
+
+
+class View(Struct, frozen=True):
+    """What is seen at one moment; times in seconds."""
+
+    t: float
+    state: State
+    draft: str | None  # what stands in the composer; None: no composer is seen
+    idle_s: float = 1e9  # for how long the state has been what it is
+    quiet_s: float = 1e9  # since the last output
+    cursor_row: str = ""
+    typed_s: float | None = None  # since the person's last key
+    is_reading_back: bool = False
+    is_paused: bool = False
+    takes_paste: bool | None = True
+    is_heard: bool = False  # the session file has the text
+
+
+class Paste(Struct, frozen=True):
+    """Now; what exactly is for the caller to say, who knows what the program can be given."""
+
+
+class Press(Struct, frozen=True):
+    key: str
+
+
+class Wait(Struct, frozen=True):
+    until: float
+    reason: str
+
+
+class Done(Struct, frozen=True):
+    evidence: str
+
+
+class Failed(Struct, frozen=True):
+    reason: str  # a sentence
+
+
+Step: TypeAlias = Paste | Press | Wait | Done | Failed
+
+
+class _Phase(Enum):
+    WAITING = 1
+    PASTED = 2
+    PRESSED = 3
+
+
+class Injector:
+    """One text. `last_enter`: when Enter was pressed for the one before it."""
+
+    def __init__(self, profile: Profile, last_enter: float = float("-inf")) -> None:
+        self._profile = profile
+        self._last_enter = last_enter
+        self._phase = _Phase.WAITING
+        self._pastes = 0
+        self._presses = 0
+        self._pasted_t = self._pressed_t = 0.0
+        self._row_before = ""
+        self._shown_draft: str | None = None  # the composer as the paste left it
+        self._was_shown = False
+        self._armed_row = ""
+        self._gone_t: float | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        """Something was typed."""
+        return self._pastes > 0
+
+    def step(self, view: View) -> Step:
+        if view.is_heard and self.is_begun:
+            return Done("transcript")
+        match self._phase:
+            case _Phase.WAITING:
+                return self._wait(view)
+            case _Phase.PASTED:
+                return self._check_paste(view)
+            case _Phase.PRESSED:
+                return self._verify(view)
+
+    # --- waiting for the moment ----------------------------------------------------------------------------------------
+
+    def _wait(self, view: View) -> Step:
+        obstacle = self._obstacle(view)
+        if obstacle is not None:
+            return obstacle
+        if self._pastes == MAX_PASTES:
+            return Failed(f"The text was pasted {MAX_PASTES} times and vanished each time.")
+        self._pastes += 1
+        self._phase = _Phase.PASTED
+        self._pasted_t = view.t
+        self._row_before = view.cursor_row
+        self._was_shown, self._shown_draft = False, None
+        return Paste()
+
+    def _obstacle(self, view: View) -> Wait | None:
+        later = view.t + LOOK_AGAIN_S
+        if view.is_paused:
+            return Wait(later, "paused")
+        if view.state is State.DIALOG:
+            return Wait(later, "a dialog is open")
+        if view.t + _ROUNDING_S < self._settled_t(view):
+            return Wait(self._settled_t(view), "the text before it was only just taken")
+        if view.typed_s is not None and view.typed_s < PERSON_S:
+            return Wait(view.t + PERSON_S - view.typed_s, "a person is typing")
+        if view.is_reading_back and (view.typed_s is None or view.typed_s < SCROLLED_BACK_S):
+            return Wait(view.t + PERSON_S, "a person reads what scrolled off")
+        if view.draft:
+            return Wait(later, "there is a half-written draft in the composer")
+        if self._is_generic and _SHELL.search(view.cursor_row):
+            return Wait(later, "this looks like the prompt of a shell, which would run the text")
+        return self._not_ready(view)
+
+    def _settled_t(self, view: View) -> float:
+        """An agent that was given something looks idle for a moment before it begins to work."""
+        if self._queues_when_busy or (view.state is State.IDLE and view.t - view.idle_s > self._last_enter):
+            return self._last_enter + AFTER_S
+        return self._last_enter + AFTER_WAITING_S
+
+    def _not_ready(self, view: View) -> Wait | None:
+        if view.state is State.IDLE and view.draft is not None:
+            return Wait(view.t + IDLE_S - view.idle_s, "it is idle only just now") if view.idle_s < IDLE_S else None
+        if view.state is State.WORKING and view.draft == "" and self._queues_when_busy:
+            return None
+        if self._is_generic and view.draft is None and self._may_be_prompt(view):
+            return Wait(view.t + SILENCE_S - view.quiet_s, "waiting for silence") if view.quiet_s < SILENCE_S else None
+        return Wait(view.t + LOOK_AGAIN_S, "it is working" if view.state is State.WORKING else "its prompt is not to be seen yet")
+
+    def _may_be_prompt(self, view: View) -> bool:
+        """A program that nobody described. One that asked for pastes has an editor open; else the cursor stands after words."""
+        row = view.cursor_row.rstrip()
+        return bool(view.takes_paste or row) and _NO_PROMPT.search(row) is None
+
+    @property
+    def _is_generic(self) -> bool:
+        return self._profile.name == GENERIC
+
+    @property
+    def _queues_when_busy(self) -> bool:
+        return self._profile.submit.when_busy == "queue"
+
+    # --- between paste and Enter ---------------------------------------------------------------------------------------
+
+    def _check_paste(self, view: View) -> Step:
+        since_s = view.t - self._pasted_t + _ROUNDING_S
+        if view.state is State.DIALOG:
+            return Wait(view.t + LOOK_AGAIN_S, "a dialog is open")
+        if since_s < self._profile.submit.pause_ms / 1000:
+            return Wait(self._pasted_t + self._profile.submit.pause_ms / 1000, "the program takes the paste in")
+        if not self._was_shown:
+            self._was_shown = view.draft != "" or view.cursor_row != self._row_before
+            self._shown_draft = view.draft
+            if not self._was_shown and since_s < SHOW_S:
+                return Wait(view.t + POLL_S, "the paste is not to be seen yet")
+        elif view.draft == "":
+            return self._vanished(view)
+        if view.typed_s is not None and view.typed_s < since_s:
+            if view.draft != self._shown_draft:
+                return Wait(view.t + POLL_S * 5, "a person went on writing where the text stands")
+            if view.typed_s < PERSON_S:
+                return Wait(view.t + PERSON_S - view.typed_s, "a person is typing")
+        return self._press(view)
+
+    def _vanished(self, view: View) -> Step:
+        """Somebody emptied the composer. An agent that began to work took it; else it was removed, and comes again."""
+        if self._gone_t is None:
+            self._gone_t = view.t
+        if view.state is State.WORKING and not self._queues_when_busy:
+            return Done("composer")
+        if view.t - self._gone_t + _ROUNDING_S < PERSON_S:
+            return Wait(view.t + POLL_S, "somebody emptied the composer")
+        self._phase, self._gone_t = _Phase.WAITING, None
+        return Wait(view.t, "somebody emptied the composer")
+
+    def _press(self, view: View) -> Step:
+        self._phase = _Phase.PRESSED
+        self._presses += 1
+        self._pressed_t = view.t
+        self._armed_row = view.cursor_row
+        self._gone_t = None
+        submit = self._profile.submit
+        return Press(submit.busy_key if view.state is State.WORKING and submit.busy_key else submit.key)
+
+    # --- after Enter ---------------------------------------------------------------------------------------------------
+
+    def _verify(self, view: View) -> Step:
+        since_s = view.t - self._pressed_t + _ROUNDING_S
+        if view.state is State.DIALOG:
+            # It came with the answer, or before our Enter was read. When it is closed, the composer tells.
+            self._pressed_t = view.t
+            return Wait(view.t + LOOK_AGAIN_S, "a dialog is open")
+        evidence = self._evidence(view, since_s)
+        if evidence:
+            self._gone_t = view.t if self._gone_t is None else self._gone_t
+            if view.t - self._gone_t + _ROUNDING_S >= STEADY_S:
+                return Done(evidence)
+            return Wait(self._gone_t + STEADY_S, "the screen settles")
+        self._gone_t = None
+        if since_s < VERIFY_S[min(self._presses, len(VERIFY_S)) - 1]:
+            return Wait(view.t + POLL_S, "not seen to be taken yet")
+        if not self._was_shown:
+            return Failed("The text was typed in, and the program showed no sign of having taken it.")
+        if self._presses == len(VERIFY_S):
+            return Failed(f"The text stands in the composer and was not taken; Enter was pressed {self._presses} times.")
+        if view.typed_s is not None and view.typed_s < max(since_s, PERSON_S):
+            return Wait(view.t + POLL_S * 5, "a person is typing")
+        return self._press(view)
+
+    def _evidence(self, view: View, since_s: float) -> str:
+        if not self._was_shown:
+            return "output" if view.quiet_s < since_s or view.state is State.WORKING else ""
+        if view.draft == "":
+            return "composer"
+        if view.draft is None and not self._profile.composer.is_shown_while_busy and view.cursor_row != self._armed_row:
+            return "busy"
+        return ""

@@ -1,0 +1,146 @@
+"""Commands that the screen shows, each told once.
+
+A line that may still be growing is not a command yet: the last line of an answer counts once something follows it or
+the turn is over. A reading taken while output was still coming may show a screen half drawn: what it shows counts once
+the next reading shows the same.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from agent_relay.terminal.commands import Command, Found, Spoken, Unfinished, sounds_like
+from agent_relay.terminal.document import Document, DocumentLine
+from agent_relay.terminal.parser import BLOCK_CLOSE, BLOCK_OPEN, DEFAULT_PREFIX, CommandParser, Syntax
+from agent_relay.terminal.profile import Kind, Profile
+from agent_relay.terminal.reading import read_lines
+from agent_relay.terminal.screen import Screen
+from agent_relay.terminal.state import Sight, State
+
+_ANSWER = frozenset({Kind.AGENT, Kind.TOOL, Kind.STATUS})
+PATIENCE_S = 2.0
+PARSED_LINES = 600  # from the end of the document; an answer longer than that was told while it was written
+
+
+class _Echo(Struct):
+    """A message that was just typed in, and how much of it has been seen on the screen."""
+
+    key: str
+    seen: int = 0
+
+
+class ScreenListener:
+    def __init__(self, profile: Profile, prefix: str = DEFAULT_PREFIX) -> None:
+        self._profile = profile
+        marks = ((BLOCK_OPEN, BLOCK_CLOSE), *profile.rows.block_marks)
+        self._syntax = Syntax(prefix, marks, profile.rows.close_lines)
+        self._document = Document()
+        self._doubtful: dict[int, Spoken] = {}
+        self._lost: list[Command] = []
+        self._complaints: dict[int, float | None] = {}  # when it was first seen; None: told
+        self._echoes: list[_Echo] = []
+        self._first_unjudged = 0
+        self._first_unasked = 0
+
+    def read(self, screen: Screen, sight: Sight, t: float, *, is_quiet: bool) -> list[Found]:
+        """The commands that this reading completes, in order. `t` in seconds."""
+        said = read_lines(self._profile, screen, sight.conversation_end)
+        self._lost += self._document.merge(said, self._profile.rows.default, positions_hold=screen.is_alternate is False)
+        self._recognise_echoes()
+        is_over = sight.dialog is not None or (sight.state is not State.WORKING and sight.composer is not None)
+        lines = {line.number: line for line in self._document.lines}
+        told: list[Found] = []
+        doubtful: dict[int, Spoken] = {}
+        for item in self._parse(is_over=is_over):
+            line = lines[item.place]
+            if line.told is not None or line.is_old:
+                continue
+            if isinstance(item, Unfinished):
+                told += self._complain(item, t)
+            elif not is_quiet and self._doubtful.get(item.place) != item:
+                doubtful[item.place] = item
+            else:
+                line.told = item.command
+                told += [] if self._was_told(item.command) else [item]
+        self._doubtful = doubtful
+        if is_over and is_quiet:
+            self._lost.clear()
+        return told
+
+    def _was_told(self, command: Command) -> bool:
+        """True for a command that vanished a moment ago: a CLI draws an answer anew once it is whole."""
+        for lost in self._lost:
+            if sounds_like(lost, command):
+                self._lost.remove(lost)
+                return True
+        return False
+
+    def _complain(self, item: Unfinished, t: float) -> list[Found]:
+        """An open end is told late: the last strokes may be drawn after the turn is over."""
+        since = self._complaints.setdefault(item.place, t)
+        if since is None or t - since < PATIENCE_S:
+            return []
+        self._complaints[item.place] = None
+        return [item]
+
+    def fresh_lines(self) -> list[DocumentLine]:
+        """The lines that were not there when this was last asked."""
+        fresh = [line for line in self._document.lines if line.number >= self._first_unasked and not line.is_old]
+        if fresh:
+            self._first_unasked = fresh[-1].number + 1
+        return fresh
+
+    def adopt(self) -> None:
+        """What is on the screen now was said before we came."""
+        self._document.adopt()
+
+    def expect_echo(self, text: str) -> None:
+        """This text is about to be typed in: where it shows up, it is nobody's command."""
+        key = "".join(text.split())
+        if key:
+            self._echoes.append(_Echo(key))
+
+    # --- parsing -----------------------------------------------------------------------------------------------------
+
+    def _parse(self, *, is_over: bool) -> list[Found]:
+        parser = CommandParser(self._syntax)
+        found: list[Found] = []
+        lines = self._document.lines[-PARSED_LINES:]
+        # A message that waits in the queue is shown below an answer that is still being written.
+        growing = max((index for index, line in enumerate(lines) if line.key and line.kind in _ANSWER), default=-1)
+        for index, line in enumerate(lines):
+            is_said = line.kind is Kind.AGENT and not line.is_echo
+            if not is_said or line.begins:
+                found += parser.end()
+            if not is_said:
+                continue
+            may_grow = index == growing and not is_over
+            items = parser.feed(line.text, line.number, is_code=line.is_code)
+            found += [item for item in items if not (may_grow and item.place == line.number)]
+        if is_over:
+            found += parser.end()
+        return found
+
+    # --- echoes ------------------------------------------------------------------------------------------------------
+
+    def _recognise_echoes(self) -> None:
+        """Lines of an injected message are the user's, where a CLI does not say so itself."""
+        fresh = [line for line in self._document.lines if line.number >= self._first_unjudged]
+        for line in fresh:
+            if self._echoes and line.key and self._is_echo(self._echoes[0], line):
+                line.is_echo = True
+        if fresh:
+            self._first_unjudged = fresh[-1].number + 1
+
+    def _is_echo(self, echo: _Echo, line: DocumentLine) -> bool:
+        rest = echo.key[echo.seen :]
+        at = line.key.find(rest[: min(len(rest), 16)]) if not echo.seen else 0
+        written = line.key[max(at, 0) :]
+        if at < 0 or not (rest.startswith(written) or written.startswith(rest)):
+            if echo.seen:
+                self._echoes.pop(0)  # something else followed: the rest was not shown
+            return False
+        echo.seen += len(written)
+        if echo.seen >= len(echo.key):
+            self._echoes.pop(0)
+        return True

@@ -1,0 +1,229 @@
+"""What differs between CLIs, as data: `profiles/*.toml`, read and checked into frozen values.
+
+Patterns are regular expressions, searched in one row of the screen unless a field says otherwise. A profile describes
+what its recordings under `tests/data/screens/` show; adding a CLI is adding a file and its recordings.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from functools import cached_property, lru_cache
+from importlib import resources
+
+import msgspec
+from msgspec import Struct
+
+GENERIC = "generic"
+Patterns = tuple[str, ...]
+
+
+class ProfileError(Exception):
+    """A profile cannot be used; the text names the file and the field."""
+
+
+class Kind(StrEnum):
+    """Whose row it is."""
+
+    AGENT = "agent"  # said by the agent
+    USER = "user"  # typed or pasted by somebody else
+    TOOL = "tool"  # shown by a tool
+    STATUS = "status"  # ends a turn
+    OTHER = "other"  # banners, rules, notices
+    UNKNOWN = "unknown"  # the row that would tell has scrolled off
+
+
+class CodeInk(StrEnum):
+    """How the CLI paints code, where that tells it from text."""
+
+    NONE = ""
+    FOREGROUND = "foreground"
+    BACKGROUND = "background"
+
+
+class Rows(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the conversation is laid out. What `agent` and `user` match is taken off the row."""
+
+    agent: Patterns = ()
+    user: Patterns = ()
+    tool: Patterns = ()
+    status: Patterns = ()
+    other: Patterns = ()
+    volatile: Patterns = ()  # spinners, hints: no part of the conversation, and never remembered
+    indent: int = 0  # columns that further rows of a block keep
+    right_margin: int = 0  # columns at the right that text never reaches
+    blank_ends_tool: bool = False  # what a tool shows ends with an empty row; else with the next row that has a pattern
+    ends_every_turn: bool = False  # a row of `status` follows every answer, so that one without it is not over
+    list_indent: int = 0  # columns put before list items
+    default: Kind = Kind.OTHER  # of rows that belong to no block
+    code: Patterns = ()  # rows, without their margin, that are code
+    code_ink: CodeInk = CodeInk.NONE
+    close_lines: tuple[str, ...] = ()  # what a `>>>` on its own line is shown as
+    block_marks: tuple[tuple[str, str], ...] = ()  # what [[RELAY]] and [[/RELAY]] are shown as
+
+
+class Composer(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the person types. Looked for from the bottom up."""
+
+    row: str  # group `draft`, where there is one, is what has been typed
+    above: str = ""  # one of the three rows above matches this; the composer begins there
+    body: str = ""  # rows above `row` that belong to it, up to the first that does not match
+    below: str = ""  # every row below matches this
+    placeholder: Patterns = ()  # drafts that are hints of the CLI's own
+    is_shown_while_busy: bool = True
+    must_hold_cursor: bool = False  # the row alone proves nothing: it stays on the screen after it was submitted
+
+
+class Signs(Struct, frozen=True, forbid_unknown_fields=True):
+    """`rows` are looked for among the rows at the bottom, `title` in the terminal's title."""
+
+    rows: Patterns = ()
+    title: Patterns = ()
+
+
+class Dialog(Struct, frozen=True, forbid_unknown_fields=True):
+    """One look of a dialog: every pattern of `marks` matches some row, the last of them near the bottom."""
+
+    kind: str  # permission or question
+    marks: Patterns
+    top: str = ""  # the dialog begins at the nearest such row above the first mark
+    border: str = ""  # taken off every row
+    option: str = ""  # groups `text`, and maybe `number`, `selected`
+    option_row: str = ""  # group 1 holds all options, two or more spaces apart
+    option_list: str = ""  # group 1 holds all options, separated by slashes
+    question: str = ""  # group 1 or the whole match
+    tool: str = ""  # group 1
+    subject: str = ""  # group 1: the command or file it is about
+    is_last_row: bool = False  # the last mark stands in the last row that is not empty
+
+
+class Submit(Struct, frozen=True, forbid_unknown_fields=True):
+    """How text is handed in through the terminal, and what happens when the agent is busy."""
+
+    is_bracketed: bool = True
+    pause_ms: int = 300
+    key: str = "\r"
+    when_busy: str = "wait"  # queue: the CLI keeps it for later; wait: type nothing
+    busy_key: str = ""  # the key that queues, where it is another
+    placeholder: str = ""  # what a long paste is shown as
+
+
+class Launch(Struct, frozen=True, forbid_unknown_fields=True):
+    flags: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+
+
+class Transcript(Struct, frozen=True, forbid_unknown_fields=True):
+    """The session file the CLI keeps. In `path`: `{project}`, `{folder}` as `project` says, `*` and `**`."""
+
+    shape: str  # claude, codex or gemini: which reader understands its records
+    home: str  # below the person's home
+    home_variable: str = ""  # the environment variable that moves it
+    path: str = ""
+    project: str = ""  # how the working directory is spelled in it: dashes, name, or nothing
+    commands: tuple[str, ...] = ()  # tools that run a command
+    reads: tuple[str, ...] = ()  # tools that read a file
+    writes: tuple[str, ...] = ()  # tools that write one
+    edits: tuple[str, ...] = ()  # tools that change one
+    questions: tuple[str, ...] = ()  # tools that ask the person
+    input_includes_cache: bool = False  # the input tokens it reports contain the cached ones
+
+
+class ScreenPatterns(Struct, frozen=True, forbid_unknown_fields=True):
+    """What older versions and plain output show; the fallback when nothing better is known."""
+
+    permission: Patterns = ()
+    question: Patterns = ()
+    edits: Patterns = ()  # group 1: a file that was changed
+    tokens: Patterns = ()  # groups 1 and 2, or `input` and `output`; a `k` multiplies by a thousand
+
+
+class Profile(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    name: str
+    title: str
+    composer: Composer
+    rows: Rows = Rows()
+    executables: tuple[str, ...] = ()
+    recorded: str = ""  # the version the recordings were made with
+    is_synthetic: bool = False  # its recordings were written by hand
+    launch: Launch = Launch()
+    busy: Signs = Signs()
+    idle: Signs = Signs()
+    asking: Signs = Signs()
+    dialogs: tuple[Dialog, ...] = ()
+    submit: Submit = Submit()
+    transcript: Transcript | None = None
+    patterns: ScreenPatterns = ScreenPatterns()
+
+    @cached_property
+    def compiled(self) -> dict[str, re.Pattern[str]]:
+        """One expression for each list of row patterns, since every row is held against them."""
+        lists = {name: getattr(self.rows, name) for name in ("agent", "user", "tool", "status", "other", "volatile", "code")}
+        return {name: any_of(patterns) for name, patterns in lists.items()}
+
+
+_NEVER = re.compile(r"(?!)")
+
+
+@lru_cache(maxsize=512)
+def any_of(patterns: Patterns) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else _NEVER
+
+
+@lru_cache(maxsize=512)
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def parse_profile(source: str, origin: str) -> Profile:
+    try:
+        profile = msgspec.toml.decode(source, type=Profile)
+    except msgspec.DecodeError as error:
+        raise ProfileError(f"{origin}: {error}") from None
+    _check_patterns(profile, origin)
+    if any(dialog.kind not in {"permission", "question"} for dialog in profile.dialogs):
+        raise ProfileError(f"{origin}: a dialog's kind is `permission` or `question`")
+    return profile
+
+
+@lru_cache(maxsize=1)
+def load_profiles() -> dict[str, Profile]:
+    folder = resources.files("agent_relay.terminal") / "profiles"
+    found: dict[str, Profile] = {}
+    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if file.name.endswith(".toml"):
+            profile = parse_profile(file.read_text("utf-8"), file.name)
+            if profile.name != file.name.removesuffix(".toml"):
+                raise ProfileError(f"{file.name}: the name is {profile.name!r}, and should be that of the file")
+            found[profile.name] = profile
+    return found
+
+
+def profile_for(command: str) -> Profile:
+    """The profile of a CLI by its name or the path of its executable; `generic` for one nobody has described."""
+    profiles = load_profiles()
+    name = command.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe").removesuffix(".cmd")
+    for profile in profiles.values():
+        if name == profile.name or name in profile.executables:
+            return profile
+    return profiles[GENERIC]
+
+
+def _check_patterns(profile: Profile, origin: str) -> None:
+    groups: list[tuple[str, Struct]] = [
+        ("rows", profile.rows), ("composer", profile.composer), ("busy", profile.busy), ("idle", profile.idle),
+        ("asking", profile.asking), ("patterns", profile.patterns),
+        *((f"dialogs[{index}]", dialog) for index, dialog in enumerate(profile.dialogs)),
+    ]  # fmt: skip
+    plain = {"default", "code_ink", "close_lines", "block_marks", "kind"}
+    for group, struct in groups:
+        for field in struct.__struct_fields__:
+            value = getattr(struct, field)
+            texts = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
+            for text in texts if field not in plain else ():
+                try:
+                    re.compile(text)
+                except re.error as error:
+                    raise ProfileError(f"{origin}: {group}.{field}: {text!r} is no regular expression: {error}") from None
+                if re.match(r"\(\?[a-zA-Z]+\)", text):
+                    raise ProfileError(f"{origin}: {group}.{field}: {text!r}: patterns are joined, so write flags as (?i:…)")

@@ -1,0 +1,142 @@
+"""The hands at one terminal: types one text at a time, in order, and says what was seen of it.
+
+Thin: `injection` decides, this module looks and types.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from agent_relay.ports.terminal import Key, Terminal
+from agent_relay.terminal.injection import Done, Failed, Injector, Paste, Press, View, Wait
+from agent_relay.terminal.message_text import PLAIN, Room
+from agent_relay.terminal.profile import GENERIC, Profile
+from agent_relay.terminal.screen import Screen
+from agent_relay.terminal.watch import Watcher
+
+_KEYS = {"\r": Key.ENTER, "\t": Key.TAB}
+_log = logging.getLogger("agent_relay.terminal")
+
+Render = Callable[[Room], str]
+
+
+class Typist:
+    """`read` reads the screen and tells the watcher."""
+
+    def __init__(
+        self, terminal: Terminal[Screen], watcher: Watcher, profile: Profile, read: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._terminal = terminal
+        self._watcher = watcher
+        self._profile = profile
+        self._read = read
+        self._changed = asyncio.Event()
+        self._is_paused = False
+        self._state_since = 0.0
+        self._last_output = 0.0
+        self._cursor_row = ""
+        self._seen: tuple[object, ...] = ()
+        self._awaited = ""  # words that prove the text was taken when the session file has them
+        self._is_heard = False
+        self._last_enter = float("-inf")
+
+    # --- what happens meanwhile ------------------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        self._is_paused = True
+        self._changed.set()
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self._changed.set()
+
+    def note_output(self, t: float) -> None:
+        self._last_output = t
+
+    def note_screen(self, screen: Screen, t: float) -> None:
+        """After the watcher has seen it."""
+        position = screen.cursor.position if screen.cursor is not None else -1
+        self._cursor_row = next((line.text for line in screen.lines if line.position == position), "")
+        state, composer = self._watcher.state, self._watcher.composer
+        seen = (state, composer.draft if composer else None, self._watcher.dialog)
+        if not self._seen or self._seen[0] is not state:
+            self._state_since = t
+        if seen != self._seen:
+            self._seen = seen
+            self._changed.set()
+
+    def note_taken(self, text: str) -> None:
+        """The session file has this as something the agent was given."""
+        if self._awaited and self._awaited in text:
+            self._is_heard = True
+            self._changed.set()
+
+    def note_person(self) -> None:
+        self._changed.set()
+
+    # --- typing ----------------------------------------------------------------------------------------------------------
+
+    async def type_in(self, render: Render, mark: str) -> Done | Failed:
+        """`mark`: words of the text that no other has. Raises TerminalEnded when the program ends first."""
+        injector = Injector(self._profile, self._last_enter)
+        self._awaited, self._is_heard = mark, False
+        reason = ""
+        while True:
+            self._changed.clear()
+            step = injector.step(await self._look())
+            match step:
+                case Paste():
+                    text = render(self._room())
+                    self._watcher.expect_echo(text)
+                    await self._terminal.paste(text)
+                case Press(key):
+                    self._last_enter = asyncio.get_running_loop().time()
+                    await self._press(key)
+                case Wait(until, why):
+                    if why != reason:
+                        _log.info("%s waits: %s", mark, why)
+                        reason = why
+                    await self._wait_until(until)
+                case Done() | Failed():
+                    self._awaited = ""
+                    return step
+
+    async def _look(self) -> View:
+        await self._read()
+        person = await self._terminal.person()
+        t = asyncio.get_running_loop().time()
+        composer = self._watcher.composer
+        return View(
+            t=t,
+            state=self._watcher.state,
+            draft=composer.draft if composer is not None else None,
+            idle_s=t - self._state_since,
+            quiet_s=t - self._last_output,
+            cursor_row=self._cursor_row,
+            typed_s=None if person.typed_ms_ago is None else person.typed_ms_ago / 1000,
+            is_reading_back=person.is_attached and person.is_scrolled_back,
+            is_paused=self._is_paused,
+            takes_paste=self._terminal.takes_paste,
+            is_heard=self._is_heard,
+        )
+
+    def _room(self) -> Room:
+        takes_paste = self._terminal.takes_paste
+        if takes_paste is None:  # taken up again; a program that is known is known to ask for it
+            takes_paste = self._profile.name != GENERIC and self._profile.submit.is_bracketed
+        return Room() if takes_paste else PLAIN
+
+    async def _press(self, key: str) -> None:
+        if key in _KEYS:
+            await self._terminal.press(_KEYS[key])
+        else:
+            await self._terminal.write(key.encode())
+
+    async def _wait_until(self, until: float) -> None:
+        try:
+            async with asyncio.timeout_at(until):
+                await self._changed.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,115 @@
+"""The wrapper in this process, on a real PTY with a real daemon: what only whoever holds it can do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from agent_relay.ports.terminal import ExitStatus, Terminal, TerminalError, TerminalListener
+from agent_relay.protocol.payloads import Control
+from agent_relay.terminal.backends.pty import PtyTerminal
+from agent_relay.terminal.launch import Home
+from agent_relay.terminal.profile import load_profiles
+from agent_relay.terminal.screen import Screen
+from agent_relay.terminal.wrapper import Setup, Wrapper
+from agent_relay.testing.daemon import DaemonProcess
+
+pytestmark = pytest.mark.terminals
+
+AGENT = [sys.executable, "-m", "agent_relay.testing.scripted_agent", "--record"]
+
+
+class Inside:
+    def __init__(self, folder: Path, daemon: DaemonProcess, make: Callable[[TerminalListener], Terminal[Screen]]) -> None:
+        self.record = folder / "record.jsonl"
+        self.daemon = daemon
+        self.home = Home(str(daemon.state_dir), "Bob")
+        self.home.make()
+        self._make = make
+        self._setup = Setup(
+            home=self.home,
+            profile=load_profiles()["generic"],
+            argv=[*AGENT, str(self.record)],
+            cwd=str(folder),
+            environment=dict(os.environ),
+            has_introduction=False,
+        )
+
+    async def play(self, scene: Callable[[Inside, Wrapper], Awaitable[None]]) -> ExitStatus:
+        async with asyncio.timeout(60), self.daemon.connect("Bob") as relay:
+            wrapper = Wrapper(self._setup, relay, lambda: self.daemon.connect("Bob"), self._make)
+            running = asyncio.create_task(wrapper.run())
+            try:
+                await scene(self, wrapper)
+            finally:
+                wrapper.stop()
+                status = await running
+            return status
+
+    def submitted(self) -> list[str]:
+        if not self.record.exists():
+            return []
+        events = [json.loads(line) for line in self.record.read_text("utf-8").split("\n")[:-1]]
+        return [event["text"].partition("]: ")[2] for event in events if event["event"] == "submitted"]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def test_a_paused_agent_is_given_nothing_until_it_is_resumed(tmp_path: Path) -> None:
+    async def scene(inside: Inside, wrapper: Wrapper) -> None:
+        wrapper._control(Control("pause"))
+        async with inside.daemon.connect("Carol") as carol:
+            await carol.send("Bob", "one")
+            await carol.send("Bob", "two")
+            inbox = Path(inside.home.team, "inbox.md")
+            await inside.until(lambda: inbox.exists() and "> two" in inbox.read_text("utf-8"))
+            await asyncio.sleep(2)
+            assert inside.submitted() == []
+            wrapper._control(Control("resume"))
+            await inside.until(lambda: inside.submitted() == ["one", "two"])
+
+    with DaemonProcess() as daemon:
+        assert asyncio.run(Inside(tmp_path, daemon, PtyTerminal).play(scene)).signal == 15
+
+
+def test_a_terminal_that_fails_once_loses_no_message(tmp_path: Path) -> None:
+    class Stumbling(PtyTerminal):
+        failures = 2
+
+        async def paste(self, text: str) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise TerminalError("It did not answer.")
+            await super().paste(text)
+
+    async def scene(inside: Inside, wrapper: Wrapper) -> None:
+        async with inside.daemon.connect("Carol") as carol:
+            receipts = [await carol.send("Bob", text) for text in ("one", "two")]
+            for receipt in receipts:
+                await receipt.delivered(timeout=40)
+            assert inside.submitted() == ["one", "two"]
+
+    with DaemonProcess() as daemon:
+        asyncio.run(Inside(tmp_path, daemon, Stumbling).play(scene))
+
+
+def test_a_client_that_is_over_is_replaced_and_nothing_is_doubled(tmp_path: Path) -> None:
+
+    async def scene(inside: Inside, wrapper: Wrapper) -> None:
+        async with inside.daemon.connect("Carol") as carol:
+            await (await carol.send("Bob", "one")).delivered(timeout=30)
+        await wrapper._relay.close(1)
+        async with inside.daemon.connect("Carol") as carol:
+            await (await carol.send("Bob", "two")).delivered(timeout=30)
+            assert inside.submitted() == ["one", "two"]
+
+    with DaemonProcess() as daemon:
+        asyncio.run(Inside(tmp_path, daemon, PtyTerminal).play(scene))

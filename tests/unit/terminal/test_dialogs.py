@@ -1,0 +1,96 @@
+"""Dialogs: what they ask, their options, and that the same one is known again while another is not mistaken for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_relay.terminal.dialogs import OpenDialog, find_dialog
+from agent_relay.terminal.profile import profile_for
+from agent_relay.terminal.screen import screen_of_text
+from tests.unit.terminal.recordings import SCREENS, profile_of, steps_of
+
+
+def dialog_in(recording: str, text: str) -> OpenDialog:
+    found = find_dialog(profile_of(recording), screen_of_text(text).lines[-40:])
+    assert found is not None
+    return found
+
+
+def step(recording: str, name: str) -> OpenDialog:
+    return dialog_in(recording, dict(steps_of(recording))[name])
+
+
+def capture(variant: str, name: str) -> OpenDialog:
+    return dialog_in(variant, (SCREENS / variant / "tmux" / name).read_text("utf-8"))
+
+
+READ = [
+    (step("claude/perm-h-enter", "prompt open"), "permission", "Do you want to proceed?", 4, 0, "Bash command", "rm -rf build"),
+    (
+        step("claude/perm-w-enter", "prompt open"),
+        "permission", "Do you want to create notes.txt?", 3, 0, "Create file", "notes.txt",
+    ),
+    (capture("claude-noalt", "08-h-prompt.txt"), "permission", "Do you want to proceed?", 4, 0, "Bash command", "rm -rf build"),
+    (capture("claude-noalt", "12-q-prompt.txt"), "question", "Which database should we use?", 4, 0, None, None),
+    (
+        step("codex/perm-h2-enter", "prompt open"),
+        "permission", "Would you like to run the following command?", 3, 0, None, "rm -r build",
+    ),
+    (step("gemini/perm-h-enter", "prompt open"), "permission", "Allow execution of [Shell]?", 3, 0, "Shell", "rm -rf build"),
+    (capture("gemini", "15-w-prompt.txt"), "permission", "Apply this change?", 4, 0, "WriteFile", "Writing to notes.txt"),
+    (capture("gemini", "17-q-prompt.txt"), "question", "Which database should we use?", 3, 0, None, None),
+    (step("opencode/perm-h-enter", "prompt open"), "permission", "△ Permission required", 3, None, "Shell", "rm -rf build"),
+    (capture("opencode", "15-w-prompt.txt"), "permission", "△ Permission required", 3, None, "Edit", "notes.txt"),
+    (capture("opencode", "17-q-prompt.txt"), "question", "Which database should we use?", 3, None, None, None),
+    (step("aider/perm-aidersh-inject", "prompt open"), "permission", "Run shell command?", 3, None, None, "rm -rf build"),
+    (capture("aider", "15-aidered-prompt.txt"), "permission", "Create new file?", 2, None, None, "notes.txt"),
+    (step("claude/onboarding-trust", "end"), "question", None, 2, 0, None, None),
+    (step("codex/onboarding-fresh", "end"), "question", "Choose how you want to use Codex.", 4, 0, None, None),
+    (step("gemini/onboarding-trust", "end"), "question", "Do you trust the files in this folder?", 3, 0, None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dialog", "kind", "question", "options", "selected", "tool", "subject"), READ)
+def test_dialogs_are_read(
+    dialog: OpenDialog, kind: str, question: str | None, options: int, selected: int | None, tool: str | None, subject: str | None
+) -> None:
+    assert dialog.kind == kind
+    assert question is None or dialog.question == question
+    assert (len(dialog.options), dialog.selected, dialog.tool, dialog.subject) == (options, selected, tool, subject)
+
+
+def test_options_are_what_a_person_reads() -> None:
+    assert step("codex/perm-h2-enter", "prompt open").options[0] == "Yes, proceed"
+    assert step("opencode/perm-h-enter", "prompt open").options == ("Allow once", "Allow always", "Reject")
+    assert step("aider/perm-aidersh-inject", "prompt open").options == ("Yes", "No", "Don't ask again")
+    assert capture("claude-noalt", "12-q-prompt.txt").options[:2] == ("Postgres", "SQLite")
+
+
+def test_the_digest_does_not_move_with_the_selection() -> None:
+    text = dict(steps_of("claude/perm-h-enter"))["prompt open"]
+    moved = text.replace(" ❯ 1. Yes", "   1. Yes").replace("   4. No", " ❯ 4. No")
+    assert moved != text
+    before, after = dialog_in("claude", text), dialog_in("claude", moved)
+    assert (before.selected, after.selected) == (0, 3)
+    assert before.digest == after.digest
+
+
+def test_the_digest_does_not_move_with_what_was_typed() -> None:
+    first = step("aider/perm-aidersh-inject", "prompt open")
+    assert step("aider/perm-aidersh-inject", "text sent, no Enter yet").digest == first.digest
+
+
+def test_the_digest_tells_one_command_from_another() -> None:
+    text = dict(steps_of("claude/perm-h-enter"))["prompt open"]
+    assert dialog_in("claude", text).digest != dialog_in("claude", text.replace("rm -rf build", "rm -rf /")).digest
+
+
+def test_a_dialog_that_is_over_is_none() -> None:
+    for recording, name in (("claude/perm-h-enter", "after enter"), ("aider/perm-aidered-enter", "after enter")):
+        assert find_dialog(profile_of(recording), screen_of_text(dict(steps_of(recording))[name]).lines) is None
+
+
+def test_an_answer_that_talks_about_dialogs_is_none() -> None:
+    said = "● It asks:\n\n  Do you want to proceed?\n  ❯ 1. Yes\n  Esc to cancel\n\n  and so on.\n"
+    composer = "✻ Cooked for 1s · done\n\n" + "─" * 120 + "\n❯\n" + "─" * 120 + "\n  ⏸ manual mode on · ? for shortcuts\n"
+    assert find_dialog(profile_for("claude"), screen_of_text(said + composer).lines) is None

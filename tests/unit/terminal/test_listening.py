@@ -1,0 +1,153 @@
+"""Commands from screens: each told once, none half-written, none of anybody else's."""
+
+from __future__ import annotations
+
+from agent_relay.terminal.commands import Found, SendCommand, Spoken, Unfinished
+from agent_relay.terminal.listening import PATIENCE_S, ScreenListener
+from agent_relay.terminal.profile import profile_for
+from agent_relay.terminal.screen import Cursor, screen_of_text
+from agent_relay.terminal.state import State, look
+
+RULE = "─" * 120
+IDLE = f"\n\n{RULE}\n❯\n{RULE}\n  ⏸ manual mode on · ? for shortcuts"
+BUSY = f"\n\n✽ Pondering… (2s · ↓ 17 tokens)\n\n{RULE}\n❯\n{RULE}\n  ⏸ manual mode on · esc to interrupt"
+
+
+class Stage:
+    """A listener that is shown texts."""
+
+    def __init__(self, name: str = "claude") -> None:
+        self.profile = profile_for(name)
+        self.listener = ScreenListener(self.profile)
+        self.t = 0.0
+
+    def show(self, text: str, *, is_quiet: bool = True, after_s: float = 0.3, cursor: Cursor | None = None) -> list[str]:
+        self.t += after_s
+        screen = screen_of_text(text, cursor=cursor)
+        sight = look(self.profile, screen, State.IDLE)
+        return [_show(item) for item in self.listener.read(screen, sight, self.t, is_quiet=is_quiet)]
+
+
+def _show(item: Found) -> str:
+    if isinstance(item, Unfinished):
+        return f"{item.to}?"
+    assert isinstance(item, Spoken)
+    return f"{item.command.target}:{item.command.body}" if isinstance(item.command, SendCommand) else repr(item.command)
+
+
+def test_a_line_that_may_still_grow_is_not_told() -> None:
+    stage = Stage()
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob hel{BUSY}") == []
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob hello{BUSY}") == []
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob hello\n\n  More{BUSY}") == ["Bob:hello"]
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob hello\n\n  More.\n\n✻ Cooked for 2s{IDLE}") == []
+
+
+def test_the_last_line_is_told_when_the_turn_is_over() -> None:
+    stage = Stage()
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob hello{BUSY}") == []
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob hello\n\n✻ Cooked for 2s{IDLE}") == ["Bob:hello"]
+
+
+def test_a_queued_message_below_does_not_end_the_line_above() -> None:
+    stage = Stage()
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob hel\n\n❯ Relay message from Alice [abc12345]: hurry{BUSY}") == []
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob hello you\n\n❯ Relay message from Alice [abc12345]: hurry{BUSY}") == []
+
+
+def test_a_screen_half_drawn_counts_when_it_is_seen_again() -> None:
+    stage = Stage()
+    text = f"❯ hi\n\n● ->relay:Bob hello\n\n  More{BUSY}"
+    assert stage.show(text, is_quiet=False) == []
+    assert stage.show(text, is_quiet=False) == ["Bob:hello"]
+    assert stage.show(text) == []
+
+
+def test_a_half_drawn_screen_that_changes_is_never_told() -> None:
+    stage = Stage()
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob he\n\n  More{BUSY}", is_quiet=False) == []
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob hello\n\n  More{BUSY}", is_quiet=False) == []
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob hello\n\n  More{BUSY}") == ["Bob:hello"]
+
+
+def test_the_same_words_in_another_turn_are_told_again() -> None:
+    stage = Stage()
+    first = "❯ one\n\n● ->relay:Bob yes\n\n✻ Cooked for 2s"
+    assert stage.show(first + IDLE) == ["Bob:yes"]
+    assert stage.show(f"{first}\n\n❯ two\n\n● ->relay:Bob yes\n\n✻ Cooked for 2s{IDLE}") == ["Bob:yes"]
+    assert stage.show(f"❯ two\n\n● ->relay:Bob yes\n\n✻ Cooked for 2s{IDLE}") == []
+
+
+def test_twice_in_one_answer_is_told_twice() -> None:
+    assert Stage().show(f"❯ one\n\n● ->relay:Bob yes\n  ->relay:Bob yes\n\n✻ Cooked for 2s{IDLE}") == ["Bob:yes", "Bob:yes"]
+
+
+def test_an_answer_drawn_anew_is_not_told_again() -> None:
+    stage = Stage("opencode")
+    composer = "\n\n  ┃\n  ┃\n  ┃\n  ┃  Build · Model\n  ╹" + "▀" * 100 + "\n   {}\n"
+    head = "  ┃\n  ┃  hi\n  ┃\n\n"
+    raw = '     [[RELAY]]{"to":"Bob","body":"x"}[[/RELAY]]\n\n     Done'
+    rendered = '     [RELAY]{"to":"Bob","body":"x"}[/RELAY]\n\n     Done.\n\n     ▣  Build · Model · 1.2s'
+    assert stage.show(head + raw + composer.format("■■■⬝⬝  esc interrupt")) == ["Bob:x"]
+    assert stage.show(head + rendered + composer.format("~/proj")) == []
+
+
+def test_what_was_not_closed_is_reported_late_and_once() -> None:
+    stage = Stage()
+    text = f"❯ hi\n\n● ->relay:Bob <<<\n  one\n\n✻ Cooked for 2s{IDLE}"
+    assert stage.show(text) == []
+    assert stage.show(text, after_s=PATIENCE_S + 0.1) == ["Bob?"]
+    assert stage.show(text, after_s=PATIENCE_S + 0.1) == []
+
+
+def test_what_is_closed_in_time_is_told_instead() -> None:
+    stage = Stage()
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob <<<\n  one\n\n✻ Cooked for 2s{IDLE}") == []
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob <<<\n  one>>>\n\n✻ Cooked for 2s{IDLE}") == ["Bob:one"]
+
+
+def test_an_open_message_does_not_swallow_the_next_turn() -> None:
+    stage = Stage()
+    text = f"❯ a\n\n● ->relay:Bob <<<\n  one\n\n✻ Cooked for 2s\n\n❯ b\n\n● ->relay:Al hi\n\n✻ Cooked for 1s{IDLE}"
+    assert stage.show(text) == ["Al:hi"]
+
+
+def test_what_was_there_before_us_is_old() -> None:
+    stage = Stage()
+    before = "❯ one\n\n● ->relay:Bob yes\n\n✻ Cooked for 2s"
+    screen = screen_of_text(before + IDLE)
+    stage.listener.read(screen, look(stage.profile, screen, State.IDLE), 0, is_quiet=False)
+    stage.listener.adopt()
+    assert stage.show(before + IDLE) == []
+    assert stage.show(f"{before}\n\n❯ two\n\n● ->relay:Bob new\n\n✻ Cooked for 2s{IDLE}") == ["Bob:new"]
+
+
+def test_a_dialog_ends_a_line_and_hides_nothing_that_was_said() -> None:
+    dialog = f"\n\n{RULE}\n Bash command\n\n rm x\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel"
+    assert Stage().show(f"❯ hi\n\n● ->relay:Bob first\n\n● Bash(rm x){dialog}") == ["Bob:first"]
+
+
+def test_text_inside_a_dialog_is_nobodys_command() -> None:
+    dialog = f"\n\n{RULE}\n Bash command\n\n ->relay:Bob no\n\n Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel"
+    assert Stage().show(f"❯ hi\n\n● Bash(x){dialog}") == []
+
+
+# --- the echo of a message --------------------------------------------------------------------------------------------
+
+
+def test_the_echo_of_a_message_is_nobodys_command() -> None:
+    stage = Stage("generic")
+    message = "Relay message from Alice [abc12345]: answer like this\n->relay:Alice ACK"
+    assert stage.show("Helper\n> ", cursor=Cursor(1, 2)) == []
+    stage.listener.expect_echo(message)
+    echo = "Helper\n> Relay message from Alice [abc12345]: answer like this\n->relay:Alice ACK\n"
+    assert stage.show(echo, cursor=Cursor(3, 0)) == []
+    said = f"{echo}Sure.\n->relay:Alice ACK\n\n> "
+    assert stage.show(said, cursor=Cursor(6, 2)) == ["Alice:ACK"]
+
+
+def test_an_echo_that_is_not_shown_does_not_hide_the_answer() -> None:
+    stage = Stage("generic")
+    stage.listener.expect_echo("Relay message from Alice [abc12345]: answer\n->relay:Alice ACK")
+    text = "Helper\n> [Pasted text #1 +1 lines]\nSure.\n->relay:Alice ACK\n\n> "
+    assert stage.show(text, cursor=Cursor(5, 2)) == ["Alice:ACK"]

@@ -1,0 +1,104 @@
+"""Rows → lines: speakers, margins, wraps, code."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from agent_relay.terminal.profile import Kind, profile_for
+from agent_relay.terminal.reading import SaidLine, read_lines
+from agent_relay.terminal.screen import Ink, Line, Screen, screen_of_text
+from agent_relay.terminal.state import State, look
+from tests.unit.terminal.recordings import SCREENS, steps_of
+
+LONG = " ".join(f"word{n:03}" for n in range(1, 61)) + " END-OF-LONG"
+
+
+def said(name: str, text: str, columns: int = 120) -> list[SaidLine]:
+    profile = profile_for(name)
+    screen = screen_of_text(text, columns)
+    return read_lines(profile, screen, look(profile, screen, State.IDLE).conversation_end)
+
+
+def agent_lines(name: str, text: str, columns: int = 120) -> list[str]:
+    return [line.text for line in said(name, text, columns) if line.kind is Kind.AGENT and line.text]
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode", "aider"])
+def test_what_the_agent_said_and_nothing_else(name: str) -> None:
+    lines = agent_lines(name, dict(steps_of(f"{name}/a"))["idle after injection"])
+    assert lines[-5:] == ["I'll tell Bob.", "->relay:Bob hello", "That is done.", "Understood, reviewing.", "->relay:Alice ACK"]
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode", "aider"])
+def test_wrapped_lines_are_one(name: str) -> None:
+    assert f"->relay:Bob {LONG}" in agent_lines(name, dict(steps_of(f"{name}/c"))["idle after answer"])
+
+
+@pytest.mark.parametrize("variant", ["claude", "codex", "gemini", "opencode", "aider"])
+def test_a_word_longer_than_a_row_is_one(variant: str) -> None:
+    lines = agent_lines(variant, (SCREENS / variant / "tmux" / "06-d.busy.txt").read_text("utf-8"))
+    (line,) = [line for line in lines if line.startswith("->relay:Bob see ")]
+    assert line.count(" ") == 2
+    assert line.endswith("/end")
+
+
+def test_a_row_with_room_left_was_ended_by_its_author() -> None:
+    assert agent_lines("claude", "● ->relay:Bob hello\n  That is done.\n") == ["->relay:Bob hello", "That is done."]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 119, 120, 200])
+def test_any_width_reads_the_same(columns: int) -> None:
+    rows = textwrap.wrap(f"->relay:Bob {LONG}", columns - 2, break_long_words=False, break_on_hyphens=False)
+    text = "● Long one.\n\n" + "".join(f"  {row}\n" for row in rows) + "\n  Done.\n"
+    assert agent_lines("claude", text, columns) == ["Long one.", f"->relay:Bob {LONG}", "Done."]
+
+
+def test_wide_characters_count_as_wide() -> None:
+    words = "日本語テキスト " * 12
+    rows = [words[:40].rstrip(), words[40:].rstrip()]
+    text = "● a\n\n" + "".join(f"  {row}\n" for row in rows)
+    assert len(agent_lines("claude", text, 80)) == 2
+
+
+def test_tools_and_users_are_not_the_agent() -> None:
+    text = (
+        "❯ tell me\n  ->relay:Bob typed by the user\n\n● Read(README.md)\n  ⎿  first\n     ->relay:Bob shown by a tool\n\n"
+        "● ->relay:Bob said\n\n✻ Cooked for 1s · done\n"
+    )
+    lines = [(line.kind, line.text) for line in said("claude", text) if "relay" in line.text]
+    assert lines == [
+        (Kind.USER, "->relay:Bob typed by the user"),
+        (Kind.TOOL, "   ->relay:Bob shown by a tool"),
+        (Kind.AGENT, "->relay:Bob said"),
+    ]
+
+
+def test_rows_whose_beginning_scrolled_off_are_unknown() -> None:
+    assert [line.kind for line in said("claude", "  ->relay:Bob hello\n  more\n") if line.text] == [Kind.UNKNOWN] * 2
+
+
+def painted(text: str, ink: Ink) -> Screen:
+    return Screen(lines=(Line(0, "● Like this:"), Line(1, ""), Line(2, text, lambda _: ink)), columns=120, first_visible=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "ink", "is_code"),
+    [
+        ("claude", Ink(), False),
+        ("claude", Ink("afd7ff"), True),
+        ("aider", Ink("0087ff"), False),
+        ("aider", Ink("000000", "eeeeee"), True),
+        ("opencode", Ink("eeeeee"), False),
+    ],
+)
+def test_code_is_known_by_its_colour_where_a_cli_paints_it(name: str, ink: Ink, is_code: bool) -> None:
+    lines = read_lines(profile_for(name), painted("     ->relay:Bob x", ink), None)
+    assert lines[-1].is_code is is_code
+
+
+def test_code_is_known_by_its_line_number_in_gemini() -> None:
+    text = dict(steps_of("gemini/d"))["idle after answer"]
+    (line,) = [line for line in said("gemini", text) if "EXAMPLE" in line.text]
+    assert line.is_code

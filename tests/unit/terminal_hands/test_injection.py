@@ -1,0 +1,237 @@
+"""The injector under a clock of our own: what it does at each sight, and what it never does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_relay.terminal.injection import Done, Failed, Injector, Paste, Press, Step, View, Wait
+from agent_relay.terminal.profile import load_profiles
+from agent_relay.terminal.state import State
+
+PROFILES = load_profiles()
+
+
+class Scene:
+    """A clock and what is seen; `sees` makes one step."""
+
+    def __init__(self, cli: str = "generic", last_enter: float = float("-inf")) -> None:
+        self.t = 100.0
+        self.injector = Injector(PROFILES[cli], last_enter)
+        self.view: dict[str, Any] = {"state": State.IDLE, "draft": "", "cursor_row": "> "}
+
+    def sees(self, after_s: float = 0.0, **changes: Any) -> Step:
+        self.t += after_s
+        self.view.update(changes)
+        return self.injector.step(View(t=self.t, **self.view))
+
+    def pasted(self) -> Scene:
+        assert self.sees() == Paste()
+        return self
+
+    def pressed(self) -> Scene:
+        self.pasted()
+        assert isinstance(self.sees(0.3, draft="Relay message", cursor_row="> Relay message"), Press)
+        return self
+
+
+def waits(step: Step, why: str) -> None:
+    assert isinstance(step, Wait), step
+    assert why in step.reason
+
+
+@pytest.mark.parametrize("cli", sorted(PROFILES))
+def test_the_usual_way(cli: str) -> None:
+    scene = Scene(cli)
+    assert scene.sees() == Paste()
+    waits(scene.sees(0.1, draft="Relay", cursor_row="> Relay"), "takes the paste in")
+    assert scene.sees(0.2) == Press("\r")
+    waits(scene.sees(0.05), "not seen to be taken")
+    waits(scene.sees(0.05, draft="", cursor_row="> "), "settles")
+    assert scene.sees(0.15) == Done("composer")
+
+
+def test_the_session_file_is_proof_enough() -> None:
+    assert Scene().pressed().sees(0.01, is_heard=True) == Done("transcript")
+    waits(Scene().sees(is_heard=True, state=State.DIALOG), "dialog")  # before anything was typed it proves nothing
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        ({"state": State.DIALOG, "draft": None}, "dialog"),
+        ({"state": State.WORKING}, "working"),
+        ({"state": State.STARTING, "draft": None, "cursor_row": ""}, "prompt is not to be seen"),
+        ({"draft": "let me"}, "half-written draft"),
+        ({"typed_s": 1.9}, "a person is typing"),
+        ({"is_reading_back": True, "typed_s": 30.0}, "scrolled off"),
+        ({"is_paused": True}, "paused"),
+        ({"idle_s": 0.1}, "only just"),
+        ({"cursor_row": "me@host:~$ "}, "shell"),
+        ({"cursor_row": "$ "}, "shell"),
+        ({"cursor_row": "% ", "state": State.WORKING, "draft": None, "quiet_s": 9.0}, "shell"),
+    ],
+)
+def test_what_it_waits_for(seen: dict[str, Any], why: str) -> None:
+    scene = Scene()
+    scene.view["takes_paste"] = False
+    waits(scene.sees(**seen), why)
+    assert not scene.injector.is_begun
+
+
+def test_an_unknown_program_is_believed_to_wait_after_silence() -> None:
+    unknown = {"state": State.STARTING, "draft": None, "takes_paste": False}
+    scene = Scene()
+    waits(scene.sees(**unknown, cursor_row="You:", quiet_s=1.4), "silence")
+    assert scene.sees(quiet_s=1.5) == Paste()
+    for row in ("Password:", "Delete everything?", "Continue [y/N]", "--More--", "Press any key", ""):
+        assert isinstance(Scene().sees(**unknown, cursor_row=row, quiet_s=60.0), Wait), row
+    assert Scene().sees(**{**unknown, "takes_paste": True}, cursor_row="", quiet_s=2.0) == Paste()
+    assert isinstance(Scene("claude").sees(**unknown, cursor_row="You:", quiet_s=60.0), Wait)
+
+
+def test_a_cli_that_queues_is_given_text_while_it_works() -> None:
+    assert Scene("claude").sees(state=State.WORKING) == Paste()
+    scene = Scene("codex")
+    assert scene.sees(state=State.WORKING) == Paste()
+    assert scene.sees(0.3, draft="Relay") == Press("\t")  # Enter would abort its answer
+    assert isinstance(Scene("codex").sees(state=State.WORKING, draft=None), Wait)
+
+
+def test_the_next_text_waits_until_the_last_one_has_had_its_effect() -> None:
+    waits(Scene(last_enter=99.0).sees(idle_s=50.0), "only just taken")
+    assert Scene(last_enter=99.0).sees(idle_s=0.3) == Paste()  # it worked, and is idle again
+    assert Scene(last_enter=98.4).sees(idle_s=50.0) == Paste()
+
+
+# --- between paste and Enter ------------------------------------------------------------------------------------------
+
+
+def test_a_dialog_that_opens_after_the_paste_gets_no_enter() -> None:
+    scene = Scene().pasted()
+    waits(scene.sees(0.3, state=State.DIALOG, draft=None, cursor_row="❯ 1. Yes"), "dialog")
+    waits(scene.sees(600.0), "dialog")
+    assert scene.sees(1.0, state=State.IDLE, draft="Relay message", cursor_row="> Relay message") == Press("\r")
+
+
+def test_a_person_who_goes_on_writing_where_the_text_stands_keeps_it() -> None:
+    scene = Scene().pasted()
+    waits(scene.sees(0.2, draft="Relay", typed_s=5.0), "paste")
+    waits(scene.sees(0.2, typed_s=0.1), "a person is typing")
+    scene.view["draft"] = "Relay and mine"
+    waits(scene.sees(60.0, typed_s=50.0), "went on writing")
+    waits(scene.sees(600.0, typed_s=650.0), "went on writing")
+
+
+def test_a_text_somebody_removed_comes_again_and_not_for_ever() -> None:
+    scene = Scene()
+    for _ in range(3):
+        assert scene.sees() == Paste()
+        assert isinstance(scene.sees(0.3, draft="Relay", cursor_row="> Relay", typed_s=0.01), Wait)
+        waits(scene.sees(0.1, draft="", cursor_row="> "), "emptied")
+        waits(scene.sees(2.0), "emptied")
+        scene.view["typed_s"] = 10.0
+    assert isinstance(scene.sees(), Failed)
+
+
+def test_a_paste_that_is_shown_late_is_waited_for() -> None:
+    scene = Scene().pasted()
+    waits(scene.sees(0.5), "not to be seen yet")
+    assert scene.sees(1.0, draft="Relay", cursor_row="> Relay") == Press("\r")
+
+
+def test_a_program_that_shows_nothing_gets_one_enter_and_is_not_believed() -> None:
+    scene = Scene().pasted()
+    assert scene.sees(2.0) == Press("\r")
+    failed = scene.sees(2.0)
+    assert isinstance(failed, Failed)
+    assert "no sign" in failed.reason
+    scene = Scene().pasted()
+    scene.sees(2.0)
+    waits(scene.sees(0.5, quiet_s=0.1), "settles")
+    assert scene.sees(0.2, quiet_s=0.3) == Done("output")
+
+
+# --- after Enter ------------------------------------------------------------------------------------------------------
+
+
+def test_enter_is_pressed_again_while_the_text_stands_there_and_pasted_never_again() -> None:
+    scene = Scene().pressed()
+    steps = [scene.sees(0.5) for _ in range(60)]
+    assert [step for step in steps if not isinstance(step, Wait)][:4] == [
+        *[Press("\r")] * 3,
+        Failed("The text stands in the composer and was not taken; Enter was pressed 4 times."),
+    ]
+
+
+def test_a_dialog_after_enter_is_waited_out_without_a_key() -> None:
+    scene = Scene().pressed()
+    for _ in range(100):
+        waits(scene.sees(5.0, state=State.DIALOG, draft=None, cursor_row=""), "dialog")
+    waits(scene.sees(0.1, state=State.IDLE, draft="", cursor_row="> "), "settles")
+    assert scene.sees(0.2) == Done("composer")
+
+
+def test_a_screen_half_drawn_is_no_proof() -> None:
+    scene = Scene().pressed()
+    waits(scene.sees(0.05, draft="", cursor_row=""), "settles")
+    waits(scene.sees(0.05, draft="Relay message", cursor_row="> Relay message"), "not seen")
+    waits(scene.sees(0.2), "not seen")
+
+
+def test_a_composer_that_is_gone_proves_something_only_where_work_hides_it() -> None:
+    scene = Scene("aider").pressed()
+    scene.sees(0.1, state=State.WORKING, draft=None, cursor_row="")
+    assert scene.sees(0.2) == Done("busy")
+    scene = Scene("claude").pressed()
+    scene.sees(0.1, state=State.WORKING, draft=None, cursor_row="")
+    waits(scene.sees(0.2), "not seen")
+
+
+def test_several_lines_hide_the_composer_of_an_unknown_program_and_prove_nothing_before_enter() -> None:
+    scene = Scene().pasted()
+    assert scene.sees(0.3, state=State.WORKING, draft=None, cursor_row="  last line") == Press("\r")
+    waits(scene.sees(0.5), "not seen")
+    waits(scene.sees(0.1, cursor_row="› ", draft=""), "settles")
+    assert scene.sees(0.2) == Done("composer")
+
+
+views = st.fixed_dictionaries(
+    {
+        "state": st.sampled_from(State),
+        "draft": st.sampled_from([None, "", "text", "other"]),
+        "cursor_row": st.sampled_from(["", "> ", "> text", "$ ", "Password:"]),
+        "idle_s": st.sampled_from([0.0, 0.1, 5.0]),
+        "quiet_s": st.sampled_from([0.0, 1.0, 5.0]),
+        "typed_s": st.sampled_from([None, 0.0, 1.0, 100.0]),
+        "is_paused": st.booleans(),
+        "takes_paste": st.sampled_from([None, True, False]),
+        "is_heard": st.sampled_from([False, False, False, True]),
+    }
+)
+
+
+@given(
+    cli=st.sampled_from(sorted(PROFILES)), seen=st.lists(st.tuples(views, st.sampled_from([0.05, 0.3, 2.0, 30.0])), max_size=60)
+)
+def test_whatever_is_seen_nothing_is_typed_into_a_dialog_or_beside_a_person(cli: str, seen: list[tuple[Any, float]]) -> None:
+    injector, t, is_pasted = Injector(PROFILES[cli]), 0.0, False
+    for view, pause_s in seen:
+        t += pause_s
+        step = injector.step(View(t=t, **view))
+        if isinstance(step, Paste | Press):
+            assert view["state"] is not State.DIALOG
+        if isinstance(step, Paste):
+            assert not view["draft"]
+            assert not view["is_paused"]
+            assert view["typed_s"] is None or view["typed_s"] >= 2.0
+        if isinstance(step, Press):
+            assert is_pasted
+        if isinstance(step, Done):
+            assert is_pasted
+        is_pasted = is_pasted or isinstance(step, Paste)
+        if isinstance(step, Done | Failed):
+            break
