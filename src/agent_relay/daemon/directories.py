@@ -7,8 +7,12 @@ import errno
 import fcntl
 import os
 import stat
+import time
 
 from agent_relay.protocol import places
+
+_LOCK_TRIES = 5
+_LOCK_PAUSE_S = 0.02
 
 
 class PlaceUnusable(Exception):  # noqa: N818 - named by the condition
@@ -74,7 +78,7 @@ class Lock:
         except OSError as error:
             raise PlaceUnusable(f"{self._path} cannot be opened: {error.strerror}.") from None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
         except OSError as error:
             os.close(descriptor)
             if error.errno in {errno.EWOULDBLOCK, errno.EACCES}:
@@ -91,6 +95,18 @@ class Lock:
     def release(self) -> None:
         remove_file(self._path)  # first, so that nobody can hold a lock on a file that is about to go
         os.close(self._descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Tries for a moment: whoever only looks whether the lock is held holds it for an instant."""
+    for _ in range(_LOCK_TRIES - 1):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_PAUSE_S)
+        else:
+            return
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_private_file(path: str, content: str) -> None:

@@ -135,7 +135,7 @@ def _progress() -> contextlib.AbstractContextManager[object]:
 
 
 def _wait_until_it_answers(place: Place, child: subprocess.Popen[bytes], log: str, said_before: int) -> tuple[int | None, bool]:
-    from agent_relay.cli.process import Answer, knock
+    from agent_relay.cli.process import Answer, is_locked, knock
 
     deadline = time.monotonic() + START_DEADLINE_S
     try:
@@ -144,8 +144,8 @@ def _wait_until_it_answers(place: Place, child: subprocess.Popen[bytes], log: st
             found = knock(place.socket, _KNOCK_S)
             if found.answer is Answer.RELAY:
                 return found.pid, found.pid not in {None, child.pid}  # another: somebody else started one just before us
-            if ended:
-                break
+            if ended and not is_locked(os.path.join(place.state_dir, places.LOCK_FILE)):
+                break  # else another one was faster, and is about to answer
             time.sleep(_POLL_S)
     except KeyboardInterrupt:
         child.terminate()
