@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from agent_relay.ports.terminal import Key, Terminal, TerminalError
 from agent_relay.terminal.backends.pty import PtyTerminal
@@ -73,6 +74,10 @@ UNDONE = [b"\x1b[?1049l", b"\x1b[?2004l", b"\x1b[?1003l", b"\x1b[?1006l", b"\x1b
 class TestPty(TerminalContract):
     def make(self, recorder: Recorder, name: str = "Bob") -> Terminal[Screen]:
         return PtyTerminal(recorder)
+
+
+class TestPtyOnUvloop(TestPty):
+    run_loop = staticmethod(uvloop.run)
 
 
 class Desk:

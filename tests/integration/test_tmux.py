@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +105,10 @@ class TestTmux(TerminalContract):
 
     def make(self, recorder: Recorder, name: str = "Bob") -> Terminal[Screen]:
         return TmuxTerminal(self.server, name, recorder)
+
+
+class TestTmuxOnUvloop(TestTmux):
+    run_loop = staticmethod(uvloop.run)
 
 
 # --- living on ------------------------------------------------------------------------------------------------------

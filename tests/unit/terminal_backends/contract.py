@@ -38,6 +38,8 @@ TELL = (
 
 
 class TerminalContract:
+    run_loop: Any = staticmethod(asyncio.run)
+
     def make(self, recorder: Recorder, name: str = "Bob") -> Terminal[Screen]:
         raise NotImplementedError
 
@@ -56,7 +58,7 @@ class TerminalContract:
             async with asyncio.timeout(90):
                 await scene()
 
-        asyncio.run(within())
+        self.run_loop(within())
 
     # --- starting ----------------------------------------------------------------------------------------------------
 

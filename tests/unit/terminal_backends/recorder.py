@@ -66,8 +66,8 @@ def python(code: str, *arguments: str) -> list[str]:
 KEEP_BYTES = """
 import os, sys, termios, tty
 tty.setraw(0, termios.TCSANOW)
-os.write(1, sys.argv[2].encode() + b"ready")
 with open(sys.argv[1], "wb", buffering=0) as file:
+    os.write(1, sys.argv[2].encode() + b"ready")
     while True:
         data = os.read(0, 65536)
         file.write(data)

@@ -70,9 +70,7 @@ class PtyTerminal:
         self._loop = asyncio.get_running_loop()
         reply = None if self._person is not None else self._reply
         self._emulation = Emulation(columns, rows, reply=reply, lost=self._listener.output_lost)
-        self._child = await PtyChild.spawn(
-            argv, cwd=cwd, environment=environment, columns=columns, rows=rows, on_output=self._wrote
-        )
+        self._child = PtyChild.spawn(argv, cwd=cwd, environment=environment, columns=columns, rows=rows, on_output=self._wrote)
         self._queue = WriteQueue(self._child.master)
         self._ended = self._loop.create_future()
         self._waiting = asyncio.create_task(self._await_end())

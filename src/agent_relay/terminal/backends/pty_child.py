@@ -12,10 +12,12 @@ import contextlib
 import fcntl
 import os
 import struct
+import subprocess
 import termios
 from collections.abc import Callable, Mapping, Sequence
 
 from agent_relay.ports.terminal import ExitStatus
+from agent_relay.terminal.backends.process_end import wait_for_end
 
 _READ_BYTES = 65_536
 _READS_A_TURN = 4  # then others have theirs, a flood notwithstanding
@@ -24,7 +26,7 @@ _IUTF8 = 0x4000  # Linux and macOS; so that erasing a character in a plain line 
 
 
 class PtyChild:
-    def __init__(self, master: int, slave: int, process: asyncio.subprocess.Process, on_output: Callable[[bytes], None]) -> None:
+    def __init__(self, master: int, slave: int, process: subprocess.Popen[bytes], on_output: Callable[[bytes], None]) -> None:
         self.master = master
         self._slave = slave  # kept open: with nobody on the other side the system says EIO, also before the child opens it
         self._process = process
@@ -36,7 +38,7 @@ class PtyChild:
         self.resume_reading()
 
     @classmethod
-    async def spawn(
+    def spawn(
         cls,
         argv: Sequence[str],
         *,
@@ -49,13 +51,14 @@ class PtyChild:
         master, slave = os.openpty()
         try:
             _prepare(master, slave, columns, rows)
-            process = await asyncio.create_subprocess_exec(
-                *("/bin/sh", "-c", _RUN, os.ttyname(slave), *argv),
+            # Not through the loop: uvloop lets descriptors leak into the child.
+            process = subprocess.Popen(  # noqa: S603 - what the person asked for, no shell reads it
+                ("/bin/sh", "-c", _RUN, os.ttyname(slave), *argv),
                 cwd=cwd,
                 env=dict(environment),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
         except BaseException:
@@ -86,7 +89,8 @@ class PtyChild:
 
     async def wait(self) -> ExitStatus:
         """Returns when the program has ended and what it wrote was passed on."""
-        code = await self._process.wait()
+        await wait_for_end(self.pid)
+        code = self._process.wait()
         self.pause_reading()
         while not self._is_closed and self._read_once():  # noqa: ASYNC110 - it reads; nothing else would tell when it is over
             await asyncio.sleep(0)

@@ -85,24 +85,23 @@ async def run_tmux(
 ) -> str:
     """Runs these commands one after the other, every word of them passed as it is; `base` comes from `base_command`."""
     words = [word for command in commands for word in (*map(escape_argument, command), ";")]
-    process = await asyncio.create_subprocess_exec(
-        *base,
-        *words[:-1],
-        env=client_environment(os.environ if environment is None else environment),
-        cwd=cwd,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
+    # In a thread and not through the loop: uvloop lets the far ends of its pipes leak into the child, a tmux server that
+    # is started on the way keeps them for life, and whoever waits for the end of the output waits as long.
     try:
-        async with asyncio.timeout(_ANSWER_DEADLINE_S):
-            output, error = await process.communicate(stdin)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [*base, *words[:-1]],
+            env=client_environment(os.environ if environment is None else environment),
+            cwd=cwd,
+            input=stdin,
+            capture_output=True,
+            timeout=_ANSWER_DEADLINE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
         raise TmuxFailed(f"tmux did not answer within {_ANSWER_DEADLINE_S:.0f} seconds.") from None
-    raise_tmux_error(process.returncode or 0, error.decode("utf-8", "replace"))
-    return output.decode("utf-8", "surrogateescape")
+    raise_tmux_error(done.returncode, done.stderr.decode("utf-8", "replace"))
+    return done.stdout.decode("utf-8", "surrogateescape")
 
 
 def raise_tmux_error(code: int, said: str) -> None:
