@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -485,8 +484,3 @@ class TerminalContract:
                 assert files.bytes_in("dialog") == b"\x1b[B\r"
 
         self.play(scene)
-
-
-def environment_of(pid: int) -> dict[str, str]:
-    entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    return dict(os.fsdecode(entry).split("=", 1) for entry in entries if b"=" in entry)
