@@ -3,12 +3,17 @@
 #   PYTHON=python3.12   the interpreter to build .venv with (default: the newest of 3.11 and later that works)
 #   VENV=/some/where    where the environment and all caches go, e.g. when the checkout cannot be written to
 #   SEEDS=5000          how many seeds `make simulate` runs
+#   REAL_CLIS=/a/folder where `make test-real-clis` keeps the CLIs it installs
 
 VENV ?= .venv
 SEEDS ?= 5000
+REAL_CLIS ?= $(VENV)/real-clis
 PYTHON ?=
 
 RUN = "$(VENV)/bin/python"
+
+# These wait most of the time, for programs that take as long as people do; so many run at once, on two processors too.
+TEST_TERMINALS = $(RUN) -m pytest --verbosity=0 -m terminals --numprocesses=8 --maxschedchunk=1 tests/integration tests/unit/terminal
 
 # Caches live in the environment, so that nothing but .venv is written and `make clean` takes all of it.
 export PYTHON VENV
@@ -19,7 +24,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = $(VENV)/cache/hypothesis
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-terminals lint bench simulate docs constraints clean environment bench-environment
+.PHONY: help setup demo test test-terminals test-real-clis lint bench simulate docs constraints clean environment bench-environment
 
 help:  ## list what make can do
 	@echo "Agent Relay. Targets:"
@@ -32,10 +37,15 @@ demo: environment  ## a short live demonstration; needs no account and ends by i
 	@"$(VENV)/bin/agent-relay" demo
 
 test: lint  ## everything that must hold: linters, types, architecture, tests
-	@$(RUN) -m pytest --verbosity=0
+	@$(RUN) -m pytest --verbosity=0 -m 'not terminals and not real_clis'
+	@$(TEST_TERMINALS)
 
-test-terminals: environment  ## programs wrapped in real tmux and PTY terminals, end to end; takes minutes
-	@$(RUN) -m pytest --verbosity=0 -m terminals
+test-terminals: environment  ## of these, programs wrapped in real tmux and PTY terminals, end to end; a few minutes
+	@$(TEST_TERMINALS)
+
+test-real-clis: environment  ## claude, codex, gemini, opencode and aider under the relay, offline; a quarter of an hour
+	@$(RUN) scripts/real_clis.py "$(REAL_CLIS)"
+	@REAL_CLIS="$(REAL_CLIS)" REAL_CLIS_RESULTS=docs/real-clis.md $(RUN) -m tests.real_clis.offline $(RUN) -m pytest --verbosity=0 -m real_clis tests/real_clis
 
 lint: environment  ## ruff and mypy
 	@$(RUN) -m ruff check .

@@ -27,7 +27,9 @@ _SMALL: tuple[tuple[str, str, str], ...] = (
 def format_report(rows: Sequence[Row]) -> str:
     loads = [row for row in rows if row.failure or "messages_per_s" in row.metrics]
     parts = [_format_loads(loads)] if loads else []
-    parts += [line for line in (_format_small(rows), _format_ratios(rows), _format_targets(rows)) if line]
+    parts += [
+        line for line in (_format_small(rows), _format_terminals(rows), _format_ratios(rows), _format_targets(rows)) if line
+    ]
     return "\n\n".join(parts)
 
 
@@ -60,6 +62,15 @@ def _format_small(rows: Sequence[Row]) -> str:
                 number, unit = style.split(" ")
                 lines.append([text, f"{row.metrics[metric]:{number}} {unit}"])
     return _align(lines) if lines else ""
+
+
+def _format_terminals(rows: Sequence[Row]) -> str:
+    table = [["screen to prompt", "pasted ms, p50 / p95", "taken ms, p50 / p95"]]
+    for row in rows:
+        if "taken_p50_ms" in row.metrics:
+            cells = [[row.metrics[f"{what}_p{percent}_ms"] for percent in (50, 95)] for what in ("pasted", "taken")]
+            table.append([row.subject, *(" / ".join(f"{value:.0f}" for value in cell) for cell in cells)])
+    return _align(table) if len(table) > 1 else ""
 
 
 def _format_ratios(rows: Sequence[Row]) -> str:

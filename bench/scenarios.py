@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,9 +14,11 @@ from bench.measure import Metrics, Running, forwarder, measure_load, measure_tur
 from bench.process import read_rss_bytes
 from bench.relay_wire import RelayDialect, open_agent
 from bench.servers import run_relay, wait_until
+from bench.terminal import measure_terminal
 from bench.worker import Crew
 
 RELAY, FORWARDER, NATS, NATS_SYNC = "agent-relay", "bare forwarder", "JetStream", "JetStream, sync always"
+TMUX, PTY = "agent-relay in tmux", "agent-relay in a PTY"
 WINDOW = 1_000
 PAIRS, PAIR_WINDOW = 50, 100
 FAN_OUT, FAN_OUT_WINDOW = 50, 100
@@ -32,6 +35,7 @@ class Sizes:
     repeats: int = 3
     starts: int = 5
     idle_connections: int = 1_000
+    typed: int = 20  # messages through terminals, each way of running them
     budget_s: float = 120.0  # once spent, every scenario still has its first round but no further one
 
     @property
@@ -51,7 +55,7 @@ class Sizes:
         return max(self.messages * 2 // 5, 5_000)
 
 
-QUICK = Sizes(messages=5_000, repeats=1, starts=2)
+QUICK = Sizes(messages=5_000, repeats=1, starts=2, typed=3)
 
 
 @dataclass(slots=True)
@@ -226,6 +230,14 @@ def growth(bench: Bench) -> None:
     bench.repeat("growth", {few: lambda: measure(0), many: lambda: measure(crowd)})
 
 
+def terminal(bench: Bench) -> None:
+    """What an agent writes on its screen until another has it at its prompt, both of them idle."""
+    attempts: dict[str, Attempt] = {PTY: lambda: measure_terminal(bench.relay_command, "pty", bench.sizes.typed)}
+    if shutil.which("tmux") is not None:
+        attempts = {TMUX: lambda: measure_terminal(bench.relay_command, "tmux", bench.sizes.typed)} | attempts
+    bench.repeat("terminal", attempts, repeats=1)
+
+
 SCENARIOS: dict[str, Callable[[Bench], None]] = {
     "pipelined": pipelined,
     "pairs": pairs,
@@ -235,6 +247,7 @@ SCENARIOS: dict[str, Callable[[Bench], None]] = {
     "start": start,
     "memory": memory,
     "growth": growth,
+    "terminal": terminal,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench.scenarios import FORWARDER, NATS, NATS_SYNC, RELAY, Row
+from bench.scenarios import FORWARDER, NATS, NATS_SYNC, PTY, RELAY, TMUX, Row
 
 
 class Results:
@@ -28,6 +28,9 @@ class Results:
             return None
         few, many = (row.metrics.get("cpu_us_per_message") for row in self._growth)
         return _divide(many, few)
+
+    def taken_p50_s(self, subject: str) -> float | None:
+        return _divide(self.find("terminal", "taken_p50_ms", subject), 1_000)
 
     def turn_p50_ms(self) -> float | None:
         """The later of the two things a turn waits for."""
@@ -70,4 +73,6 @@ TARGETS: tuple[Target, ...] = (
     Target("memory: per idle socket connection", "KB", 6, 2, lambda r: r.find("memory", "connection_kb")),
     Target("start: exec → first WELCOME", "s", 0.5, 0.25, lambda r: r.find("start", "start_s")),
     Target("cost per message: 1,000 agents connected against 10", "×", 1.5, 1.1, lambda r: r.growth()),
+    Target("screen to prompt in tmux: p50 until taken, 0.3 s of it a rule", "s", 1, 0.6, lambda r: r.taken_p50_s(TMUX)),
+    Target("screen to prompt in a PTY: p50 until taken, 0.3 s of it a rule", "s", 1, 0.6, lambda r: r.taken_p50_s(PTY)),
 )  # fmt: skip

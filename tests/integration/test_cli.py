@@ -443,43 +443,81 @@ def test_names_are_completed(relay: Shell) -> None:
     assert (done.returncode, done.stdout.split()) == (0, ["Alice"])
 
 
-# --- the demonstration ------------------------------------------------------------------------------------------------------
+# --- agents the relay runs ----------------------------------------------------------------------------------------------
 
 
-def demo_traces(shell: Shell) -> list[Path]:
-    return list(shell.root.glob("tmp/agent-relay-demo-*"))
+@pytest.fixture
+def wrapped(relay: Shell) -> Iterator[RawClient]:
+    """An agent that takes commands, in the hands of the test."""
+    with RawClient(str(relay.state_dir / "relay.sock")) as client:
+        client.hello("Wrapped", cli="claude", capabilities={"control": True})
+        yield client
 
 
-def prepare_demo(shell: Shell) -> None:
-    (shell.root / "tmp").mkdir()
-    shell.environ["TMPDIR"] = str(shell.root / "tmp")
+@pytest.mark.parametrize(
+    ("words", "said", "shown"),
+    [
+        (["pause", "wrapped"], {"command": "pause"}, "Asked Wrapped to take no more messages for now.\n"),
+        (["resume", "wrapped"], {"command": "resume"}, "Asked Wrapped to go on.\n"),
+        (["interrupt", "wrapped"], {"command": "interrupt"}, "Interrupted Wrapped.\n"),
+        (["stop", "wrapped"], {"command": "stop"}, "Asked Wrapped to end.\n"),
+        (["input", "wrapped", "go on"], {"command": "input", "text": "go on\n"}, "Typed to Wrapped.\n"),
+        (["input", "wrapped", "go on\n"], {"command": "input", "text": "go on\n"}, "Typed to Wrapped.\n"),
+        (["input", "wrapped", "--no-enter", "y"], {"command": "input", "text": "y"}, "Typed to Wrapped.\n"),
+    ],
+)
+def test_a_controlled_agent_gets_its_command(
+    relay: Shell, wrapped: RawClient, words: list[str], said: dict[str, str], shown: str
+) -> None:
+    assert relay(*words).stdout == shown
+    assert wrapped.expect("CONTROL")["payload"] == said
+    assert relay.json(*words) == {"agent": "Wrapped", "command": words[0], "stage": "controlled"}
+    assert wrapped.expect("CONTROL")["payload"] == said
 
 
-@pytest.mark.slow
-def test_the_demonstration_holds_and_leaves_nothing(shell: Shell) -> None:
-    prepare_demo(shell)
-    shown = shell("demo", "--fast").stdout
-    for part in ("killed with kill -9", "deliveries         206 of 206  ok", "Every message arrived once and in order"):
-        assert part in shown
-    assert demo_traces(shell) == []
-    assert json.loads(shell("demo", "--fast", "--json").stdout)["holds"] is True
+def test_what_is_typed_may_come_from_a_pipe(relay: Shell, wrapped: RawClient) -> None:
+    relay("input", "Wrapped", "-", given="one\ntwo\n")
+    assert wrapped.expect("CONTROL")["payload"]["text"] == "one\ntwo\n"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_demonstration_cleans_up_when_it_is_interrupted(shell: Shell, number: signal.Signals, status: int) -> None:
-    prepare_demo(shell)
-    demo = shell.popen("demo")
-    assert demo.stdout is not None
-    for line in demo.stdout:
-        if line.startswith("2."):
-            break
-    (place,) = demo_traces(shell)
-    pid = knock(str(place / "state" / "relay.sock"), 5).pid
-    assert pid is not None
-    demo.send_signal(number)
-    _, err = demo.communicate(timeout=DEADLINE_S)
-    assert (demo.returncode, err) == (status, "")
-    assert demo_traces(shell) == []
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+def test_a_command_that_cannot_be_carried_out_says_why(relay: Shell, wrapped: RawClient) -> None:
+    assert "Did you mean Wrapped?" in relay("pause", "Wraped", status=1).stderr
+    assert "Bob is not connected." in relay("stop", "Bob", status=1).stderr
+    assert "nothing to type" in relay("input", "Wrapped", "", status=2).stderr
+    with RawClient(str(relay.state_dir / "relay.sock")) as client:
+        client.hello("Plain")
+        assert "Plain is not run by the relay, so it cannot be interrupted." in relay("interrupt", "Plain", status=1).stderr
+    assert "TEXT" in relay("input", "Wrapped", status=2).stderr
+    wrapped.expect_none("CONTROL")
+
+
+def test_a_command_needs_a_daemon(shell: Shell) -> None:
+    assert "agent-relay up" in shell("pause", "Bob", status=3).stderr
+
+
+def test_what_an_agent_reports_is_shown(relay: Shell, wrapped: RawClient) -> None:
+    plain = relay("agents").stdout
+    assert "door" not in plain
+    state = {"state": "waiting", "waitingFor": "a permission", "door": "typing", "doorNote": "no socket", "paused": True}
+    wrapped.say("AGENT_EVENT", {"type": "agent.state", "fields": state})
+    wrapped.flush()
+    for command in ("agents", "who", "status"):
+        shown = relay(command).stdout
+        row = next(line for line in shown.splitlines() if line.startswith("Wrapped"))
+        for part in ("waiting, paused", "typing", "waits for a permission; no socket"):
+            assert part in row, row
+    (found,) = [agent for agent in relay.json("agents")["agents"] if agent["name"] == "Wrapped"]
+    assert (found["state"], found["waiting_for"], found["paused"]) == ("waiting", "a permission", True)
+
+
+def test_the_life_of_a_message_inside_an_agent_is_explained(relay: Shell, wrapped: RawClient) -> None:
+    message_id = relay.json("send", "Wrapped", "look at this", "--from", "Alice")["message_id"]
+    deliver = wrapped.expect("DELIVER")
+    wrapped.say("AGENT_EVENT", {"type": "message.received", "fields": {"messageId": message_id}})
+    wrapped.ack(deliver, door="typing", evidence="composer")
+    wrapped.say("AGENT_EVENT", {"type": "message.read", "fields": {"messageId": message_id, "evidence": "transcript"}})
+    wait_until(lambda: "  read by Wrapped, seen: transcript" in relay("explain", message_id).stdout)
+    shown = relay("explain", message_id).stdout
+    steps = ["received by Wrapped", "injected into Wrapped, door typing, seen: composer", "read by Wrapped, seen: transcript"]
+    assert sorted(steps, key=shown.index) == steps
+    assert re.search(r"^Wrapped  read, .* after it was stored$", shown, re.MULTILINE)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.payloads import Control
 from agent_relay.protocol.retry import RetryPolicy
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
@@ -525,3 +526,69 @@ def test_a_blocking_twin_without_a_daemon_says_so_and_leaves_no_thread(daemon: D
     with pytest.raises(DaemonNotRunning):
         daemon.connect_sync("Alice").connect()
     assert threading.active_count() == before
+
+
+# --- agents the relay runs ------------------------------------------------------------------------------------------
+
+
+def test_an_agent_reports_and_is_controlled(shared: DaemonProcess) -> None:
+    async def main() -> None:
+        async with shared.connect("Alice40") as alice, shared.connect("Bob40", control=True) as bob:
+            asked: list[tuple[str, str | None]] = []
+            bob.on_control = lambda control: asked.append((control.command, control.text))
+            receipt = await alice.send("Bob40", "hello")
+            message = await bob.receive(PATIENCE_S)
+            bob.report("message.received", messageId=message.id)
+            await message.ack(door="typing", evidence="composer")
+            bob.report("message.read", messageId=message.id, evidence="transcript")
+            bob.report("agent.state", state="waiting", waitingFor="a permission", paused=True)
+            (one,) = await receipt.delivered(PATIENCE_S)
+            assert (one.by, one.door, one.evidence) == ("Bob40", "typing", "composer")
+            assert await alice.control("bob40", "input", "yes\n") == "Bob40"
+            assert await alice.control("Bob40", "pause") == "Bob40"
+            await until(lambda: len(asked) == 2)
+            assert asked == [("input", "yes\n"), ("pause", None)]
+            with pytest.raises(RelayError) as caught:
+                await bob.control("Alice40", "pause")
+            assert caught.value.code is ErrorCode.FEATURE_UNSUPPORTED
+            found = (await alice.agents()).find("Bob40")
+            assert found is not None
+            assert (found.state, found.waiting_for, found.paused) == ("waiting", "a permission", True)
+            async with asyncio.timeout(PATIENCE_S):
+                while [step["event"] for step in (await alice.message(message.id)).trail][-1] != "read":
+                    await asyncio.sleep(0.005)
+
+    asyncio.run(main())
+
+
+def test_a_state_is_told_again_to_a_daemon_that_comes_back(daemon: DaemonProcess) -> None:
+    async def main() -> None:
+        async with daemon.connect("Bob", backoff=QUICK) as bob, daemon.connect("Watcher", backoff=QUICK) as watcher:
+            bob.report("agent.state", state="waiting", door="typing")
+            daemon.kill()
+            daemon.start()
+            async with asyncio.timeout(PATIENCE_S):
+                while (found := (await watcher.agents()).find("Bob")) is None or found.door != "typing":
+                    await asyncio.sleep(0.005)
+            assert found.state == "waiting"
+
+    asyncio.run(main())
+
+
+def test_the_blocking_twin_reports_and_controls(shared: DaemonProcess) -> None:
+    with shared.connect_sync("Alice41") as alice, shared.connect_sync("Bob41", control=True) as bob:
+        paused = threading.Event()
+
+        def obey(control: Control) -> None:
+            bob.report("agent.state", state="idle", paused=control.command == "pause")
+            paused.set()
+
+        bob.client.on_control = obey
+        receipt = alice.send("Bob41", "hello")
+        bob.receive(PATIENCE_S).ack(door="typing")
+        assert receipt.delivered(PATIENCE_S)[0].door == "typing"
+        assert alice.control("Bob41", "pause") == "Bob41"
+        assert paused.wait(PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        while (found := alice.agents().find("Bob41")) is None or not found.paused:
+            assert time.monotonic() < deadline, found

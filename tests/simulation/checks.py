@@ -150,6 +150,9 @@ class Check:
             self.require(box.waiting == sum(len(lane) for lane in box.lanes.values()), "the queue has lost count")
             if agent.peer is not None:
                 self.require(len(box.inflight) <= agent.peer.window, f"{len(box.inflight)} on the wire to {agent.name}")
+            if agent.loop is not None and agent.loop.barrier is not None and agent.peer is not None and agent.peer.active:
+                self.require(box.waiting, f"the queue of {agent.name} is closed, and nothing is in it")
+                self.require(box.first().message.hop is agent.loop.barrier, f"{agent.name} waits for what is not the first")
             self.require(box.reserved >= 0 and box.held_bytes >= 0, "negative reservation")
             for stream in agent.streams.values():
                 self.require(stream.done_seq <= stream.last_seq, "done beyond the last number")

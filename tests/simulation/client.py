@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 class Client:
-    def __init__(self, world: World, name: str, window: int) -> None:
+    def __init__(self, world: World, name: str, window: int, *, wrapped: bool) -> None:
         self.world = world
         self.name = name
         self.window = window
+        self.wrapped = wrapped  # the relay runs it, so it is guarded against loops
         self.link: Link | None = None
         self.token: str | None = None
         self.welcomed = False
@@ -37,11 +38,16 @@ class Client:
         hello: dict[str, Any] = {
             "agent": self.name,
             "version": 2,
-            "capabilities": {"ack": True, "resume": True, "max_inflight": self.window, "backpressure": True},
+            "capabilities": {"ack": True, "resume": True, "max_inflight": self.window, "backpressure": True}
+            | ({"control": True} if self.wrapped else {}),
         }
         if self.token is not None:
             hello["session"] = {"resume_token": self.token}
         self._say("HELLO", hello)
+
+    def report_input(self) -> None:
+        """A person typed something."""
+        self._say("AGENT_EVENT", {"type": "agent.input", "fields": {}})
 
     def _say(self, kind: str, payload: dict[str, Any], **fields: Any) -> dict[str, Any]:
         self.frames += 1
@@ -80,6 +86,8 @@ class Client:
         else:
             self._acknowledge(deliver)
             self.old_answers.append(deliver)
+            if self.wrapped and not self.world.is_calm and rng.random() < 0.7:
+                self.send(deliver["from"])
 
     def _acknowledge(self, deliver: dict[str, Any]) -> None:
         self.world.check.will_acknowledge(self, deliver)

@@ -11,3 +11,7 @@ from tests.simulation.world import run_seed
 def test_every_promise_holds_in_every_world(block: int) -> None:
     for seed in range(block * 30, (block + 1) * 30):
         run_seed(seed, steps=600)
+
+
+def test_among_these_worlds_are_some_where_agents_that_only_answer_each_other_were_held() -> None:
+    assert any(run_seed(seed, steps=600).held for seed in range(100))

@@ -37,7 +37,11 @@ class World:
         self.limits = Limits(
             queue_capacity=rng.choice((3, 20, 1000)), max_inflight=rng.choice((1, 4, 256)), ack_timeout_ms=500,
             heartbeat_ms=2_000, max_attempts=rng.choice((2, 5)), dedup_ids=1_000,
+            loop_slow_after=rng.choice((0, 1, 3)), loop_hold_after=rng.choice((0, 2, 4)),
         )  # fmt: skip
+        wrapped_share = rng.choice((0.0, 0.7, 1.0, 1.0))
+        self.is_calm = False
+        self.held: set[str] = set()  # agents whose messages waited for new input at some time
         self.check = Check(self)
         self.store = FaultyStore(self)
         self.recipients: dict[str, tuple[tuple[str, int], ...]] = {}
@@ -49,7 +53,8 @@ class World:
         self.links: list[Link] = []
         self.relay = self._start()
         self.clients = [
-            Client(self, name, rng.choice((1, 3, 64))) for name in ("Ann", "Bob", "Cyd", "Dan")[: rng.randrange(2, 5)]
+            Client(self, name, rng.choice((1, 3, 64)), wrapped=rng.random() < wrapped_share)
+            for name in ("Ann", "Bob", "Cyd", "Dan")[: rng.randrange(2, 5)]
         ]
 
     def chance(self, what: str) -> bool:
@@ -202,8 +207,11 @@ class World:
     def _calm_down(self) -> None:
         """No more faults: everything that was accepted has to arrive now."""
         self.odds = dict.fromkeys(self.odds, 0.0)
+        self.is_calm = True
         calm = 0
-        for _ in range(3_000):
+        for step in range(3_000):
+            if step % 100 == 99:
+                self._give_new_input()
             self.steady += 40
             self.wall += 40
             self.relay.clock_says(self.steady, self.wall)
@@ -215,6 +223,15 @@ class World:
                 break
         self.check.state()
         self.check.end()
+
+    def _give_new_input(self) -> None:
+        """Somebody types to one agent of every ring that is held: that has to be enough for all of them."""
+        for agent in self.relay.registry.agents.values():
+            loop = self.relay.loops.describe(agent)
+            if loop is not None and agent.loop is not None and agent.loop.barrier is not None and loop["stage"] == "held":
+                self.held.add(agent.name)
+                name = self.rng.choice(loop["agents"])
+                next(client for client in self.clients if client.name == name).report_input()
 
     def _move_everything(self) -> bool:
         moved = False
@@ -240,7 +257,7 @@ class World:
         return moved
 
 
-def run_seed(seed: int, steps: int) -> None:
+def run_seed(seed: int, steps: int) -> World:
     """Runs one world; a failure says how to run it again."""
     world = World(seed)
     try:
@@ -251,3 +268,4 @@ def run_seed(seed: int, steps: int) -> None:
             f"seed {seed}: {type(error).__name__}: {error}\n  odds {world.odds}\n  {last}\n"
             f"replay it with: python -m tests.simulation --seed {seed} --steps {steps}"
         ) from error
+    return world

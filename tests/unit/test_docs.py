@@ -379,7 +379,7 @@ def test_the_types_that_are_not_offered_are_answered_so(daemon: DaemonProcess) -
     rows = tables(section(PROTOCOL, "Known, but not offered"))[0]
     unoffered = {row[0].strip(" `") for row in rows if "daemon → client" not in row[1]}
     payloads: dict[str, dict[str, Any]] = {
-        "SPAWN": {"name": "X", "cli": "x"}, "RELEASE": {"name": "X"}, "AGENT_EVENT": {"type": "x"},
+        "SPAWN": {"name": "X", "cli": "x"}, "RELEASE": {"name": "X"}, "AGENT_EVENT": {"type": "agent.input"},
         "PROPOSE": {"title": "x", "participants": []}, "VOTE": {"proposalId": "x", "vote": "x"},
         "CANCEL": {"correlationId": "x"}, "CONTROL": {"command": "retry_dead_letter"}, "CHANNEL_JOIN": {"channel": "#x"},
         "CHANNEL_LEAVE": {"channel": "#x"}, "SUBSCRIBE": {"topic": "x"}, "UNSUBSCRIBE": {"topic": "x"}, "SEND": {"body": "x"},
@@ -395,7 +395,7 @@ def test_the_types_that_are_not_offered_are_answered_so(daemon: DaemonProcess) -
         for frame in client.listen(0.0, "ERROR"):
             if frame["payload"]["code"] == "FEATURE_UNSUPPORTED":
                 refused.add(frame["payload"]["details"]["type"])
-    assert refused == unoffered == {"SPAWN", "RELEASE", "AGENT_EVENT", "PROPOSE", "VOTE"}
+    assert refused == unoffered == {"SPAWN", "RELEASE", "PROPOSE", "VOTE"}
 
 
 def test_what_is_shown_of_agents_and_messages_is_documented(daemon: DaemonProcess) -> None:
@@ -427,5 +427,5 @@ def test_what_is_shown_of_agents_and_messages_is_documented(daemon: DaemonProces
 
 def test_every_event_of_a_trail_is_documented() -> None:
     sources = "".join(path.read_text("utf-8") for path in (ROOT / "src/agent_relay/core").glob("*.py"))
-    events = set(re.findall(r'(?:noted\([a-z]+, |ended\([a-z]+, |_ranges\()"([a-z]+)"', sources))
+    events = set(re.findall(r'(?:noted\([a-z]+, |ended\([a-z]+, |_ranges\(|_take_step\((?:[a-z_.]+, )+)"([a-z]+)"', sources))
     assert events == first_column(tables(section(PROTOCOL, "Looking back"))[1])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_relay.cli.formats import format_span
+from agent_relay.cli.loop_note import loop_note, show_loops
 from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Column, Part, Screen
@@ -21,13 +22,20 @@ _COLUMNS = (
     Column("cli", optional=True),
     Column("task", optional=True),
 )
+# Only where an agent has something to say there.
+_MORE_COLUMNS = (Column("door", optional=True), Column("note", optional=True))
 _STYLES = {"idle": "green", "working": "cyan", "waiting": "yellow", "offline": "dim"}
 _SHOWN_TASK = 40
+_SHOWN_NOTE = 60
 
 
 def show_agents(screen: Screen, agents: Sequence[AgentInfo]) -> None:
     now = now_ms()
-    screen.table(_COLUMNS, [_row(agent, now) for agent in agents])
+    rows = [[*_row(agent, now), _door(agent), _note(agent)] for agent in agents]
+    columns = (*_COLUMNS, *_MORE_COLUMNS)
+    said = [i for i in range(len(columns)) if i < len(_COLUMNS) or any(row[i] for row in rows)]
+    screen.table([columns[i] for i in said], [[row[i] for i in said] for row in rows])
+    show_loops(screen, agents)
 
 
 def _row(agent: AgentInfo, now: int) -> list[Part]:
@@ -37,9 +45,24 @@ def _row(agent: AgentInfo, now: int) -> list[Part]:
     task = clean_line(str(agent.meta.get("task") or ""))
     return [
         (clean_line(agent.name), "bold"),
-        (clean_line(agent.state), _STYLES.get(agent.state, "")),
+        (clean_line(agent.state) + (", paused" if agent.paused else ""), _STYLES.get(agent.state, "")),
         (f"{waiting:,}", "yellow" if waiting else "dim"),
         (seen, "dim"),
         clean_line(agent.cli or "-"),
-        (task if len(task) <= _SHOWN_TASK else task[: _SHOWN_TASK - 1] + "…") or "-",
+        _shorten(task, _SHOWN_TASK) or "-",
     ]
+
+
+def _door(agent: AgentInfo) -> str:
+    """The way messages go into its program."""
+    return clean_line(agent.door or "")
+
+
+def _note(agent: AgentInfo) -> str:
+    """That it only answers others, what it waits for, and why its door is not a better one."""
+    notes = [loop_note(agent), f"waits for {agent.waiting_for}" if agent.waiting_for else "", agent.door_note or ""]
+    return _shorten(clean_line("; ".join(filter(None, notes))), _SHOWN_NOTE)
+
+
+def _shorten(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

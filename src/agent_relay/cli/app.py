@@ -14,6 +14,7 @@ from agent_relay.cli.commands import (
     about,
     agents,
     attach,
+    control,
     dead_letters,
     demonstrate,
     down,
@@ -21,6 +22,7 @@ from agent_relay.cli.commands import (
     history,
     inbox,
     logs,
+    record,
     replay,
     send,
     status,
@@ -80,6 +82,14 @@ app.command(
 )(wrap.wrap)  # fmt: skip
 _add("attach", attach.attach, "Show a wrapped agent, and type to it.", "agent-relay attach Alice")
 _add("logs", logs.logs, "Show what an agent's terminal showed.", "agent-relay logs Alice", "agent-relay logs Alice -f")
+_add("pause", control.pause, "Keep messages from an agent for a while.", "agent-relay pause Alice")
+_add("resume", control.resume, "Let a paused agent have its messages.", "agent-relay resume Alice")
+_add("interrupt", control.interrupt, "Stop what an agent is doing now.", "agent-relay interrupt Alice")
+_add("stop", control.stop, "End an agent's program.", "agent-relay stop Alice")
+_add(
+    "input", control.type_in, "Type into an agent's terminal.",
+    "agent-relay input Alice 'Go on, please.'", "agent-relay input Alice --no-enter y",
+)  # fmt: skip
 _ID = "msg_01KA2V8Z5T7Q4M9C3XKJ0000A1"
 
 _add(
@@ -108,6 +118,10 @@ _add("explain", explain.explain, "Show what became of a message.", f"agent-relay
 app.add_typer(
     dead_letters.dead_letters, name="dead-letters", short_help="Show what could not be delivered, and send it again.",
     epilog=_examples("agent-relay dead-letters", "agent-relay dead-letters retry --all"),
+)  # fmt: skip
+_add(
+    "record", record.record, "Record a running agent's terminal.",
+    "agent-relay record Alice", "agent-relay record Alice -o bug.cast --seconds 60",
 )  # fmt: skip
 _add(
     "replay", replay.replay, "Show what would have been done with a recording.",

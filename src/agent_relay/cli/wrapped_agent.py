@@ -36,11 +36,3 @@ def give_terminal(server: TmuxServer, agent: str, *, read_only: bool) -> None:
     said = attaching.attach(server, agent, read_only=read_only)
     if said:
         raise Failure(clean_line(f"tmux: {said}"))
-
-
-def log_paths(place: Place, agent: str) -> tuple[str, str]:
-    from agent_relay.terminal.launch import Home
-    from agent_relay.terminal.screen_log import HISTORY_FILE, SCREEN_FILE
-
-    team = Home(place.state_dir, agent).team
-    return os.path.join(team, HISTORY_FILE), os.path.join(team, SCREEN_FILE)

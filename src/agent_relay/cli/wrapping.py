@@ -19,10 +19,12 @@ from agent_relay.protocol.errors import RelayError
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
 from agent_relay.terminal.backends.choice import Choice
+from agent_relay.terminal.doors.registry import kit_for
 from agent_relay.terminal.inbox_file import INBOX_FILE
 from agent_relay.terminal.joining import RECONNECT, join
 from agent_relay.terminal.launch import Home, arguments, child_environment, make_terminal
 from agent_relay.terminal.profile import profile_for
+from agent_relay.terminal.recording import Recorder, record_from_start
 from agent_relay.terminal.wrapper import Setup, Wrapper
 
 LOG_FILE = "wrapper.log"
@@ -40,6 +42,8 @@ class Wish(msgspec.Struct, frozen=True):
     prefix: str
     has_introduction: bool = True
     cli: str | None = None  # the profile, where the program's name does not tell
+    record: str | None = None  # a file for `replay`
+    has_doors: bool = True  # False: everything is typed
 
 
 async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None]) -> int:
@@ -49,8 +53,9 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
 
     def make_client(name: str) -> RelayClient:
         return RelayClient(
-            name, socket=place.socket, cli=cli, meta=meta, max_inflight=_WINDOW, reconnect_attempts=None, backoff=RECONNECT
-        )
+            name, socket=place.socket, cli=cli, meta=meta, max_inflight=_WINDOW, reconnect_attempts=None, backoff=RECONNECT,
+            control=True,
+        )  # fmt: skip
 
     try:
         relay = await join(make_client, wish.name, await _known_names(place) if wish.name is None else [])
@@ -66,7 +71,7 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
         home.make()
         _log_to(home.team)
         wrapper = Wrapper(
-            _make_setup(place, wish, home), relay, lambda: make_client(home.name),
+            _make_setup(place, wish, home, _make_recorder(wish, cli)), relay, lambda: make_client(home.name),
             lambda listener: make_terminal(wish.choice, home, place.project_id, listener),
         )  # fmt: skip
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -77,7 +82,18 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
     return status.code
 
 
-def _make_setup(place: Place, wish: Wish, home: Home) -> Setup:
+def _make_recorder(wish: Wish, cli: str) -> Recorder | None:
+    if wish.record is None:
+        return None
+    try:
+        return record_from_start(wish.record, wish.choice.backend, cli, os.environ)
+    except FileExistsError:
+        raise Failure(f"{clean_line(wish.record)} is there already; remove it, or name another file.") from None
+    except OSError as error:
+        raise Failure(f"{clean_line(wish.record)} cannot be written: {error.strerror}.") from None
+
+
+def _make_setup(place: Place, wish: Wish, home: Home, recorder: Recorder | None) -> Setup:
     profile = profile_for(wish.cli or wish.argv[0])
     inbox = os.path.join(home.team, INBOX_FILE)
     return Setup(
@@ -88,6 +104,9 @@ def _make_setup(place: Place, wish: Wish, home: Home) -> Setup:
         environment=child_environment(os.environ, profile, home, socket=place.socket, root=place.root, inbox=inbox),
         prefix=wish.prefix,
         has_introduction=wish.has_introduction,
+        project_id=place.project_id,
+        recorder=recorder,
+        kit=kit_for(profile) if wish.has_doors and wish.cli is None else None,  # another program need not know its flags
     )
 
 

@@ -14,8 +14,10 @@ from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.names import fold_name
 
 if TYPE_CHECKING:
+    from agent_relay.core.chains import Standing
     from agent_relay.core.messages import Message
     from agent_relay.core.peer import Peer
+    from agent_relay.protocol.reports import StateReport
 
 
 class Traits(msgspec.Struct):
@@ -29,8 +31,9 @@ class Traits(msgspec.Struct):
 
 class Agent:
     __slots__ = (
-        "channels", "cli", "key", "last_seen_at", "mailbox", "name", "notices", "peer", "pending", "previous_token_hash",
-        "registered_at", "seen", "session_id", "streams", "subscriptions", "token_hash", "traits", "uid",
+        "channels", "cli", "key", "last_seen_at", "loop", "mailbox", "name", "notices", "peer", "pending",
+        "previous_token_hash", "registered_at", "report", "seen", "session_id", "streams", "subscriptions", "token_hash",
+        "traits", "uid",
     )  # fmt: skip
 
     def __init__(self, name: str, uid: int, registered_at: int, dedup_ids: int) -> None:
@@ -45,6 +48,8 @@ class Agent:
         self.previous_token_hash: str | None = None
         self.traits = Traits()
         self.peer: Peer | None = None
+        self.report: StateReport | None = None  # what it said last on this connection; most clients say nothing
+        self.loop: Standing | None = None  # None: the loop guard does not look at it
         self.mailbox = Mailbox()
         self.streams: dict[tuple[str, str], Stream] = {}  # towards this agent, by (topic, sender's key)
         self.subscriptions: set[str] = set()

@@ -29,7 +29,8 @@ class Backpressure:
         """Messages that have to wait: what could go on the wire at once does not count."""
         box, peer = recipient.mailbox, recipient.peer
         depth = box.waiting + box.reserved + extra
-        if peer is not None and peer.active and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES:
+        held = recipient.loop is not None and recipient.loop.barrier is not None
+        if peer is not None and peer.active and not held and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES:
             if not peer.acks:
                 return 0
             depth -= peer.window - len(box.inflight)

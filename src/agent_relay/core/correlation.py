@@ -82,7 +82,7 @@ class Correlations:
             more["response"] = ack.response
         if len(ack.responseData):
             more["responseData"] = ack.responseData
-        self._resolve(question, recipient, more)
+        self._resolve(question, recipient, more | seen_in(ack))
         return True
 
     def answer_by_message(self, replier: Agent, reply_to: str, reply: MessageRow) -> bool:
@@ -148,3 +148,10 @@ class Correlations:
     def _forget(self, question: Question) -> None:
         self._by_id.pop((question.sender.key, question.correlation_id), None)
         self._by_message.pop(question.message_id, None)
+
+
+def seen_in(ack: payloads.Ack) -> dict[str, str]:
+    """How the message went into the recipient's program, where its ACK says so. Evidence without a door is of nothing."""
+    if ack.door is None:
+        return {}
+    return {"door": ack.door} if ack.evidence is None else {"door": ack.door, "evidence": ack.evidence}

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.backpressure import FULL_BUFFER_BYTES, Backpressure
 from agent_relay.core.context import Context
-from agent_relay.core.correlation import Correlations
+from agent_relay.core.correlation import Correlations, seen_in
 from agent_relay.core.journal import Journal
+from agent_relay.core.loops import Loops
 from agent_relay.core.mailbox import NEVER
 from agent_relay.core.notices import tell
 from agent_relay.protocol.encode import encode_deliver
 from agent_relay.protocol.errors import ErrorCode, RelayError, error_payload
+from agent_relay.protocol.reports import encode_seen
 from agent_relay.protocol.retry import REDELIVERY
 
 if TYPE_CHECKING:
@@ -29,11 +31,14 @@ _BUSY_RETRY_MS = 1_000  # for a recipient that says AGENT_BUSY and not for how l
 
 
 class Ledger:
-    def __init__(self, context: Context, journal: Journal, correlations: Correlations, backpressure: Backpressure) -> None:
+    def __init__(
+        self, context: Context, journal: Journal, correlations: Correlations, backpressure: Backpressure, loops: Loops
+    ) -> None:
         self._context = context
         self._journal = journal
         self._correlations = correlations
         self._backpressure = backpressure
+        self._loops = loops
         self._to_pump: dict[str, Agent] = {}  # recipients that may have something to send at the end of this turn
         self._owing: dict[str, Agent] = {}  # recipients with anything waiting or on the wire, for the clock
 
@@ -57,7 +62,11 @@ class Ledger:
             if not box.owing:
                 box.owing = True
                 owing[recipient.key] = recipient
-            if (
+            if recipient.loop is not None:
+                box.push(delivery)
+                self._to_pump[recipient.key] = recipient
+                self._loops.arrived(recipient.loop, delivery)
+            elif (
                 peer is not None
                 and peer.active
                 and not box.waiting
@@ -70,7 +79,7 @@ class Ledger:
                 box.push(delivery)
                 self._to_pump[recipient.key] = recipient
 
-    def connected(self, recipient: Agent) -> None:
+    def wake(self, recipient: Agent) -> None:
         self._to_pump[recipient.key] = recipient
 
     def disconnected(self, recipient: Agent, peer: Peer) -> None:
@@ -96,10 +105,14 @@ class Ledger:
         recipients, self._to_pump = self._to_pump, {}
         now = self._context.steady_ms
         for recipient in recipients.values():
-            peer, box = recipient.peer, recipient.mailbox
+            peer, box, standing = recipient.peer, recipient.mailbox, recipient.loop
+            if standing is not None:
+                self._loops.look_again(recipient)
             if peer is not None and peer.active:
                 inflight, connection = box.inflight, peer.connection
                 while box.waiting and len(inflight) < peer.window and connection.unsent_bytes <= FULL_BUFFER_BYTES:
+                    if standing is not None and not self._loops.lets_go(standing, box.first()):
+                        break
                     delivery = box.pop()
                     if delivery.message.expires > now:
                         self._send(peer, delivery)
@@ -170,9 +183,14 @@ class Ledger:
         if delivery.replay:
             return
         message = delivery.message
+        if recipient.loop is not None:
+            self._loops.heard(recipient.loop, delivery)
         if box.waiting:  # how fast it is matters while somebody waits
             box.mean_ack_ms += (self._context.steady_ms - delivery.sent - box.mean_ack_ms) / 16
-        self._settle_acknowledged(delivery)
+        if ack.door is None:
+            self._settle_acknowledged(delivery)
+        else:
+            self._settle_injected(delivery, ack.door, ack.evidence)
         if ack.correlationId is not None and self._correlations.answer_by_ack(recipient, message.sender, ack):
             return
         if message.requires_ack and not delivery.told:
@@ -280,6 +298,8 @@ class Ledger:
         self._journal.then(say_so)
 
     def _count_as_acknowledged(self, delivery: Delivery) -> None:
+        if delivery.recipient.loop is not None:
+            self._loops.heard(delivery.recipient.loop, delivery)
         self._settle_acknowledged(delivery)
         if delivery.message.requires_ack:
             self._tell_delivered(delivery, {})
@@ -299,6 +319,12 @@ class Ledger:
         if not stream.done_at:
             self._journal.acknowledged(stream)
         self._close(delivery.message)
+
+    def _settle_injected(self, delivery: Delivery, door: str, evidence: str | None) -> None:
+        """Acknowledged with what was seen of it: that is a step of the trail by itself, in place of the plain one."""
+        delivery.stream.heard_seq = max(delivery.stream.heard_seq, delivery.seq)
+        self._journal.ended(delivery, "injected", encode_seen(door, evidence))
+        self._settle(delivery)
 
     def _settle(self, delivery: Delivery) -> None:
         delivery.stream.settle(delivery.seq)
@@ -339,4 +365,4 @@ def _answer_in(ack: payloads.Ack) -> dict[str, Any]:
         answer["response"] = ack.response
     if len(ack.responseData):
         answer["responseData"] = ack.responseData
-    return answer
+    return answer | seen_in(ack)

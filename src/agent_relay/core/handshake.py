@@ -238,6 +238,7 @@ class Handshake:
     def _equip(self, peer: Peer, traits: Traits) -> None:
         peer.acks = "ack" in traits.capabilities
         peer.backpressure = "backpressure" in traits.capabilities
+        peer.takes_control = "control" in traits.capabilities
         peer.window = traits.max_inflight
         limit = self._context.limits.rate_limit
         peer.allowance = Allowance(limit, self._context.steady_ms) if limit else None

@@ -77,10 +77,11 @@ class Journal:
         self._streams[stream] = None
 
     def noted(self, delivery: Delivery, event: str, detail: str = "") -> None:
-        stream, seq = delivery.stream, delivery.seq
-        self._trail.append(
-            TrailRow(stream.topic, stream.sender, stream.recipient, seq, seq, self._context.wall_ms, event, detail)
-        )
+        self.note(delivery.stream, delivery.seq, event, detail, self._context.wall_ms)
+
+    def note(self, stream: Stream, seq: int, event: str, detail: str, at: int) -> None:
+        """A step of one message of the stream, by the wall clock."""
+        self._trail.append(TrailRow(stream.topic, stream.sender, stream.recipient, seq, seq, at, event, detail))
         self._streams[stream] = None
 
     def ended(self, delivery: Delivery, event: str, detail: str = "") -> None:

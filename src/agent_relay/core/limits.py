@@ -26,6 +26,8 @@ class Limits:
     dedup_window_ms: int = DAY_MS
     dedup_ids: int = 100_000
     rate_limit: int = 0  # messages a second and connection; 0: no limit
+    loop_slow_after: int = 30  # hops without new input; long enough for agents that get somewhere
+    loop_hold_after: int = 60  # both: 0 means never
     message_retention_ms: int = 30 * DAY_MS
     allowed_uids: frozenset[int] = field(default_factory=frozenset)
     bad_frames: int = 20  # the so-manieth malformed frame in a row ends the connection

@@ -83,8 +83,12 @@ class Mailbox:
         except KeyError:
             self.lanes[lane] = deque((delivery,))
 
-    def pop(self) -> Delivery:
+    def first(self) -> Delivery:
         """The next one to send; there must be one waiting."""
+        return self.lanes[min(self.lanes)][0]
+
+    def pop(self) -> Delivery:
+        """Takes out the first."""
         lanes = self.lanes
         lane = next(iter(lanes)) if len(lanes) == 1 else min(lanes)
         queue = lanes[lane]

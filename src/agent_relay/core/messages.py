@@ -17,6 +17,7 @@ from agent_relay.protocol.ulid import COUNTER_LIMIT, encode_counter
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
+    from agent_relay.core.chains import Hop
     from agent_relay.core.peer import Peer
     from agent_relay.core.streams import Stream
     from agent_relay.protocol.payloads import SyncRequest
@@ -41,6 +42,7 @@ class Message(Struct, gc=False):
     deliveries: list[Delivery] | None = None
     duplicates: list[Peer] | None = None  # the same SEND came again before the first was durable
     answer: Callable[[MessageRow | StoreError], None] | None = None  # for whoever is not answered with stored or NACK
+    hop: Hop | None = None  # how far from new input its sender, a guarded agent, was; None: it is new input itself
 
 
 class Delivery(Struct, gc=False):

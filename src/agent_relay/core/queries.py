@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
+from agent_relay.core.loops import Loops
 from agent_relay.core.paging import take_what_fits
 from agent_relay.core.registry import Registry
 from agent_relay.core.sending import Sending
@@ -13,6 +14,7 @@ from agent_relay.ports.store import DeadLetterRow, MessageQuery, MessageRow, Mes
 from agent_relay.protocol.encode import encode_json, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK, fold_name, is_name
+from agent_relay.protocol.reports import describe_seen, read_seen
 from agent_relay.protocol.ulid import number_of
 from agent_relay.version import __version__
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from agent_relay.core.journal import Journal
     from agent_relay.core.peer import Peer
     from agent_relay.protocol import envelope, payloads
+
+_ORDER = {"received": 1, "acknowledged": 2, "injected": 2, "rejected": 2, "expired": 2, "read": 3}  # in one millisecond
 
 
 class Queries:
@@ -32,6 +36,7 @@ class Queries:
         journal: Journal,
         sending: Sending,
         backpressure: Backpressure,
+        loops: Loops,
     ) -> None:
         self._context = context
         self._registry = registry
@@ -39,6 +44,7 @@ class Queries:
         self._journal = journal
         self._sending = sending
         self._backpressure = backpressure
+        self._loops = loops
         self._reviving: set[tuple[int, str]] = set()  # dead letters on their way back, so that each goes once
         self._started = context.steady_ms
         self._started_at = context.wall_ms
@@ -74,10 +80,17 @@ class Queries:
     def _describe(self, agent: Agent) -> dict[str, Any]:
         box = agent.mailbox
         connected = agent.peer is not None and agent.peer.active
+        said = agent.report if connected else None
+        assumed = "offline" if not connected else "working" if box.inflight else "idle"  # of one that reports nothing
         return {
             "name": agent.name,
             "connected": connected,
-            "state": "offline" if not connected else "working" if box.inflight else "idle",
+            "state": said.state if said else assumed,
+            "waiting_for": said.waiting_for if said else None,
+            "paused": said.paused if said else False,
+            "door": said.door if said else None,
+            "door_note": said.door_note if said else None,
+            "loop": self._loops.describe(agent),
             "cli": agent.cli,
             "session_id": agent.session_id,
             "queue_depth": self._backpressure.depth(agent),
@@ -165,10 +178,7 @@ class Queries:
             if isinstance(trail, StoreError):
                 peer.say_error(_unreadable(trail), request_id)
                 return
-            steps = [
-                {"at": step.at, "event": step.event, "to": step.recipient, "detail": step.detail}
-                for step in sorted(trail, key=lambda step: step.at)
-            ]
+            steps = [_show_step(step, at) for at, step in _in_order(trail)]
             shown, _ = take_what_fits([self._show(row)], self._context.limits.max_frame_bytes - len(encode_json(steps)))
             peer.say("HISTORY_RESULT", {"messages": shown, "trail": steps, "reply_to": request_id})
 
@@ -277,3 +287,24 @@ class Queries:
 
 def _unreadable(error: StoreError) -> RelayError:
     return RelayError(ErrorCode.SERVICE_UNAVAILABLE, f"The store could not be read ({error}).", retry_after_ms=1_000)
+
+
+def _in_order(trail: list[TrailRow]) -> list[tuple[int, TrailRow]]:
+    """The steps as they happened, each with its moment.
+
+    Plain acknowledgements are written as runs that carry the moment the run began, so one may seem older than what was
+    reported of the message before it; and steps of the same millisecond are told apart by what they say.
+    """
+    received = {step.recipient: step.at for step in trail if step.event == "received"}
+    moments = [
+        (max(step.at, received.get(step.recipient, 0)) if step.event == "acknowledged" else step.at, step) for step in trail
+    ]
+    return sorted(moments, key=lambda moment: (moment[0], _ORDER.get(moment[1].event, 0)))
+
+
+def _show_step(step: TrailRow, at: int) -> dict[str, Any]:
+    shown = {"at": at, "event": step.event, "to": step.recipient, "detail": step.detail}
+    if step.event in {"injected", "read"}:
+        seen = read_seen(step.detail)
+        shown |= {"detail": describe_seen(seen)} | seen
+    return shown

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from agent_relay.core.context import Context
+from agent_relay.protocol.errors import ErrorCode, RelayError
+
 
 class Allowance:
     __slots__ = ("_at", "_per_second", "_tokens")
@@ -19,3 +22,13 @@ class Allowance:
             self._tokens -= 1
             return 0
         return max(1, round((1 - self._tokens) * 1000 / self._per_second))
+
+
+def check_rate(context: Context, allowance: Allowance) -> None:
+    """Takes one from the allowance; raises RATE_LIMITED where nothing is left of it."""
+    wait_ms = allowance.take(context.steady_ms)
+    if wait_ms:
+        limit = context.limits.rate_limit
+        raise RelayError(
+            ErrorCode.RATE_LIMITED, f"More than {limit} messages a second.", retry_after_ms=wait_ms, limit_per_second=limit
+        )

@@ -11,18 +11,21 @@ from typing import assert_never
 from agent_relay.core.agents import Agent
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
+from agent_relay.core.controls import Controls
 from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.handshake import Handshake
 from agent_relay.core.housekeeping import Housekeeping
 from agent_relay.core.journal import Journal
 from agent_relay.core.limits import Limits
+from agent_relay.core.loops import Loops
 from agent_relay.core.membership import Membership
 from agent_relay.core.notices import tell_what_was_missed
 from agent_relay.core.peer import Peer
 from agent_relay.core.queries import Queries
 from agent_relay.core.recovery import recover
 from agent_relay.core.registry import Registry
+from agent_relay.core.reports import OnInput, Reports
 from agent_relay.core.resume import Resumption
 from agent_relay.core.sending import Sending
 from agent_relay.core.tokens import Tokens
@@ -50,12 +53,16 @@ class Relay:
         self.tokens = Tokens(context, self.journal, snapshot.spent_tokens)
         self.backpressure = Backpressure(context)
         self.correlations = Correlations(context)
-        self.ledger = Ledger(context, self.journal, self.correlations, self.backpressure)
+        self.loops = Loops(context, self.journal, self._look_at_queue)
+        self.ledger = Ledger(context, self.journal, self.correlations, self.backpressure, self.loops)
         self.sending = Sending(
             context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure
         )  # fmt: skip
         self._membership = Membership(self.registry, self.sending.committer)
-        self.queries = Queries(context, self.registry, store, self.journal, self.sending, self.backpressure)
+        self.queries = Queries(context, self.registry, store, self.journal, self.sending, self.backpressure, self.loops)
+        self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
+        self._reports = Reports(context, store, self.journal, self.on_input)
+        self._controls = Controls(context, self.registry, self.on_input)
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
         self._handshake = Handshake(
             context, self.registry, self.tokens, self.sending.committer, resumption, self._end, self._opened
@@ -136,6 +143,7 @@ class Relay:
         """Does what has become due: several times a second."""
         now = self.context.steady_ms
         self.ledger.clock_says(now)
+        self.loops.clock_says(now)
         self.correlations.clock_says(now)
         if now - self._heartbeat_at >= min(self.context.limits.heartbeat_ms, self.context.limits.handshake_timeout_ms) // 8:
             self._heartbeat_at = now
@@ -218,6 +226,8 @@ class Relay:
                 self._membership.join(peer, agent, frame)
             case e.ChannelLeave():
                 self._membership.leave(peer, agent, frame)
+            case e.AgentEvent():
+                self._reports.receive(peer, agent, frame)
             case e.Cancel():
                 self.correlations.cancel(agent, frame.payload.correlationId)
                 peer.say("ACK", {"ack_id": frame.id, "stage": "cancelled", "correlationId": frame.payload.correlationId})
@@ -271,28 +281,28 @@ class Relay:
             case e.History():
                 self.queries.history(peer, frame)
             case e.Control():
-                self._control(peer, frame)
+                if frame.payload.command == "retry_dead_letter":
+                    self.queries.retry_dead_letter(peer, frame)
+                else:
+                    self._controls.receive(peer, frame)
             case e.Hello() | e.Resume():
                 peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "The handshake is over.", field="type"), frame.id)
-            case e.Spawn() | e.Release() | e.AgentEvent() | e.Propose() | e.Vote():
+            case e.Spawn() | e.Release() | e.Propose() | e.Vote():
                 kind = type(frame).__struct_config__.tag
                 error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"This daemon does not offer {kind}.")
                 error.details = {"type": kind}
                 peer.say_error(error, frame.id)
             case e.Send():
                 peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, "An observer sends no messages."), frame.id)
+            case e.AgentEvent():
+                peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "An observer has nothing to report."), frame.id)
             case e.Ack() | e.Nack() | e.Cancel() | e.Subscribe() | e.Unsubscribe() | e.ChannelJoin() | e.ChannelLeave():
                 peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "An observer has no messages."), frame.id)
             case _:
                 assert_never(frame)
 
-    def _control(self, peer: Peer, frame: e.Control) -> None:
-        if frame.payload.command == "retry_dead_letter":
-            self.queries.retry_dead_letter(peer, frame)
-            return
-        error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"There is no command {frame.payload.command!r}.")
-        error.details = {"command": frame.payload.command[:128]}
-        peer.say_error(error, frame.id)
+    def _look_at_queue(self, agent: Agent) -> None:
+        self.ledger.wake(agent)
 
     # --- coming and going -------------------------------------------------------------------------------------------------------
 
@@ -303,7 +313,8 @@ class Relay:
             self.registry.connected[agent.key] = agent
             self.context.log.note("connected", agent=agent.name, session_id=agent.session_id, uid=peer.uid)
             tell_what_was_missed(agent)
-            self.ledger.connected(agent)
+            self.loops.connected(agent, guarded=peer.takes_control)
+            self.ledger.wake(agent)
         held, peer.held = peer.held, []
         confirmed, peer.confirmed = peer.confirmed, True  # what was said before WELCOME does not show that it arrived
         self.received(peer, held)
@@ -329,6 +340,7 @@ class Relay:
         if agent is None or agent.peer is not peer:
             return
         agent.peer = None
+        agent.report = None
         agent.last_seen_at = self.context.wall_ms
         self.registry.connected.pop(agent.key, None)
         self.ledger.disconnected(agent, peer)

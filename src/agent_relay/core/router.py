@@ -39,7 +39,7 @@ class Router:
             return [agent for agent in agents if agent is not sender], BROADCAST, BROADCAST, True
         if to[:1] == CHANNEL_MARK:
             return self._resolve_channel(sender, to)
-        agent = self._find(to)
+        agent = self.find(to)
         return [agent], agent.name, None, False
 
     def _resolve_topic(self, sender: Agent, topic: str) -> Route:
@@ -66,17 +66,18 @@ class Router:
     def _resolve_list(self, to: list[str]) -> Route:
         if not to:
             raise RelayError(ErrorCode.INVALID_TARGET, "`to` is an empty list.", field="to")
-        recipients = {agent.key: agent for agent in map(self._find, to)}
+        recipients = {agent.key: agent for agent in map(self.find, to)}
         target = ",".join(agent.name for agent in recipients.values())
         return list(recipients.values()), target, None, False
 
-    def _find(self, name: str) -> Agent:
+    def find(self, name: str, field: str = "to") -> Agent:
+        """The one agent of that name; `field` is where the name stood."""
         agent = self._registry.find(name)
         if agent is not None:
             return agent
         if not is_name(name):
             raise RelayError(
-                ErrorCode.INVALID_TARGET, f"{show(name)} cannot be an agent's name.", field="to", name=show(name, 80)
+                ErrorCode.INVALID_TARGET, f"{show(name)} cannot be an agent's name.", field=field, name=show(name, 80)
             )
         raise RelayError(
             ErrorCode.AGENT_NOT_FOUND,

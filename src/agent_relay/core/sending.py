@@ -18,7 +18,7 @@ from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.journal import Journal
 from agent_relay.core.messages import Message
-from agent_relay.core.rate import Allowance
+from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Router
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError, TrailRow
@@ -27,6 +27,7 @@ from agent_relay.protocol.decode import DEFAULT_META, decode_meta, decode_send, 
 from agent_relay.protocol.encode import encode_json, encode_stored, encode_tail, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK
+from agent_relay.protocol.reports import read_seen
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -68,7 +69,7 @@ class Sending:
     def _accept(self, peer: Peer, sender: Agent, frame: envelope.Send) -> None:
         client_id, topic = frame.id, frame.topic or ""
         if peer.allowance is not None:
-            self._check_rate(peer.allowance)
+            check_rate(self._context, peer.allowance)
         send = decode_send(frame.payload)
         meta = decode_meta(frame.payload_meta) if len(frame.payload_meta) else DEFAULT_META
         if meta is not DEFAULT_META:
@@ -97,6 +98,8 @@ class Sending:
             row, sender, recipients, shared, to, meta.requires_ack, meta.sync, meta.reply_to,
             now, now + (meta.ttl_ms or self._context.limits.message_ttl_ms), 0, peer,
         )  # fmt: skip
+        if sender.loop is not None:
+            message.hop = sender.loop.speak(sender)
         self.committer.add(message)
 
     def _check_meta(self, sender: Agent, client_id: str, body: str, meta: payloads.SendMeta) -> None:
@@ -120,14 +123,6 @@ class Sending:
                     found.has_history = False  # the next message says it again
 
             self.committer.change(lambda batch: batch.members.append(MemberRow(channel, "")), settled)
-
-    def _check_rate(self, allowance: Allowance) -> None:
-        wait_ms = allowance.take(self._context.steady_ms)
-        if wait_ms:
-            limit = self._context.limits.rate_limit
-            raise RelayError(
-                ErrorCode.RATE_LIMITED, f"More than {limit} messages a second.", retry_after_ms=wait_ms, limit_per_second=limit
-            )
 
     def _choose(
         self, peer: Peer, sender: Agent, wanted: list[Agent], tail: bytes, *, skip_full: bool
@@ -269,5 +264,6 @@ def _say_outcomes(peer: Peer, row: MessageRow, trail: list[TrailRow] | StoreErro
             peer.say_nack(RelayError(ErrorCode.REJECTED, f"{name} refused the message."), row.client_id, to=name, **about)
         elif "expired" in events:
             peer.say_nack(RelayError(ErrorCode.DELIVERY_TIMEOUT), row.client_id, to=name, **about)
-        elif "acknowledged" in events:
-            peer.say("ACK", {"ack_id": row.client_id, "stage": "delivered", "by": name, "seq": seq} | about)
+        elif "acknowledged" in events or "injected" in events:
+            seen = next((step.detail for step in trail if step.recipient == name and step.event == "injected"), "")
+            peer.say("ACK", {"ack_id": row.client_id, "stage": "delivered", "by": name, "seq": seq} | about | read_seen(seen))

@@ -105,6 +105,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("dedup_window", _duration, "24h", "how long the ids of a sender are remembered"),
     Setting("dedup_ids", _whole(1, 10_000_000), "100000", "how many ids of one sender are remembered"),
     Setting("rate_limit", _whole(0, 10_000_000), "0", "messages a second and connection; 0 means no limit"),
+    Setting("loop_slow_after", _whole(0, 1_000_000), "30", "messages in a chain that wrapped agents only answer each other in "
+            "before the next are slowed; 0 means never"),
+    Setting("loop_hold_after", _whole(0, 1_000_000), "60", "the same before they are held until there is new input; 0 means "
+            "never"),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("allowed_uids", _uids, "", "further user ids that may connect, separated by commas"),
     Setting("durability", _one_of("full", "normal"), "full", "full: on disk before the sender is told; normal: survives a crash "
@@ -155,6 +159,8 @@ def load_config(
         dedup_window_ms=values["dedup_window"],
         dedup_ids=values["dedup_ids"],
         rate_limit=values["rate_limit"],
+        loop_slow_after=values["loop_slow_after"],
+        loop_hold_after=values["loop_hold_after"],
         message_retention_ms=max(values["message_retention"], values["message_ttl"], values["dedup_window"]),
         allowed_uids=values["allowed_uids"],
     )

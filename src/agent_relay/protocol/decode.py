@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -19,6 +19,9 @@ from agent_relay.protocol.envelope import Ack, ClientFrame, DaemonFrame, Send
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
 from agent_relay.protocol.nesting import MAX_NESTING, SHALLOW_BYTES, is_too_deep
+from agent_relay.protocol.payloads import NOTHING
+
+T = TypeVar("T")
 
 _decode_client: Callable[[bytes], ClientFrame] = msgspec.json.Decoder(ClientFrame).decode
 _decode_daemon: Callable[[bytes], DaemonFrame] = msgspec.json.Decoder(DaemonFrame).decode
@@ -56,8 +59,10 @@ def decode_client_frame(frame: bytes) -> ClientFrame:
         return found  # of a SEND only the payload is forwarded, and `decode_send` looks at it
     if len(frame) > SHALLOW_BYTES and is_too_deep(frame):
         raise _malformed(f"The frame {_TOO_DEEP}.")
-    if found.__class__ is Ack and (len(found.payload.response) or len(found.payload.responseData)):
-        _check_response(found)
+    if found.__class__ is Ack:
+        payload = found.payload
+        if payload.response is not NOTHING or payload.responseData is not NOTHING:
+            _check_response(found)
     return found
 
 
@@ -104,6 +109,14 @@ def decode_meta(meta: Raw) -> payloads.SendMeta:
     if len(meta) > SHALLOW_BYTES and is_too_deep(meta):
         raise _wrong("payload_meta", _TOO_DEEP)
     return found
+
+
+def convert_fields(fields: dict[str, Any], kind: type[T], prefix: str) -> T:
+    """Fields whose meaning depends on another field, as the struct they should be."""
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        raise _mistyped(prefix, error) from None
 
 
 def _check_response(ack: Ack) -> None:

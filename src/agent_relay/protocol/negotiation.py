@@ -8,7 +8,9 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 
 SUPPORTED_VERSIONS = (1, 2)
 # What this daemon can do. `shadows` is part of the vocabulary and of no daemon yet; `events` comes with the event stream.
-CAPABILITIES = ("ack", "resume", "supports_topics", "sync", "backpressure", "checksums", "sequences", "priorities", "channels")
+CAPABILITIES = (
+    "ack", "resume", "supports_topics", "sync", "backpressure", "checksums", "sequences", "priorities", "channels", "control",
+)  # fmt: skip
 
 
 def negotiate_version(asked: int) -> int:

@@ -10,6 +10,9 @@ Identifier = Annotated[str, Meta(min_length=1, max_length=128)]
 LARGEST_NUMBER = 2**53 - 1  # the largest integer that every JSON reader keeps exact; it fits a store's 64 bits as well
 Count = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST_NUMBER)]
+MAX_DOOR, MAX_EVIDENCE = 64, 200  # characters; both are shown on one line
+Door = Annotated[str, Meta(max_length=MAX_DOOR)]
+Evidence = Annotated[str, Meta(max_length=MAX_EVIDENCE)]
 KNOWN_KINDS = frozenset({"message", "action", "state", "thinking"})  # any other lowercase word will do as well
 
 DEFAULT_PRIORITY = 5
@@ -131,6 +134,8 @@ class Ack(Struct, omit_defaults=True):
     correlationId: str | None = None
     response: Raw = NOTHING
     responseData: Raw = NOTHING
+    door: Door | None = None  # the way it went into the agent's program
+    evidence: Evidence | None = None  # what was seen of that; alone it is ignored
 
 
 class Receipt(Struct):
@@ -149,6 +154,8 @@ class Receipt(Struct):
     response: Any = None
     responseData: Any = None
     response_message_id: str | None = None
+    door: str | None = None
+    evidence: str | None = None
     topic: str | None = None
     channel: str | None = None
 
@@ -245,9 +252,11 @@ class HistoryResult(Struct):
 
 
 class Control(Struct):
-    """Daemon → wrapper: `input`, `pause`, `resume`, `interrupt`, `stop`. Client → daemon: `retry_dead_letter`."""
+    """`pause`, `resume`, `interrupt`, `stop`, `input`: from a client with the `agent` it is for, then on to that agent's
+    connection. `retry_dead_letter` is for the daemon itself."""
 
     command: str
+    agent: str | None = None
     text: str | None = None
     id: str | None = None
 

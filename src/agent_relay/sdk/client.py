@@ -32,7 +32,7 @@ from agent_relay.sdk.locate import StrPath, locate, working_directory
 from agent_relay.sdk.messages import Message
 from agent_relay.sdk.queries import expect_agents, expect_history, expect_receipt
 from agent_relay.sdk.receipts import Receipt
-from agent_relay.sdk.requests import Reply
+from agent_relay.sdk.requests import Question, Reply
 from agent_relay.sdk.sending import PublishOptions, SendOptions, Target
 from agent_relay.sdk.session import Greeting
 from agent_relay.sdk.streams import MessageStream
@@ -48,7 +48,8 @@ class RelayClient:
     """Finds the project's daemon by itself unless `socket` or `state_dir` say where it is.
 
     `reconnect_attempts` counts the tries after a loss, None means for ever. With `observer` it holds no name, is sent no
-    messages and sends none, and may ask about everything. `resume_token` takes up a session of an earlier process.
+    messages and sends none, and may ask about everything. `resume_token` takes up a session of an earlier process. With
+    `control` it is an agent that others may pause, resume, interrupt, stop and type to: `on_control` is told.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class RelayClient:
         meta: Mapping[str, Any] | None = None,
         capabilities: Mapping[str, Any] | None = None,
         max_inflight: int = MAX_INFLIGHT,
+        control: bool = False,
         observer: bool = False,
         resume_token: str | None = None,
         reconnect_attempts: int | None = RECONNECT_ATTEMPTS,
@@ -79,6 +81,7 @@ class RelayClient:
             # Without acknowledgements nothing this client promises would hold, so they are not for choosing.
             "capabilities": {
                 **dict.fromkeys(CAPABILITIES, True),
+                "control": control,
                 **(capabilities or {}),
                 "ack": True,
                 "max_inflight": max_inflight,
@@ -90,6 +93,7 @@ class RelayClient:
         self.on_state: Callable[[ClientState], None] | None = None
         self.on_busy: Callable[[payloads.Busy], None] | None = None
         self.on_control: Callable[[payloads.Control], None] | None = None
+        self.on_event: Callable[[payloads.AgentEvent], None] | None = None
         self._name = name
         self._engine = Engine(
             locate(socket=socket, state_dir=state_dir).socket, Greeting(hello, resume_token), self, self._reply,
@@ -185,6 +189,15 @@ class RelayClient:
         """
         self._check_agent()
         return await self._sender.request(to, body, timeout, **options)
+
+    async def ask(self, to: Target, body: str, timeout: float = 30.0, **options: Unpack[SendOptions]) -> Question:  # noqa: ASYNC109
+        """As `request`, and returns as soon as the question is durable; `answer_to` waits for the answer."""
+        self._check_agent()
+        return await self._sender.ask(to, body, timeout, **options)
+
+    async def answer_to(self, question: Question, timeout: float = 30.0) -> Reply:  # noqa: ASYNC109
+        """Raises TimedOut when no answer comes in time; the question is then called off."""
+        return await self._sender.answer_to(question, timeout)
 
     async def _reply(self, message: Message, id_: str | None, body: str, data: dict[str, Any] | None, kind: str) -> Receipt:
         return await self.send(message.from_, body, thread=message.thread, data=data, kind=kind, reply_to=message.id, id=id_)
@@ -282,6 +295,26 @@ class RelayClient:
         """Sends it once more, as a new message, and returns the new one's id."""
         receipt = expect_receipt(await self._queries.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id}))
         return receipt.message_id or ""
+
+    # --- agents the relay runs ------------------------------------------------------------------------------------
+
+    def report(self, kind: str, /, **fields: Any) -> None:
+        """Tells the daemon about this agent: `agent.state`, `message.received`, `message.read`, `agent.input`.
+
+        Without a connection it is dropped, but for the newest `agent.state`, which is told on every new connection. Nothing
+        comes back; what the daemon finds wrong is logged.
+        """
+        self._check_agent()
+        self._engine.reports.say(kind, fields)
+
+    async def control(self, agent: str, command: str, text: str | None = None) -> str:
+        """`pause`, `resume`, `interrupt`, `stop`, or `input` with a text: for an agent that the relay runs.
+
+        Returns its name as the daemon spells it, once the command is handed over. It is never given twice: where the
+        connection breaks before the answer, ConnectionLost is raised.
+        """
+        asked = {"command": command, "agent": agent, "text": text}
+        return expect_receipt(await self._queries.ask_once("CONTROL", asked)).by or agent
 
     def _check_agent(self) -> None:
         if self.observer:

@@ -6,8 +6,20 @@ import logging
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from agent_relay.protocol.envelope import Agents, Busy, Control, DaemonFrame, Deliver, Error, HistoryResult, Nack, Receipt
+from agent_relay.protocol.envelope import (
+    AgentEvent,
+    Agents,
+    Busy,
+    Control,
+    DaemonFrame,
+    Deliver,
+    Error,
+    HistoryResult,
+    Nack,
+    Receipt,
+)
 from agent_relay.protocol.errors import RelayError
+from agent_relay.protocol.payloads import AgentEvent as EventPayload
 from agent_relay.protocol.payloads import Busy as BusyPayload
 from agent_relay.protocol.payloads import Control as ControlPayload
 from agent_relay.protocol.states import ClientState
@@ -16,6 +28,7 @@ from agent_relay.sdk.errors import read_error
 from agent_relay.sdk.inbox import Inbox, ReplySender
 from agent_relay.sdk.outbox import Outbox
 from agent_relay.sdk.queries import Queries
+from agent_relay.sdk.reports import Reports
 from agent_relay.sdk.sending import Sender
 from agent_relay.sdk.session import Greeting, Session
 
@@ -30,6 +43,7 @@ class Listener(Protocol):
     on_state: Callable[[ClientState], None] | None
     on_busy: Callable[[BusyPayload], None] | None
     on_control: Callable[[ControlPayload], None] | None
+    on_event: Callable[[EventPayload], None] | None
 
 
 class Engine:
@@ -47,6 +61,7 @@ class Engine:
         self.session = Session(socket, greeting, self, backoff=backoff, attempts=attempts, connect_timeout=connect_timeout)
         self.outbox = Outbox(self.session)
         self.queries = Queries(self.session)
+        self.reports = Reports(self.session)
         self.inbox = Inbox(self.session, send_reply)
         self.sender = Sender(self.session, self.outbox, self.queries, self.inbox.questions, backoff)
         self.backpressure: dict[str, BusyPayload] = {}
@@ -56,6 +71,7 @@ class Engine:
 
     def on_ready(self) -> None:
         self.backpressure.clear()  # a daemon that came back says again who is busy
+        self.reports.on_ready()
         self.outbox.on_ready()
         self.queries.on_ready()
 
@@ -65,6 +81,8 @@ class Engine:
         self.inbox.on_closed(error)
 
     def on_state(self, state: ClientState) -> None:
+        if state is ClientState.BACKOFF:
+            self.queries.on_lost()
         _tell(self._listener.on_state, state)
 
     def on_frame(self, frame: DaemonFrame) -> None:
@@ -87,6 +105,8 @@ class Engine:
                 self._on_busy(said)
             case Control(payload=said):
                 _tell(self._listener.on_control, said)
+            case AgentEvent(payload=said):
+                _tell(self._listener.on_event, said)
             case _:
                 pass  # parts of the protocol this client takes no part in
 

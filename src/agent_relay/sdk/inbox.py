@@ -19,6 +19,7 @@ from agent_relay.protocol.envelope import Deliver
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.framing import encode_frame
 from agent_relay.protocol.names import pattern_matches
+from agent_relay.protocol.payloads import MAX_DOOR, MAX_EVIDENCE
 from agent_relay.sdk.ids import wall_ms
 from agent_relay.sdk.messages import Message
 from agent_relay.sdk.queue import MessageQueue
@@ -41,6 +42,8 @@ class AckPayload(Struct, omit_defaults=True):
     correlationId: str | UnsetType = UNSET
     response: Any = UNSET
     responseData: Any = UNSET
+    door: str | UnsetType = UNSET
+    evidence: str | UnsetType = UNSET
 
 
 class AckFrame(Struct, tag_field="type", tag="ACK"):
@@ -96,19 +99,30 @@ class Inbox:
 
     # --- what handlers say ----------------------------------------------------------------------------------------
 
-    def ack(self, message: Message, response: Any = None, response_data: Any = None) -> None:
+    def ack(
+        self,
+        message: Message,
+        response: Any = None,
+        response_data: Any = None,
+        door: str | None = None,
+        evidence: str | None = None,
+    ) -> None:
         if message.delivery_id not in self._open:
             return  # answered already
-        if response is None and response_data is None:
+        if response is None and response_data is None and door is None:
             self._settle(message.delivery_id, message.seq, None)
             return
         payload = AckPayload(message.delivery_id, message.seq)
-        if message.correlation_id is not None:
+        if message.correlation_id is not None and (response is not None or response_data is not None):
             payload.correlationId = message.correlation_id
         if response is not None:
             payload.response = response
         if response_data is not None:
             payload.responseData = response_data
+        if door is not None:
+            payload.door = _within(door, MAX_DOOR, "door")
+            if evidence is not None:
+                payload.evidence = _within(evidence, MAX_EVIDENCE, "evidence")
         try:
             frame = encode_frame(_encode(AckFrame(2, self._session.ids.next("a_"), wall_ms(), payload)))
         except (TypeError, ValueError, RecursionError) as error:
@@ -190,3 +204,10 @@ class Inbox:
         if retry_after_ms is not None:
             payload["retry_after_ms"] = retry_after_ms
         return encode_envelope("NACK", self._session.ids.next("n_"), wall_ms(), payload)
+
+
+def _within(text: object, most: int, field: str) -> str:
+    """Raises for what the daemon would refuse: the message would come again, and be answered in the same way again."""
+    if not isinstance(text, str) or len(text) > most:
+        raise RelayError(ErrorCode.INVALID_FORMAT, f"`{field}` must be a text of at most {most} characters.", field=field)
+    return text

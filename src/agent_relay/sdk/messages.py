@@ -91,13 +91,16 @@ class Message(Incoming):
         self._inbox = inbox
         self.order = order  # of arrival, so that a message that is put back finds its place
 
-    async def ack(self, response: Any = None, response_data: Any = None) -> None:
+    async def ack(
+        self, response: Any = None, response_data: Any = None, *, door: str | None = None, evidence: str | None = None
+    ) -> None:
         """Says that the message is dealt with; it is not delivered again. A second call does nothing.
 
         With a response this is the answer to a sender who waits for one (`correlation_id`); without, the sender goes on
-        waiting, for a reply.
+        waiting, for a reply. `door` is the way it went into a program (at most 64 characters), `evidence` what was seen of
+        that (200), which is ignored without one; the sender's receipt and `explain` show both.
         """
-        self._inbox.ack(self, response, response_data)
+        self._inbox.ack(self, response, response_data, door, evidence)
 
     async def nack(
         self, code: ErrorCode = ErrorCode.REJECTED, message: str | None = None, retry_after_ms: int | None = None

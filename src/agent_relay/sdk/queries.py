@@ -1,6 +1,7 @@
 """Questions to the daemon itself: who is there, what was said, subscribe, join. Each is asked until it is answered.
 
-Asking twice does no harm with any of them, so after a reconnect every open one is asked again under its own id.
+Asking twice does no harm with most of them, so after a reconnect every open one is asked again under its own id. What
+would do harm twice (`ask_once`) is not: it fails with the connection.
 """
 
 from __future__ import annotations
@@ -22,6 +23,20 @@ class Queries:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._open: dict[str, tuple[bytes, Outcome[Answer]]] = {}
+        self._once: set[str] = set()
+
+    async def ask_once(self, kind: str, payload: Any) -> Answer:
+        """As `ask`; raises ConnectionLost where there is no connection, or where it is lost before the answer."""
+        self._session.check()
+        if not self._session.ready:
+            raise ConnectionLost("There is no connection to the daemon now; nothing was done.", reason="not_connected")
+        id_, outcome = self._begin(kind, payload)
+        self._once.add(id_)
+        try:
+            return await outcome.wait()
+        finally:
+            self._open.pop(id_, None)
+            self._once.discard(id_)
 
     async def ask(self, kind: str, payload: Any) -> Answer:
         """Returns the answer, or raises the RelayError that came in its place."""
@@ -44,6 +59,10 @@ class Queries:
         self._open[id_] = (frame, outcome)
         self._session.write(frame)
         return id_, outcome
+
+    def on_lost(self) -> None:
+        for id_ in self._once:
+            self.fail(id_, ConnectionLost("The connection broke before the answer; it may or may not have been done."))
 
     def on_ready(self) -> None:
         for frame, _ in self._open.values():

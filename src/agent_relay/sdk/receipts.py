@@ -26,6 +26,8 @@ class Delivered:
     response: Any = None
     data: Any = None
     response_message_id: str | None = None
+    door: str | None = None  # the way it went into the recipient's program, where that was said
+    evidence: str | None = None  # what was seen of that
 
 
 class Receipt:
@@ -113,7 +115,10 @@ class Receipt:
 
     def take_delivered(self, said: ReceiptPayload) -> None:
         by = said.by or ""
-        self._acknowledged.setdefault(by, Delivered(by, said.seq, said.response, said.responseData, said.response_message_id))
+        one = Delivered(
+            by, said.seq, said.response, said.responseData, said.response_message_id, said.door, said.evidence
+        )  # fmt: skip
+        self._acknowledged.setdefault(by, one)
         self._check_complete()
 
     def take_refusal(self, error: RelayError) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, TypedDict, Unpack
 
 from agent_relay.protocol.encode import encode_envelope
@@ -80,16 +80,34 @@ class Sender:
             raise
 
     async def request(self, to: Target, body: str, timeout: float, **options: Unpack[SendOptions]) -> Reply:  # noqa: ASYNC109
+        question = self._make_question(to, body, timeout, options)
+        return await self._until_answered(question, timeout, self._outbox.submit(question))
+
+    async def ask(self, to: Target, body: str, timeout: float, **options: Unpack[SendOptions]) -> Question:  # noqa: ASYNC109
+        question = self._make_question(to, body, timeout, options)
+        await self._outbox.submit(question)
+        await question.stored()
+        return question
+
+    async def answer_to(self, question: Question, timeout: float) -> Reply:  # noqa: ASYNC109
+        return await self._until_answered(question, timeout)
+
+    def _make_question(self, to: Target, body: str, timeout: float, options: SendOptions) -> Question:
         if not timeout > 0:
             raise RelayError(ErrorCode.INVALID_FORMAT, "A request needs a timeout of more than 0 seconds.", field="timeout")
         options["requires_ack"] = False  # the answer is what is waited for, and it has its own way back
         correlation_id = self._session.ids.next("c_")
         sync = SyncRequest(correlationId=correlation_id, timeoutMs=max(1, round(timeout * 1000)), blocking=True)
         id_, frame = self._draft(to, body, options, sync)
-        question = Question(self._outbox, self._questions, id_, frame, correlation_id, to)
+        return Question(self._outbox, self._questions, id_, frame, correlation_id, to)
+
+    async def _until_answered(
+        self, question: Question, timeout: float, before: Awaitable[None] | None = None  # noqa: ASYNC109
+    ) -> Reply:  # fmt: skip
         try:
             async with asyncio.timeout(timeout + _ANSWER_GRACE_S):
-                await self._outbox.submit(question)
+                if before is not None:
+                    await before
                 return await self._wait_for_answer(question)
         except TimeoutError as error:
             if isinstance(error, RelayError):

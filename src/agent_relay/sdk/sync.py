@@ -83,8 +83,10 @@ class SyncMessage(Incoming):
         self._message = message
         self._thread = thread
 
-    def ack(self, response: Any = None, response_data: Any = None) -> None:
-        self._thread.run(self._message.ack(response, response_data))
+    def ack(
+        self, response: Any = None, response_data: Any = None, *, door: str | None = None, evidence: str | None = None
+    ) -> None:
+        self._thread.run(self._message.ack(response, response_data, door=door, evidence=evidence))
 
     def nack(self, code: ErrorCode = ErrorCode.REJECTED, message: str | None = None, retry_after_ms: int | None = None) -> None:
         self._thread.run(self._message.nack(code, message, retry_after_ms))
@@ -141,7 +143,8 @@ class SyncMessageStream:
 
 
 class SyncRelayClient:
-    """Takes what `RelayClient` takes. The callbacks `on_state`, `on_busy` and `on_control` are called on its thread."""
+    """Takes what `RelayClient` takes. The callbacks `on_state`, `on_busy`, `on_control` and `on_event` are called on its
+    thread."""
 
     def __init__(self, name: str | None = None, **options: Any) -> None:
         self.client = RelayClient(name, **options)
@@ -249,6 +252,15 @@ class SyncRelayClient:
 
     def retry_dead_letter(self, message_id: str) -> str:
         return self._run(self.client.retry_dead_letter(message_id))
+
+    # --- agents the relay runs ------------------------------------------------------------------------------------
+
+    def report(self, kind: str, /, **fields: Any) -> None:
+        """Does not wait, so a callback may call it too; a report that cannot be written is logged."""
+        self._thread.call(lambda said: self.client.report(kind, **said), fields)
+
+    def control(self, agent: str, command: str, text: str | None = None) -> str:
+        return self._run(self.client.control(agent, command, text))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._thread.run(work)

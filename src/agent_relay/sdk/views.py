@@ -14,7 +14,12 @@ class AgentInfo(Struct, frozen=True):
 
     name: str
     connected: bool = False
-    state: str = "offline"  # idle, working, waiting or offline
+    state: str = "offline"  # starting, idle, working, waiting or offline
+    waiting_for: str | None = None  # what a waiting one waits for
+    paused: bool = False  # messages are kept from it until it is resumed
+    door: str | None = None  # the way messages go into its program
+    door_note: str | None = None  # why it is not a better one
+    loop: dict[str, Any] | None = None  # it only answers others: `stage` (slowed or held), `hops`, `agents`
     cli: str | None = None
     session_id: str = ""
     queue_depth: int = 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 
 from agent_relay.terminal.backends.tmux_program import client_environment
 from agent_relay.terminal.backends.tmux_server import TmuxServer, session_name
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FALLBACK_TERMS = ("xterm-256color", "screen")  # for a terminal whose description this machine does not have
 
 
@@ -24,10 +26,22 @@ def attach(server: TmuxServer, agent: str, *, read_only: bool = False) -> str:
     command = [*server.base, "attach-session", *(["-r"] if read_only else []), "-E", "-t", f"={session_name(agent)}"]
     said = ""
     for term in (environment.get("TERM") or _FALLBACK_TERMS[0], *_FALLBACK_TERMS):
-        done = subprocess.run(command, stderr=subprocess.PIPE, check=False, env={**environment, "TERM": term})  # noqa: S603
-        said = done.stderr.decode("utf-8", "replace").strip()
-        if done.returncode == 0:
+        code, said = _run_client(command, {**environment, "TERM": term})
+        if code == 0:
             return ""
         if "terminal" not in said:
             break
     return said
+
+
+def _run_client(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Its exit code and what it complained about. A signal to us is passed on as one that it puts the terminal back for;
+    if we just died of it, it would go on reading the person's keys."""
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment)  # noqa: S603
+    before = {number: signal.signal(number, lambda *_: process.terminate()) for number in _ENDING}
+    try:
+        _, said = process.communicate()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return process.returncode, said.decode("utf-8", "replace").strip()

@@ -75,5 +75,14 @@ def sounds_like(one: Command, other: Command) -> bool:
             return one == other
 
 
+def words_of(command: Command) -> str:
+    """Its text, for telling it from others."""
+    match command:
+        case SendCommand():
+            return f"{command.target} {_MARKS.sub('', command.body)}"
+        case SpawnCommand() | ReleaseCommand() | FileCommand():
+            return repr(command)
+
+
 def _same_words(one: str, other: str) -> bool:
     return _MARKS.sub("", one) == _MARKS.sub("", other)

@@ -73,7 +73,7 @@ def _line(position: int, cells: Cells) -> Line:
     if not cells:
         return Line(position, "")
     text = "".join([cells[column].data for column in range(max(cells) + 1)]).rstrip()
-    return Line(position, text, _ink_reader(cells))
+    return Line(position, text, _ink_reader(cells), getattr(cells, "is_wrapped", False))
 
 
 def _ink_reader(cells: Cells) -> Callable[[int], Ink]:
@@ -100,11 +100,11 @@ class _Grid(pyte.Screen):
         self.scrolled = 0
         self.unread: deque[tuple[int, Cells]] = deque(maxlen=MAX_UNREAD_LINES)
         self.is_alternate = False
+        self._is_drawing = False
         self._main: tuple[Any, PyteCursor, Margins | None] | None = None
         super().__init__(columns, lines)
         for name in set(_Stream.csi.values()):
-            if not _takes_private(getattr(self, name)):
-                setattr(self, name, _ignoring_private(getattr(self, name)))
+            setattr(self, name, _checked(getattr(self, name)))
 
     # --- scrolling -----------------------------------------------------------------------------------------------
 
@@ -146,6 +146,8 @@ class _Grid(pyte.Screen):
     def erase_in_line(self, how: int = 0, private: bool = False) -> None:
         if how <= 2:
             super().erase_in_line(how, private)
+            if how != 1:
+                self._mark_wrapped(False)
 
     def resize(self, lines: int | None = None, columns: int | None = None) -> None:
         """Rows that do not fit any more scroll off at the top, as far as the cursor allows, and are counted."""
@@ -197,10 +199,29 @@ class _Grid(pyte.Screen):
         super().reset()
         self.is_alternate, self._main = False, None
 
+    # --- lines that the terminal breaks --------------------------------------------------------------------------------
+
+    def linefeed(self) -> None:
+        if self._is_drawing:  # nobody asked for it: the row is full
+            self._mark_wrapped(True)
+        super().linefeed()
+
+    def _mark_wrapped(self, is_wrapped: bool) -> None:
+        cells: Any = self.buffer[self.cursor.y]
+        if is_wrapped or getattr(cells, "is_wrapped", False):
+            cells.is_wrapped = is_wrapped
+
     # --- characters ------------------------------------------------------------------------------------------------
 
     def draw(self, data: str) -> None:
         """pyte stops at the first character without width; here it joins the one before it, as an emoji after a joiner does."""
+        self._is_drawing = True
+        try:
+            self._draw(data)
+        finally:
+            self._is_drawing = False
+
+    def _draw(self, data: str) -> None:
         if data.isascii():
             super().draw(data)
             return
@@ -234,18 +255,19 @@ class _Grid(pyte.Screen):
             self.dirty.add(self.cursor.y)
 
 
-def _takes_private(method: Callable[..., Any]) -> bool:
+def _checked(method: Callable[..., Any]) -> Callable[..., None]:
+    """With no more numbers than it takes. A private sequence is another command that happens to end with the same letter: it
+    is not obeyed where the method does not know of it."""
     parameters = inspect.signature(method).parameters.values()
-    return any(parameter.name == "private" or parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-
-
-def _ignoring_private(method: Callable[..., Any]) -> Callable[..., None]:
-    """A private sequence is another command that happens to end with the same letter: it is not ours to obey."""
-    parameters = inspect.signature(method).parameters.values()
-    limit = None if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters) else len(parameters)
+    kinds = {parameter.kind for parameter in parameters}
+    takes_private = any(parameter.name == "private" for parameter in parameters) or inspect.Parameter.VAR_KEYWORD in kinds
+    plain = [each for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD and each.name != "private"]
+    limit = None if inspect.Parameter.VAR_POSITIONAL in kinds else len(plain)
 
     def call(*given: int, private: bool = False) -> None:
         if not private:
             method(*given[:limit])
+        elif takes_private:
+            method(*given[:limit], private=True)
 
     return call

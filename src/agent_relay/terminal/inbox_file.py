@@ -11,7 +11,8 @@ import os
 from collections import OrderedDict
 from datetime import UTC, datetime
 
-from agent_relay.terminal.message_text import Shown, clean, short_id
+from agent_relay.terminal.message_text import Shown, clean, id_to_read, short_id
+from agent_relay.terminal.private_files import append_private, read_private, replace_private
 
 INBOX_FILE = "inbox.md"
 TAKEN_FILE = "taken"
@@ -24,7 +25,9 @@ class InboxFile:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self.path = os.path.join(folder, INBOX_FILE)
         self._taken_path = os.path.join(folder, TAKEN_FILE)
-        self._taken = _read_lines(self._taken_path)
+        known = read_private(self._taken_path) or b""
+        self._taken = OrderedDict((line, None) for line in known.decode("utf-8", "replace").split("\n") if line)
+        self._is_torn = known != b"" and not known.endswith(b"\n")  # half a line, which nothing may follow
         self._written: OrderedDict[str, None] = OrderedDict()
 
     def add(self, message: Shown) -> None:
@@ -37,7 +40,7 @@ class InboxFile:
         about = [part for part in (message.channel, message.thread and f"thread {clean(message.thread)!r}") if part]
         heading = f"## {_now()}  from {message.sender}  [{short_id(message.id)}]{''.join(f'  {part}' for part in about)}"
         quoted = "\n".join(f"> {line}" for line in clean(message.body).split("\n"))
-        self._append(self.path, f"{heading}\n\n`agent-relay read {message.id}`\n\n{quoted}\n\n")
+        self._append(self.path, f"{heading}\n\n`agent-relay read {id_to_read(message.id)}`\n\n{quoted}\n\n")
 
     def note(self, message: Shown, outcome: str) -> None:
         self._append(self.path, f"- {_now()}  [{short_id(message.id)}]  {outcome}\n\n")
@@ -47,36 +50,22 @@ class InboxFile:
 
     def mark_taken(self, delivery_id: str) -> None:
         self._taken[delivery_id] = None
-        self._append(self._taken_path, f"{delivery_id}\n")
+        end = "\n" if self._is_torn else ""
+        self._is_torn = not self._append(self._taken_path, f"{end}{delivery_id}\n")
         if len(self._taken) > 2 * REMEMBERED:
             while len(self._taken) > REMEMBERED:
                 self._taken.popitem(last=False)
-            _replace(self._taken_path, "".join(f"{known}\n" for known in self._taken))
+            with contextlib.suppress(OSError):
+                replace_private(self._taken_path, "".join(f"{known}\n" for known in self._taken).encode())
 
-    def _append(self, path: str, text: str) -> None:
-        with contextlib.suppress(OSError):  # a full disk must not keep a message from the agent
-            descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "ab") as file:
-                file.write(text.encode("utf-8", "replace"))
-                size = file.tell()
+    def _append(self, path: str, text: str) -> bool:
+        try:
+            size = append_private(path, text.encode("utf-8", "replace"))
             if path == self.path and size > MAX_INBOX_BYTES:
                 os.replace(path, f"{path.removesuffix('.md')}.old.md")
-
-
-def _replace(path: str, text: str) -> None:
-    temporary = f"{path}.{os.getpid()}.tmp"
-    descriptor = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(temporary, path)
-
-
-def _read_lines(path: str) -> OrderedDict[str, None]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return OrderedDict((line.strip(), None) for line in file if line.strip())
-    except OSError:
-        return OrderedDict()
+        except OSError:
+            return False  # a full disk must not keep a message from the agent
+        return True
 
 
 def _now() -> str:

@@ -11,6 +11,7 @@ No input or output, no clock: `step` is given what is seen and says what to do. 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
@@ -83,12 +84,19 @@ class _Phase(Enum):
     PRESSED = 3
 
 
-class Injector:
-    """One text. `last_enter`: when Enter was pressed for the one before it."""
+def _is_nobodys(draft: str) -> bool:
+    del draft
+    return False
 
-    def __init__(self, profile: Profile, last_enter: float = float("-inf")) -> None:
+
+class Injector:
+    """One text. `last_enter`: when Enter was pressed for the one before it. `is_own`: whether a draft is this very text,
+    which somebody who typed it before us did not live to hand in."""
+
+    def __init__(self, profile: Profile, last_enter: float = float("-inf"), is_own: Callable[[str], bool] | None = None) -> None:
         self._profile = profile
         self._last_enter = last_enter
+        self._is_own = is_own or _is_nobodys
         self._phase = _Phase.WAITING
         self._pastes = 0
         self._presses = 0
@@ -96,6 +104,9 @@ class Injector:
         self._row_before = ""
         self._shown_draft: str | None = None  # the composer as the paste left it
         self._was_shown = False
+        self._is_touched = False  # a person typed before the paste was seen: whose words stand there is not known
+        self._was_idle = self._has_worked = False  # when it was pasted; since then
+        self._met_dialog = False  # which may have swallowed the paste
         self._armed_row = ""
         self._gone_t: float | None = None
 
@@ -121,6 +132,8 @@ class Injector:
         obstacle = self._obstacle(view)
         if obstacle is not None:
             return obstacle
+        if view.draft and not self._pastes:
+            return self._go_on(view)
         if self._pastes == MAX_PASTES:
             return Failed(f"The text was pasted {MAX_PASTES} times and vanished each time.")
         self._pastes += 1
@@ -128,7 +141,17 @@ class Injector:
         self._pasted_t = view.t
         self._row_before = view.cursor_row
         self._was_shown, self._shown_draft = False, None
+        self._is_touched = self._has_worked = self._met_dialog = False
+        self._was_idle = view.state is State.IDLE
         return Paste()
+
+    def _go_on(self, view: View) -> Step:
+        """It stands in the composer already: as if we had pasted it long ago."""
+        self._pastes = 1
+        self._phase = _Phase.PASTED
+        self._pasted_t = view.t - SHOW_S
+        self._was_shown, self._shown_draft = True, view.draft
+        return Wait(view.t, "the text stands in the composer already")
 
     def _obstacle(self, view: View) -> Wait | None:
         later = view.t + LOOK_AGAIN_S
@@ -142,7 +165,7 @@ class Injector:
             return Wait(view.t + PERSON_S - view.typed_s, "a person is typing")
         if view.is_reading_back and (view.typed_s is None or view.typed_s < SCROLLED_BACK_S):
             return Wait(view.t + PERSON_S, "a person reads what scrolled off")
-        if view.draft:
+        if view.draft and not (not self._pastes and self._is_own(view.draft)):
             return Wait(later, "there is a half-written draft in the composer")
         if self._is_generic and _SHELL.search(view.cursor_row):
             return Wait(later, "this looks like the prompt of a shell, which would run the text")
@@ -157,7 +180,7 @@ class Injector:
     def _not_ready(self, view: View) -> Wait | None:
         if view.state is State.IDLE and view.draft is not None:
             return Wait(view.t + IDLE_S - view.idle_s, "it is idle only just now") if view.idle_s < IDLE_S else None
-        if view.state is State.WORKING and view.draft == "" and self._queues_when_busy:
+        if view.state is State.WORKING and view.draft is not None and self._queues_when_busy:
             return None
         if self._is_generic and view.draft is None and self._may_be_prompt(view):
             return Wait(view.t + SILENCE_S - view.quiet_s, "waiting for silence") if view.quiet_s < SILENCE_S else None
@@ -181,28 +204,43 @@ class Injector:
     def _check_paste(self, view: View) -> Step:
         since_s = view.t - self._pasted_t + _ROUNDING_S
         if view.state is State.DIALOG:
+            self._met_dialog = True
             return Wait(view.t + LOOK_AGAIN_S, "a dialog is open")
+        self._has_worked = self._has_worked or (self._was_idle and view.state is State.WORKING)
+        has_typed = view.typed_s is not None and view.typed_s < since_s
         if since_s < self._profile.submit.pause_ms / 1000:
             return Wait(self._pasted_t + self._profile.submit.pause_ms / 1000, "the program takes the paste in")
+        hidden = self._hidden(view)
+        if hidden is not None:
+            return hidden
         if not self._was_shown:
             self._was_shown = view.draft != "" or view.cursor_row != self._row_before
-            self._shown_draft = view.draft
+            self._shown_draft, self._is_touched = view.draft, has_typed
             if not self._was_shown and since_s < SHOW_S:
                 return Wait(view.t + POLL_S, "the paste is not to be seen yet")
+            if not self._was_shown and view.draft == "" and (self._met_dialog or has_typed or not self._is_generic):
+                return self._vanished(view)
         elif view.draft == "":
             return self._vanished(view)
-        if view.typed_s is not None and view.typed_s < since_s:
-            if view.draft != self._shown_draft:
-                return Wait(view.t + POLL_S * 5, "a person went on writing where the text stands")
+        if has_typed and view.typed_s is not None:
             if view.typed_s < PERSON_S:
                 return Wait(view.t + PERSON_S - view.typed_s, "a person is typing")
+            if self._is_touched or view.draft != self._shown_draft:
+                return Wait(view.t + POLL_S * 5, "a person went on writing where the text stands")
         return self._press(view)
+
+    def _hidden(self, view: View) -> Wait | None:
+        """No composer is seen: the screen may be half drawn, and a dialog may be what comes."""
+        if view.draft is None and (view.quiet_s < STEADY_S or self._profile.composer.is_shown_while_busy):
+            return Wait(view.t + POLL_S, "the composer is not to be seen")
+        return None
 
     def _vanished(self, view: View) -> Step:
         """Somebody emptied the composer. An agent that began to work took it; else it was removed, and comes again."""
         if self._gone_t is None:
             self._gone_t = view.t
-        if view.state is State.WORKING and not self._queues_when_busy:
+        has_worked = self._has_worked or (view.state is State.WORKING and not self._queues_when_busy)
+        if has_worked and (self._was_shown or not self._met_dialog):
             return Done("composer")
         if view.t - self._gone_t + _ROUNDING_S < PERSON_S:
             return Wait(view.t + POLL_S, "somebody emptied the composer")
@@ -241,7 +279,7 @@ class Injector:
             return Failed(f"The text stands in the composer and was not taken; Enter was pressed {self._presses} times.")
         if view.typed_s is not None and view.typed_s < max(since_s, PERSON_S):
             return Wait(view.t + POLL_S * 5, "a person is typing")
-        return self._press(view)
+        return self._hidden(view) or self._press(view)
 
     def _evidence(self, view: View, since_s: float) -> str:
         if not self._was_shown:

@@ -7,6 +7,10 @@ the next reading shows the same.
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterator
+from itertools import accumulate
+
 from msgspec import Struct
 
 from agent_relay.terminal.commands import Command, Found, Spoken, Unfinished, sounds_like
@@ -19,14 +23,24 @@ from agent_relay.terminal.state import Sight, State
 
 _ANSWER = frozenset({Kind.AGENT, Kind.TOOL, Kind.STATUS})
 PATIENCE_S = 2.0
+_AWAITED = 32  # echoes; one that is never shown, because a long paste is shown as a placeholder, is forgotten in time
+_HEAD = 32  # characters that tell the beginning of an echo
+_JUDGED_LINES = 300  # from the end; an echo is looked for there
 PARSED_LINES = 600  # from the end of the document; an answer longer than that was told while it was written
 
 
-class _Echo(Struct):
-    """A message that was just typed in, and how much of it has been seen on the screen."""
+class _Echo(Struct, frozen=True):
+    """A message that was typed in, and may be shown from this line on."""
 
     key: str
-    seen: int = 0
+    since: int
+
+
+def _echo_key(text: str) -> str:
+    """What every terminal shows of a text: not spaces, nor emoji and accents, which each has its own way with."""
+    if text.isascii():
+        return "".join(text.split())
+    return "".join(each for each in unicodedata.normalize("NFKD", text) if each.isalnum() or "!" <= each <= "~")
 
 
 class ScreenListener:
@@ -34,17 +48,17 @@ class ScreenListener:
         self._profile = profile
         marks = ((BLOCK_OPEN, BLOCK_CLOSE), *profile.rows.block_marks)
         self._syntax = Syntax(prefix, marks, profile.rows.close_lines)
+        self._prefixes = tuple(spelled for spelled, _ in self._syntax.senders)
         self._document = Document()
         self._doubtful: dict[int, Spoken] = {}
         self._lost: list[Command] = []
         self._complaints: dict[int, float | None] = {}  # when it was first seen; None: told
         self._echoes: list[_Echo] = []
-        self._first_unjudged = 0
         self._first_unasked = 0
 
     def read(self, screen: Screen, sight: Sight, t: float, *, is_quiet: bool) -> list[Found]:
         """The commands that this reading completes, in order. `t` in seconds."""
-        said = read_lines(self._profile, screen, sight.conversation_end)
+        said = read_lines(self._profile, screen, sight.conversation_end, self._prefixes)
         self._lost += self._document.merge(said, self._profile.rows.default, positions_hold=screen.is_alternate is False)
         self._recognise_echoes()
         is_over = sight.dialog is not None or (sight.state is not State.WORKING and sight.composer is not None)
@@ -90,15 +104,20 @@ class ScreenListener:
             self._first_unasked = fresh[-1].number + 1
         return fresh
 
+    def shows(self, words: str) -> bool:
+        """Whether they stand in it, broken into rows or not."""
+        return "".join(words.split()) in "".join(line.key for line in self._document.lines)
+
     def adopt(self) -> None:
         """What is on the screen now was said before we came."""
         self._document.adopt()
 
     def expect_echo(self, text: str) -> None:
         """This text is about to be typed in: where it shows up, it is nobody's command."""
-        key = "".join(text.split())
+        key = _echo_key(text)
         if key:
-            self._echoes.append(_Echo(key))
+            self._echoes.append(_Echo(key, self._document.lines[-1].number if self._document.lines else 0))
+            del self._echoes[:-_AWAITED]
 
     # --- parsing -----------------------------------------------------------------------------------------------------
 
@@ -124,23 +143,31 @@ class ScreenListener:
     # --- echoes ------------------------------------------------------------------------------------------------------
 
     def _recognise_echoes(self) -> None:
-        """Lines of an injected message are the user's, where a CLI does not say so itself."""
-        fresh = [line for line in self._document.lines if line.number >= self._first_unjudged]
-        for line in fresh:
-            if self._echoes and line.key and self._is_echo(self._echoes[0], line):
-                line.is_echo = True
-        if fresh:
-            self._first_unjudged = fresh[-1].number + 1
+        """Lines of an injected message are the user's, where a CLI does not say so itself. Looked for anew at every reading:
+        a line that was half drawn is whole later, and where rows break is the screen's business."""
+        if not self._echoes:
+            return
+        lines = [line for line in self._document.lines[-_JUDGED_LINES:] if line.number >= self._echoes[0].since]
+        keys = [_echo_key(line.key) for line in lines]
+        shown = "".join(keys)
+        ends = list(accumulate(len(key) for key in keys))
+        for echo in tuple(self._echoes):
+            for start in _places(echo.key[:_HEAD], shown):
+                size = _common(echo.key, shown, start)
+                for line, key, end in zip(lines, keys, ends, strict=True):
+                    line.is_echo |= bool(key) and start < end <= start + size
+                if size == len(echo.key) and echo in self._echoes:
+                    self._echoes.remove(echo)
 
-    def _is_echo(self, echo: _Echo, line: DocumentLine) -> bool:
-        rest = echo.key[echo.seen :]
-        at = line.key.find(rest[: min(len(rest), 16)]) if not echo.seen else 0
-        written = line.key[max(at, 0) :]
-        if at < 0 or not (rest.startswith(written) or written.startswith(rest)):
-            if echo.seen:
-                self._echoes.pop(0)  # something else followed: the rest was not shown
-            return False
-        echo.seen += len(written)
-        if echo.seen >= len(echo.key):
-            self._echoes.pop(0)
-        return True
+
+def _places(words: str, text: str) -> Iterator[int]:
+    start = text.find(words)
+    while start >= 0:
+        yield start
+        start = text.find(words, start + 1)
+
+
+def _common(words: str, text: str, start: int) -> int:
+    """How many characters of the words stand there."""
+    longest = min(len(words), len(text) - start)
+    return next((size for size in range(longest) if words[size] != text[start + size]), longest)

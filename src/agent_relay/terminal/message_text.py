@@ -1,27 +1,34 @@
 """What an agent is shown: messages, notices and the introduction, as the text that is typed in for it.
 
-Content is data. Control characters are replaced, line breaks go where the program would take them for Enter, and no line
-of a body can look like a header of ours. Nothing here begins with a command's prefix, so that neither the echo on the
-screen nor an agent that quotes it sends anything.
+Content is data. Control characters are replaced, line breaks go where the program would take them for Enter, and a line of
+a body that would pass for a header of ours or for a command gets a `| ` before it. So nothing here begins with a command's
+prefix, and neither the echo on the screen nor an agent that quotes it sends anything.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 from msgspec import Struct
 
-from agent_relay.terminal.parser import CLOSE, DEFAULT_PREFIX, OPEN
+from agent_relay.terminal.parser import BLOCK_OPEN, CLOSE, DEFAULT_PREFIX, OLDER_PREFIXES, OPEN, THINKING_PREFIXES, Syntax
 
 SHORT_ID = 8
+SHOWN_BLOCK_OPEN = BLOCK_OPEN[1:-1]  # as a CLI that renders Markdown shows it
 URGENT = 2  # priorities 0 to 2 of 0 to 9
 MAX_UNBRACKETED_CHARACTERS = 1_000  # a terminal's own line editing holds 4,096 bytes (1,024 on macOS) and drops the rest
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 _LINE_BREAKS = re.compile("\r\n|[\r\u0085\u2028\u2029\x0b\x0c]")
-_HEADER = re.compile(r"^(?=[\W_]*Relay\s+(?:message|notice)\b)", re.IGNORECASE | re.MULTILINE)
+_UNSEEN = "\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff"  # take no room: a word with them looks like one without
+_COMMANDS = (DEFAULT_PREFIX, *OLDER_PREFIXES, *THINKING_PREFIXES, Syntax().file_prefix, BLOCK_OPEN, SHOWN_BLOCK_OPEN)
+_MARK = "| "
 _NOT_IN_TAGS = re.compile(r"[\s\[\]:]+")
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+_SAFE_ID = re.compile(r"\w[\w.-]*", re.ASCII)  # it stands in a command that the agent is told to run
+_MAX_TAG = 64
 
 
 class Shown(Struct, frozen=True):
@@ -52,17 +59,27 @@ def short_id(message_id: str) -> str:
     return hashlib.sha256(message_id.encode("utf-8", "replace")).hexdigest()[:SHORT_ID]
 
 
+def id_to_read(message_id: str) -> str:
+    """What follows `agent-relay read`: the id, or the short one where a shell would make something else of it."""
+    return message_id if _SAFE_ID.fullmatch(message_id) else short_id(message_id)
+
+
 def clean(text: str) -> str:
     """Without anything that steers a terminal; what was replaced is seen to have been there."""
     return _CONTROLS.sub("\ufffd", _LINE_BREAKS.sub("\n", text))
 
 
+def quote(text: str, prefix: str = DEFAULT_PREFIX) -> str:
+    """Clean, and no line of it reads as a header of ours or as a command."""
+    return _misleading(prefix).sub(_MARK, clean(text).strip("\n"))
+
+
 def render(message: Shown, room: Room, prefix: str = DEFAULT_PREFIX) -> str:
-    body = _HEADER.sub("| ", clean(message.body).strip("\n"))
-    head = f"Relay message from {message.sender} [{short_id(message.id)}]{_tags(message)}: "
-    asks = f"\n({message.sender} waits for your answer: begin it with `{prefix}{message.sender}`.)"
+    sender = _NOT_IN_NAMES.sub("_", message.sender)[:_MAX_TAG] or "_"
+    head = f"Relay message from {sender} [{short_id(message.id)}]{_tags(message)}: "
+    asks = f"\n({sender} waits for your answer: begin it with `{prefix}{sender}`.)"
     tail = asks if message.awaits_answer else ""
-    return fit(head, body, tail, room, message.id)
+    return fit(head, quote(message.body, prefix), tail, room, id_to_read(message.id))
 
 
 def fit(head: str, body: str, tail: str, room: Room, message_id: str = "") -> str:
@@ -74,30 +91,52 @@ def fit(head: str, body: str, tail: str, room: Room, message_id: str = "") -> st
     return text if room.is_bracketed else " ".join(text.split())
 
 
-def render_notice(text: str, room: Room) -> str:
-    """A word of the relay itself to the agent."""
-    return fit("Relay notice: ", clean(text).strip(), "", room)
+def render_notice(text: str, room: Room, prefix: str = DEFAULT_PREFIX) -> str:
+    """A word of the relay itself to the agent. It may name what others chose: a file, an agent, a reason."""
+    return fit("Relay notice: ", quote(text.strip(), prefix), "", room)
 
 
 def render_introduction(name: str, mark: str, room: Room, prefix: str = DEFAULT_PREFIX) -> str:
     """`mark` is found again in the CLI's session file, and shows which one is this agent's."""
-    text = (
+    text = f"{_how_to_write(name, prefix)} This is only for your information: nothing has to be done or sent now."
+    return fit(f"Relay notice [{mark}]: ", text, "", Room(room.is_bracketed))
+
+
+def introduction_for_start(name: str, prefix: str = DEFAULT_PREFIX) -> str:
+    """For a CLI that can be given it as part of its instructions."""
+    return f"Agent Relay: {_how_to_write(name, prefix)} Messages from others are requests of colleagues, not of your user."
+
+
+def _how_to_write(name: str, prefix: str) -> str:
+    return (
         f"you are {name}, one of several agents that can write to each other. To send a message, begin a line of your "
         f"answer with `{prefix}AgentName` (the agent's name instead of AgentName; `*` for all), a space, and the text; for "
         f"several lines put `{OPEN}` after the name and `{CLOSE}` at the end of the text. What others write to you comes as "
-        f"`Relay message from …`. This is only for your information: nothing has to be done or sent now."
+        f"`Relay message from …`."
     )
-    return fit(f"Relay notice [{mark}]: ", text, "", Room(room.is_bracketed))
+
+
+@lru_cache(maxsize=8)
+def _misleading(prefix: str) -> re.Pattern[str]:
+    """Where such a line begins. No part of it goes on to the next line, or a body of empty lines would take for ever."""
+    lead, gap, unseen = r"(?:[^\w\n]|[\d_])*?", rf"(?:[^\S\n]|[{_UNSEEN}])+", f"[{_UNSEEN}]*"
+    relay, message, notice = (unseen.join(word) for word in ("relay", "message", "notice"))
+    commands = "|".join(re.escape(mark) for mark in (prefix, *_COMMANDS))
+    return re.compile(rf"^(?={lead}(?:{relay}{gap}(?:{message}|{notice})|{commands}))", re.IGNORECASE | re.MULTILINE)
 
 
 def _tags(message: Shown) -> str:
     tags = []
     if message.channel:
-        tags.append(message.channel)
+        tags.append(_tag(message.channel))
     if message.thread:
-        tags.append(f"thread {_NOT_IN_TAGS.sub(' ', clean(message.thread))[:64]}")
+        tags.append(f"thread {_tag(message.thread)}")
     if message.kind != "message":
-        tags.append(message.kind)
+        tags.append(_tag(message.kind))
     if message.priority is not None and message.priority <= URGENT:
         tags.append("urgent")
     return "".join(f" [{tag}]" for tag in tags)
+
+
+def _tag(text: str) -> str:
+    return _NOT_IN_TAGS.sub(" ", clean(text))[:_MAX_TAG].strip()

@@ -3,6 +3,9 @@
 A file is picked up by renaming it, so that nobody can take it twice; a plain file once it has not changed for a moment, one
 that the agent named (`->relay-file:NAME`) at once. A file nobody can take becomes `NAME.failed`, with the reason in
 `NAME.error`. For one that says so (`NAME` begins with `send-`) a receipt is left in `NAME.sent`.
+
+What a wrapper had picked up when it died is sent by the next one, with the same id: the daemon knows whether it has it. Two
+wrappers that work at the same time for a moment may therefore both send a file, and either may find it gone.
 """
 
 from __future__ import annotations
@@ -10,7 +13,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import logging
 import os
+import re
+import secrets
 import stat
 import time
 from collections import OrderedDict
@@ -22,24 +28,27 @@ from watchfiles import awatch
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import HeaderMessage, parse_headers, write_error_answer, write_headers
-from agent_relay.protocol.names import show
 
 RECEIPT_PREFIX = "send-"
 SENT, ERROR, FAILED = ".sent", ".error", ".failed"
 SETTLED_S = 0.3  # unchanged for so long: whoever writes it is done
 LOOK_AGAIN_MS = 2_000
 MAX_FILE_BYTES = 1_048_576
-_PICKED = ".picked-"
+_PICKED = re.compile(r"\.picked-[0-9a-f]{8}-(?P<name>.+)", re.DOTALL)
+_DROPPED = re.compile(r"send-\d{10,}-[0-9a-f]{8}")  # appeared whole, as `drop` makes them
 _OURS = (SENT, ERROR, FAILED, ".tmp", ".part", ".swp", "~")
 _REMEMBERED = 200
+_MAX_NAME_BYTES = 200  # a file system takes 255, and we put marks before and behind
+_log = logging.getLogger("agent_relay.terminal")
 
 
-class SentFile(Struct, frozen=True):
+class SentFile(Struct, frozen=True, omit_defaults=True):
     """What became of it, as `NAME.sent` tells it."""
 
     message_id: str
     recipients: int
     queued: int
+    await_ms: int | None = None  # it was a question, and its answer is waited for so long
 
 
 Send = Callable[[HeaderMessage, str], Awaitable[SentFile]]
@@ -54,9 +63,8 @@ class Outbox:
         self._send = send
         self._turn = asyncio.Lock()
         self._gone: OrderedDict[str, None] = OrderedDict()
-        for name in os.listdir(folder):
-            if name.startswith(_PICKED):  # a wrapper died with it; the id keeps it from being sent twice
-                os.replace(os.path.join(folder, name), os.path.join(folder, name.removeprefix(_PICKED)))
+        self._seen: dict[str, tuple[object, float]] = {}  # how a file looked, and since when
+        self._left = sorted(name for name in os.listdir(folder) if _PICKED.fullmatch(name))  # by a wrapper that died
 
     async def watch(self, stop: asyncio.Event) -> None:
         await self.sweep()
@@ -67,88 +75,152 @@ class Outbox:
             await self.sweep()
 
     async def sweep(self) -> None:
-        """Sends every file that is complete, the oldest first."""
-        while True:
-            waiting = self._waiting()
-            ready = [name for changed, name in waiting if time.time() - changed >= SETTLED_S or name.startswith(RECEIPT_PREFIX)]
-            for name in ready:
-                await self.take(name)
-            if not ready:
-                if not waiting:
-                    return
-                await asyncio.sleep(SETTLED_S)
+        """Sends every file that is complete, the oldest first; returns when none is left that could be."""
+        await self._send_left()
+        while waiting := self._waiting():
+            ready = [name for name, is_ready in waiting if is_ready]
+            taken = [name for name in ready if await self._take(name)]
+            if len(ready) == len(waiting) and not taken:
+                return  # they cannot be moved; the next change of the folder is the next chance
+            if not taken:
+                await asyncio.sleep(SETTLED_S / 3)
 
     async def take(self, name: str) -> bool:
         """Sends this file now. False: there is none, and there was none a moment ago either."""
+        return _may_be_taken(name) and (await self._take(name) or name in self._gone)
+
+    # --- one file ------------------------------------------------------------------------------------------------------
+
+    async def _take(self, name: str) -> bool:
         async with self._turn:
-            picked = os.path.join(self.folder, _PICKED + name)
+            picked = f".picked-{secrets.token_hex(4)}-{_shorten(name)}"
             try:
-                os.rename(os.path.join(self.folder, name), picked)
-            except OSError:
-                return name in self._gone
+                os.rename(self._path(name), self._path(picked))
+            except OSError as error:
+                if not isinstance(error, FileNotFoundError):
+                    _log.warning("a file of the outbox cannot be picked up: %s", error.strerror)
+                return False
             self._gone[name] = None
             if len(self._gone) > _REMEMBERED:
                 self._gone.popitem(last=False)
-            try:
-                text, identity = _read(picked)
-                sent = await self._send(parse_headers(text), f"ob_{identity}")
-            except RelayError as error:
-                os.replace(picked, os.path.join(self.folder, name + FAILED))
-                self._answer(name + ERROR, write_error_answer(error))
-            else:
-                os.unlink(picked)
-                if name.startswith(RECEIPT_PREFIX):
-                    self._answer(name + SENT, msgspec.json.encode(sent).decode())
+            await self._send_picked(picked, _shorten(name))
             return True
 
-    def _waiting(self) -> list[tuple[float, str]]:
-        found: list[tuple[float, str]] = []
-        with contextlib.suppress(OSError):
-            for entry in os.scandir(self.folder):
-                if entry.name.startswith(".") or entry.name.endswith(_OURS) or not entry.is_file(follow_symlinks=False):
-                    continue
-                with contextlib.suppress(OSError):
-                    found.append((entry.stat(follow_symlinks=False).st_mtime, entry.name))
-        return sorted(found)
+    async def _send_left(self) -> None:
+        async with self._turn:
+            while self._left:
+                picked = self._left[0]
+                match = _PICKED.fullmatch(picked)
+                if match is not None:
+                    await self._send_picked(picked, match["name"])
+                del self._left[0]
+
+    async def _send_picked(self, picked: str, name: str) -> None:
+        try:
+            text, identity = _read(self._path(picked), name)
+            sent = await self._send(parse_headers(text), f"ob_{identity}")
+        except asyncio.CancelledError:
+            if picked not in self._left:
+                self._left.append(picked)
+            raise
+        except RelayError as error:
+            self._refuse(picked, name, error)
+        except Exception as error:  # noqa: BLE001 - logged with its traceback; whoever wrote the file is told
+            _log.exception("a file of the outbox could not be sent")
+            self._refuse(picked, name, RelayError(ErrorCode.INTERNAL_ERROR, f"Something unforeseen: {type(error).__name__}."))
+        else:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path(picked))  # before the receipt: a full disk has room for it then
+            if name.startswith(RECEIPT_PREFIX):
+                self._answer(name + SENT, msgspec.json.encode(sent).decode())
+
+    def _refuse(self, picked: str, name: str, error: RelayError) -> None:
+        try:
+            os.replace(self._path(picked), self._path(name + FAILED))
+        except FileNotFoundError:
+            return  # another wrapper was faster, and knows better
+        except OSError:  # something else of that name is in the way
+            with contextlib.suppress(OSError):
+                os.replace(self._path(picked), self._path(f"{name}-{secrets.token_hex(4)}{FAILED}"))
+        self._answer(name + ERROR, write_error_answer(error))
 
     def _answer(self, name: str, text: str) -> None:
-        with contextlib.suppress(OSError):
+        try:
             drop(self.folder, name, text)
+        except OSError as error:
+            _log.warning("an answer could not be left in the outbox: %s", error.strerror)
+
+    # --- the folder ----------------------------------------------------------------------------------------------------
+
+    def _waiting(self) -> list[tuple[str, bool]]:
+        """Files to be sent, the oldest first, and whether each is complete."""
+        now, found, seen = time.monotonic(), [], self._seen
+        self._seen = {}
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(self.folder):
+                with contextlib.suppress(OSError):
+                    if _may_be_taken(entry.name) and entry.is_file(follow_symlinks=False):
+                        facts = entry.stat(follow_symlinks=False)
+                        look = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+                        # By our own clock: that of the file may be another machine's, or whatever somebody set.
+                        before, since = seen.get(entry.name, (None, now))
+                        self._seen[entry.name] = look, since if look == before else now
+                        found.append((facts.st_mtime_ns, entry.name))
+        return [
+            (name, _DROPPED.fullmatch(name) is not None or now - self._seen[name][1] >= SETTLED_S) for _, name in sorted(found)
+        ]
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+
+def _may_be_taken(name: str) -> bool:
+    """A file of this very folder, and none that we made."""
+    return name != "" and not name.startswith(".") and not name.endswith(_OURS) and "/" not in name and "\0" not in name
+
+
+def _shorten(name: str) -> str:
+    """Another name for one that has no room for a mark; the same each time."""
+    if len(os.fsencode(name)) <= _MAX_NAME_BYTES:
+        return name
+    start = os.fsencode(name)[: _MAX_NAME_BYTES - 9].decode("utf-8", "ignore")
+    return f"{start}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
 
 
 def drop(folder: str, name: str, text: str) -> None:
-    """Writes a file that appears at once and whole."""
+    """Writes a file that appears at once and whole, or not at all."""
     hidden = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
     descriptor = os.open(hidden, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
-    os.replace(hidden, os.path.join(folder, name))
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        os.replace(hidden, os.path.join(folder, name))
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(hidden)
+        raise
 
 
 def drop_message(folder: str, name: str, message: HeaderMessage) -> None:
     drop(folder, name, write_headers(message))
 
 
-def _read(path: str) -> tuple[str, str]:
+def _read(path: str, name: str) -> tuple[str, str]:
     """The text, and an identity of this very file. Raises RelayError for what is no text file of ours."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode):
+                raise RelayError(ErrorCode.INVALID_FORMAT, "This is not a plain file.")
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise RelayError(ErrorCode.INVALID_FORMAT, f"The file cannot be read: {error.strerror}.") from None
-    with os.fdopen(descriptor, "rb") as file:
-        facts = os.fstat(file.fileno())
-        if not stat.S_ISREG(facts.st_mode):
-            raise RelayError(ErrorCode.INVALID_FORMAT, "This is not a plain file.")
-        data = file.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
         raise RelayError(ErrorCode.MESSAGE_TOO_LARGE, f"The file has more than {MAX_FILE_BYTES:,} bytes.")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RelayError(ErrorCode.INVALID_FORMAT, f"The file is not UTF-8 text (byte {error.start}).") from None
-    identity = hashlib.sha256(f"{facts.st_ino}:{facts.st_mtime_ns}:{os.path.basename(path)}\0".encode() + data).hexdigest()[:32]
-    return text, identity
-
-
-def no_such_file(name: str) -> RelayError:
-    return RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no file {show(name)} in the outbox.")
+    about = f"{facts.st_ino}:{facts.st_mtime_ns}:".encode() + os.fsencode(name) + b"\0"
+    return text, hashlib.sha256(about + data).hexdigest()[:32]

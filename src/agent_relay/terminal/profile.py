@@ -105,7 +105,9 @@ class Submit(Struct, frozen=True, forbid_unknown_fields=True):
     key: str = "\r"
     when_busy: str = "wait"  # queue: the CLI keeps it for later; wait: type nothing
     busy_key: str = ""  # the key that queues, where it is another
+    interrupt_key: str = ""  # what ends a turn; else Ctrl-C does
     placeholder: str = ""  # what a long paste is shown as
+    max_characters: int = 0  # a longer text is shortened; 0: it takes any
 
 
 class Launch(Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,6 +121,7 @@ class Transcript(Struct, frozen=True, forbid_unknown_fields=True):
     shape: str  # claude, codex or gemini: which reader understands its records
     home: str  # below the person's home
     home_variable: str = ""  # the environment variable that moves it
+    home_below: str = ""  # where it is below the folder that the variable names
     path: str = ""
     project: str = ""  # how the working directory is spelled in it: dashes, name, or nothing
     commands: tuple[str, ...] = ()  # tools that run a command
@@ -152,6 +155,7 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     asking: Signs = Signs()
     dialogs: tuple[Dialog, ...] = ()
     submit: Submit = Submit()
+    doors: tuple[str, ...] = ()  # by name, in the order they are tried; typing comes last, and needs no mention
     transcript: Transcript | None = None
     patterns: ScreenPatterns = ScreenPatterns()
 
@@ -183,6 +187,8 @@ def parse_profile(source: str, origin: str) -> Profile:
     _check_patterns(profile, origin)
     if any(dialog.kind not in {"permission", "question"} for dialog in profile.dialogs):
         raise ProfileError(f"{origin}: a dialog's kind is `permission` or `question`")
+    if profile.submit.max_characters < 0:
+        raise ProfileError(f"{origin}: submit.max_characters is a number of characters, or 0 for no limit")
     return profile
 
 

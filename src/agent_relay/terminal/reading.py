@@ -1,7 +1,8 @@
 """Rows of a screen → lines as they were written: whose they are, without bullets and margins, with wraps undone.
 
-A CLI breaks long lines itself and indents what follows, so the terminal does not know that two rows are one line. They
-are joined when the first word of the next row would not have fitted; a row that had room was ended by its author.
+A row that the terminal broke goes on in the next one, letter by letter. But a CLI breaks long lines itself and indents what
+follows, so the terminal does not know that two rows are one line. They are joined when the first word of the next row would
+not have fitted; a row that had room was ended by its author.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from msgspec import Struct
 from wcwidth import wcswidth
 
+from agent_relay.terminal.parser import OPEN
 from agent_relay.terminal.profile import CodeInk, Kind, Profile
 from agent_relay.terminal.screen import Line, Screen
 
@@ -34,16 +36,20 @@ class _Row(Struct):
     position: int
     is_code: bool
     begins: bool
+    is_wrapped: bool = False
 
 
-def read_lines(profile: Profile, screen: Screen, end: int | None) -> list[SaidLine]:
-    """The conversation on this screen, up to the position `end`."""
+def read_lines(profile: Profile, screen: Screen, end: int | None, prefixes: tuple[str, ...] = ()) -> list[SaidLine]:
+    """The conversation on this screen, up to the position `end`. `prefixes`: what a command begins with."""
     rows = _classify(profile, [line for line in screen.lines if end is None or line.position < end])
     limit = screen.columns - profile.rows.right_margin
     said: list[SaidLine] = []
     last: _Row | None = None
+    broken = {row.kind for row in rows if row.is_wrapped}  # whoever leaves that to the terminal does not do it itself
     for row in rows:
-        if last is not None and said and _continues(row, last, limit):
+        if last is not None and said and last.is_wrapped:
+            said[-1].text += " " * max(screen.columns - last.width, 0) + row.text
+        elif last is not None and said and row.kind not in broken and _continues(row, last, limit, said[-1].text, prefixes):
             said[-1].text += _glue(last, row, limit) + row.text.lstrip()
         else:
             said.append(SaidLine(row.kind, row.text, row.position, row.is_code, row.begins))
@@ -57,13 +63,20 @@ def _classify(profile: Profile, lines: list[Line]) -> list[_Row]:
     margin = " " * layout.indent
     kind = Kind.UNKNOWN
     rows: list[_Row] = []
+    is_wrapped = False  # the row before
     for line in lines:
         text = line.text
+        if is_wrapped and rows:
+            is_wrapped = line.is_wrapped
+            rows.append(_Row(kind, text, _columns(text), line.position, rows[-1].is_code, False, is_wrapped))
+            continue
+        is_wrapped = line.is_wrapped
         if not text:
             kind = layout.default if kind is Kind.TOOL and layout.blank_ends_tool else kind
             rows.append(_Row(kind, "", 0, line.position, False, False))
             continue
         if patterns["volatile"].search(text) and not patterns["status"].search(text):
+            is_wrapped = False
             continue
         begins = True
         rest = text
@@ -90,7 +103,7 @@ def _classify(profile: Profile, lines: list[Line]) -> list[_Row]:
         is_code = kind in {Kind.AGENT, Kind.UNKNOWN} and _is_code(profile, line, rest)
         if layout.list_indent and kind is Kind.AGENT and _LIST_ITEM.match(rest) and rest.startswith(" " * layout.list_indent):
             rest = rest[layout.list_indent :]
-        rows.append(_Row(kind, rest, _columns(text), line.position, is_code, begins))
+        rows.append(_Row(kind, rest, _columns(text), line.position, is_code, begins, is_wrapped))
     return rows
 
 
@@ -105,11 +118,19 @@ def _is_code(profile: Profile, line: Line, rest: str) -> bool:
     return colour != "default"
 
 
-def _continues(row: _Row, last: _Row, limit: int) -> bool:
+def _continues(row: _Row, last: _Row, limit: int, line: str, prefixes: tuple[str, ...]) -> bool:
     if row.begins or row.kind is not last.kind or not row.text.strip() or not last.text.strip():
         return False
+    if _is_next(row.text, prefixes) or (_is_next(line, prefixes) and line.rstrip().endswith(OPEN)):
+        return False  # what opens a block ends its line, always
     first_word = row.text.split(maxsplit=1)[0]
     return last.width + 1 + _columns(first_word) >= limit
+
+
+def _is_next(text: str, prefixes: tuple[str, ...]) -> bool:
+    """A row that begins as a command does is one, however full the row before it is. Prose that was broken right before a
+    mention of one would look the same; it is rarer, and losing a message in silence is worse."""
+    return bool(prefixes) and _LEAD.sub("", text, count=1).startswith(prefixes)
 
 
 def _glue(last: _Row, row: _Row, limit: int) -> str:

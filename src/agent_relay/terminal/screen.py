@@ -26,6 +26,7 @@ class Line(Struct, frozen=True):
     position: int
     text: str  # without spaces at its end
     ink_at: InkAt | None = None  # by column; good until the terminal is fed again
+    is_wrapped: bool = False  # the terminal broke it, and it goes on in the next one
 
 
 class Cursor(NamedTuple):

@@ -8,6 +8,7 @@ import logging
 import secrets
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import HeaderMessage
@@ -15,30 +16,42 @@ from agent_relay.protocol.names import fold_name
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.errors import ConnectionLost
 from agent_relay.sdk.receipts import Receipt
-from agent_relay.terminal.commands import Command, FileCommand, ReleaseCommand, SendCommand, SpawnCommand
+from agent_relay.sdk.requests import Question
+from agent_relay.sdk.sending import SendOptions
+from agent_relay.terminal.commands import FileCommand, ReleaseCommand, SendCommand, SpawnCommand, words_of
 from agent_relay.terminal.launch import Home
+from agent_relay.terminal.message_text import short_id
 from agent_relay.terminal.outbox import Outbox, SentFile
+from agent_relay.terminal.run_file import RunFile
+from agent_relay.terminal.watch import SCREEN, CommandSeen
 
 PATIENCE_S = 60.0  # for a recipient's queue to have room
 _AGAIN_S = 0.5
+R = TypeVar("R", bound=Receipt)
 _MESSAGE_KINDS_NOT_YET = frozenset({"spawn", "release"})
 _log = logging.getLogger("agent_relay.terminal")
 
 
 class Speaker:
-    """`relay` says which client to use now; `tell` gives the agent a notice."""
+    """`relay` says which client to use now; `tell` gives the agent a notice; `answered` hears of questions it answered."""
 
-    def __init__(self, home: Home, relay: Callable[[], RelayClient], tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, home: Home, relay: Callable[[], RelayClient], run: RunFile, tell: Callable[[str], None],
+        answered: Callable[[str], None],
+    ) -> None:  # fmt: skip
         self._relay = relay
+        self._run_file = run
         self._tell = tell
-        self._commands: asyncio.Queue[Command] = asyncio.Queue()
-        self._run = secrets.token_hex(8)
-        self._count = 0
+        self._note_answered = answered
+        self._said: asyncio.Queue[CommandSeen] = asyncio.Queue()
+        self._process = secrets.token_hex(8)
+        self._waits: set[asyncio.Task[None]] = set()
         self._asked: defaultdict[str, deque[str]] = defaultdict(deque)  # by sender: messages that wait for an answer
         self.outbox = Outbox(home.outbox, self._send_file)
 
-    def say(self, command: Command) -> None:
-        self._commands.put_nowait(command)
+    def say(self, seen: CommandSeen) -> None:
+        if seen.source == SCREEN or not self._run_file.was_said(seen.place):
+            self._said.put_nowait(seen)
 
     def expect_answer(self, sender: str, message_id: str) -> None:
         asked = self._asked[fold_name(sender)]
@@ -47,22 +60,26 @@ class Speaker:
 
     async def run(self) -> None:
         while True:
-            command = await self._commands.get()
+            seen = await self._said.get()
             try:
-                await self._carry_out(command)
+                await self._carry_out(seen)
+                self._run_file.note_said(seen.place if seen.source != SCREEN else "", words_of(seen.command))
+            except Exception:  # noqa: BLE001 - it is logged with its traceback, and the agent hears of it
+                _log.exception("a command of the agent was not carried out")
+                self._tell("Something unforeseen happened to what you just asked the relay for; it was probably not done.")
             finally:
-                self._commands.task_done()
+                self._said.task_done()
 
     async def drain(self, timeout_s: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._commands.join()
+                await self._said.join()
                 await self.outbox.sweep()
 
-    async def _carry_out(self, command: Command) -> None:
-        match command:
-            case SendCommand():
-                await self._send(command)
+    async def _carry_out(self, seen: CommandSeen) -> None:
+        match seen.command:
+            case SendCommand() as command:
+                await self._send(command, self._id_of(seen))
             case FileCommand(name):
                 if not await self.outbox.take(name):
                     self._tell(f"There is no file {name} in your outbox, so nothing was sent.")
@@ -71,11 +88,14 @@ class Speaker:
             case ReleaseCommand(name):
                 self._tell(f"{name} was not released: ending agents for you is not possible yet.")
 
-    async def _send(self, command: SendCommand) -> None:
-        self._count += 1
-        id_ = f"w_{self._run}_{self._count}"
+    def _id_of(self, seen: CommandSeen) -> str:
+        """A place of the session file is the same for every wrapper of this run, one of the screen only for this one."""
+        return self._run_file.send_id(seen.place if seen.source != SCREEN else f"{self._process}:{seen.place}")
+
+    async def _send(self, command: SendCommand, id_: str) -> None:
         to = command.to[0] if len(command.to) == 1 else list(command.to)
-        reply_to = self._answered(command)
+        asked = self._questions_of(command)
+        reply_to = asked[0] if asked else None
         try:
             receipt = await self._insist(
                 lambda relay: relay.send(
@@ -88,30 +108,49 @@ class Speaker:
             self._tell(f"Your message to {command.target} was not sent. {explain(error)}")
             return
         _log.info("sent %s to %s", receipt.message_id, command.target)
+        if reply_to is not None and asked is not None:
+            asked.remove(reply_to)
+            self._note_answered(reply_to)
         if receipt.skipped:
             self._tell(f"Your message did not reach {', '.join(receipt.skipped)}: their queues are full.")
 
-    def _answered(self, command: SendCommand) -> str | None:
-        """The question of the recipient that was asked first, and has no answer yet."""
-        asked = self._asked.get(fold_name(command.to[0])) if len(command.to) == 1 and command.kind == "message" else None
-        return asked.popleft() if asked else None
+    def _questions_of(self, command: SendCommand) -> deque[str] | None:
+        """What the recipient asked and has no answer to yet, the oldest first."""
+        return self._asked.get(fold_name(command.to[0])) if len(command.to) == 1 and command.kind == "message" else None
 
     async def _send_file(self, message: HeaderMessage, id_: str) -> SentFile:
         if message.kind in _MESSAGE_KINDS_NOT_YET:
             raise RelayError(ErrorCode.INVALID_HEADER, f"The kind {message.kind} is not possible yet.", header="KIND")
+        options: SendOptions = {
+            "id": message.id or id_, "kind": message.kind, "thread": message.thread, "priority": message.priority,
+            "ttl_ms": message.ttl_ms, "reply_to": message.reply_to, "topic": message.topic,
+        }  # fmt: skip
         try:
-            receipt = await self._insist(
-                lambda relay: relay.send(
-                    message.target, message.body, id=message.id or id_, kind=message.kind, thread=message.thread,
-                    priority=message.priority, ttl_ms=message.ttl_ms, reply_to=message.reply_to, topic=message.topic,
-                    retry_for=PATIENCE_S,
-                )
-            )  # fmt: skip
+            if message.await_ms is not None:
+                return await self._ask(message, message.await_ms / 1000, options)
+            receipt = await self._insist(lambda relay: relay.send(message.target, message.body, retry_for=PATIENCE_S, **options))
         except RelayError as error:
             raise RelayError(error.code, explain(error)) from None
         return SentFile(receipt.message_id, receipt.recipients, receipt.queued)
 
-    async def _insist(self, send: Callable[[RelayClient], Awaitable[Receipt]]) -> Receipt:
+    async def _ask(self, message: HeaderMessage, timeout_s: float, options: SendOptions) -> SentFile:
+        question = await self._insist(lambda relay: relay.ask(message.target, message.body, timeout_s, **options))
+        task = asyncio.create_task(self._hear_answer(question, ", ".join(message.to), timeout_s))
+        self._waits.add(task)
+        task.add_done_callback(self._waits.discard)
+        return SentFile(question.message_id, question.recipients, question.queued, message.await_ms)
+
+    async def _hear_answer(self, question: Question, whom: str, timeout_s: float) -> None:
+        """The answer to a question is told when it comes; that none came, when the time is over."""
+        about = f"your question [{short_id(question.message_id)}]"
+        try:
+            reply = await self._relay().answer_to(question, timeout_s)
+        except RelayError as error:
+            self._tell(f"{whom} did not answer {about}. {explain(error)}")
+        else:
+            self._tell(f"{reply.by} answered {about}: {reply.body}")
+
+    async def _insist(self, send: Callable[[RelayClient], Awaitable[R]]) -> R:
         """A daemon that is not there is waited for: the same id makes it the same message."""
         while True:
             try:

@@ -10,12 +10,13 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from agent_relay.ports.terminal import Key, Terminal
-from agent_relay.terminal.injection import Done, Failed, Injector, Paste, Press, View, Wait
-from agent_relay.terminal.message_text import PLAIN, Room
+from agent_relay.terminal.injection import Done, Failed, Injector, Paste, Press, Step, View, Wait
+from agent_relay.terminal.message_text import MAX_UNBRACKETED_CHARACTERS, Room
 from agent_relay.terminal.profile import GENERIC, Profile
 from agent_relay.terminal.screen import Screen
 from agent_relay.terminal.watch import Watcher
 
+TOO_LATE = "Its time was over before it could be given to the agent."
 _KEYS = {"\r": Key.ENTER, "\t": Key.TAB}
 _log = logging.getLogger("agent_relay.terminal")
 
@@ -48,6 +49,14 @@ class Typist:
         self._is_paused = True
         self._changed.set()
 
+    @property
+    def is_paused(self) -> bool:
+        return self._is_paused
+
+    @property
+    def last_enter(self) -> float:
+        return self._last_enter
+
     def resume(self) -> None:
         self._is_paused = False
         self._changed.set()
@@ -78,14 +87,19 @@ class Typist:
 
     # --- typing ----------------------------------------------------------------------------------------------------------
 
-    async def type_in(self, render: Render, mark: str) -> Done | Failed:
-        """`mark`: words of the text that no other has. Raises TerminalEnded when the program ends first."""
-        injector = Injector(self._profile, self._last_enter)
+    async def type_in(
+        self, render: Render, mark: str, *, until: float | None = None, is_own: Callable[[str], bool] | None = None
+    ) -> Done | Failed:
+        """`mark`: words of the text that no other has. `until`: it is not typed after that moment. `is_own`: whether a draft
+        in the composer is this text. Raises TerminalEnded when the program ends first."""
+        injector = Injector(self._profile, self._last_enter, is_own)
         self._awaited, self._is_heard = mark, False
         reason = ""
         while True:
             self._changed.clear()
-            step = injector.step(await self._look())
+            view = await self._look()
+            is_late = until is not None and view.t >= until and not injector.is_begun
+            step: Step = Failed(TOO_LATE) if is_late else injector.step(view)
             match step:
                 case Paste():
                     text = render(self._room())
@@ -94,18 +108,18 @@ class Typist:
                 case Press(key):
                     self._last_enter = asyncio.get_running_loop().time()
                     await self._press(key)
-                case Wait(until, why):
+                case Wait(moment, why):
                     if why != reason:
                         _log.info("%s waits: %s", mark, why)
                         reason = why
-                    await self._wait_until(until)
+                    await self._wait_until(moment if until is None else min(moment, max(until, view.t)))
                 case Done() | Failed():
                     self._awaited = ""
                     return step
 
     async def _look(self) -> View:
-        await self._read()
         person = await self._terminal.person()
+        await self._read()  # last: nothing may stand between the reading and the key
         t = asyncio.get_running_loop().time()
         composer = self._watcher.composer
         return View(
@@ -126,7 +140,10 @@ class Typist:
         takes_paste = self._terminal.takes_paste
         if takes_paste is None:  # taken up again; a program that is known is known to ask for it
             takes_paste = self._profile.name != GENERIC and self._profile.submit.is_bracketed
-        return Room() if takes_paste else PLAIN
+        limit = self._profile.submit.max_characters or None
+        if takes_paste:
+            return Room(max_characters=limit)
+        return Room(is_bracketed=False, max_characters=min(limit or MAX_UNBRACKETED_CHARACTERS, MAX_UNBRACKETED_CHARACTERS))
 
     async def _press(self, key: str) -> None:
         if key in _KEYS:

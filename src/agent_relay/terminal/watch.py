@@ -38,7 +38,7 @@ TRANSCRIPT_SILENCE_S = 10.0
 SETTLE_S = 3.0  # a composer, no sign of work and no output for so long: idle, whatever the layout suggests
 _ROUNDING_S = 1e-6  # a time that was computed is met, though the sum is a hair off
 _MAX_REMEMBERED = 200
-SCREEN, TRANSCRIPT = "screen", "transcript"
+SCREEN, TRANSCRIPT, DOOR = "screen", "transcript", "door"
 
 
 class StateChanged(Struct, frozen=True):
@@ -236,6 +236,10 @@ class Watcher:
     def expect_echo(self, text: str) -> None:
         """This text is about to be typed in; its echo is nobody's command."""
         self._listener.expect_echo(text)
+
+    def shows(self, words: str) -> bool:
+        """Whether they stand in the conversation, as far as it is remembered; what is still in the composer is not part of it."""
+        return self._listener.shows(words)
 
     def adopt(self) -> None:
         """Everything seen so far was said before we came."""

@@ -1,9 +1,8 @@
 """One agent under the relay: a program in a terminal on one side, a client of the daemon on the other.
 
 What runs here, each a task of its own: `_watch` reads the screen when there is something to read, `_follow` the CLI's
-session file, `_receive` takes messages from the daemon, `_deliver` types them in one by one, `_send` carries out what the
-agent asked for, and the outbox folder is watched. A message is acknowledged when it was seen to be taken, not before: if
-the program or this process ends first, the daemon still owes it. A daemon that goes away is waited for; the agent goes on.
+session file, `_receive` takes messages from the daemon, the deliverer hands them in one by one, the speaker carries out
+what the agent asked for, and the outbox folder is watched. A daemon that goes away is waited for; the agent goes on.
 """
 
 from __future__ import annotations
@@ -11,35 +10,36 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import secrets
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
 from msgspec import Struct
 
-from agent_relay.ports.terminal import ExitStatus, SessionExists, Terminal, TerminalEnded, TerminalListener
-from agent_relay.protocol.errors import ErrorCode
-from agent_relay.protocol.payloads import Control
+from agent_relay.ports.terminal import ExitStatus, Terminal, TerminalEnded, TerminalListener
+from agent_relay.protocol.payloads import AgentEvent, Control
+from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.errors import ConnectionLost
-from agent_relay.sdk.messages import Message
 from agent_relay.terminal.backends.tmux import TmuxTerminal
+from agent_relay.terminal.commands import words_of
+from agent_relay.terminal.delivering import Deliverer, Manners
+from agent_relay.terminal.doors.launching import AgentPlace, Kit, Prepared, Program
+from agent_relay.terminal.doorway import Doorway
+from agent_relay.terminal.hearing import Hearing
 from agent_relay.terminal.inbox_file import InboxFile
-from agent_relay.terminal.injection import Done, Failed
 from agent_relay.terminal.launch import Home
-from agent_relay.terminal.message_text import Room, Shown, render, render_introduction, render_notice, short_id
-from agent_relay.terminal.observations import MessageTaken
+from agent_relay.terminal.message_text import introduction_for_start
 from agent_relay.terminal.parser import DEFAULT_PREFIX
 from agent_relay.terminal.profile import Profile
+from agent_relay.terminal.recording import Recorder
+from agent_relay.terminal.reporting import Reporter
+from agent_relay.terminal.run_file import RunFile, digest
 from agent_relay.terminal.screen import Screen
 from agent_relay.terminal.screen_log import ScreenLog
 from agent_relay.terminal.speaking import Speaker
 from agent_relay.terminal.transcripts.find import home_of
 from agent_relay.terminal.transcripts.follow import SessionFollower
 from agent_relay.terminal.typist import Typist
-from agent_relay.terminal.watch import CommandSeen, CommandUnfinished, Event, Noticed, StateChanged, Watcher
+from agent_relay.terminal.watch import CommandSeen, Event, Watcher
 
 STOP_GRACE_S = 5.0
 LAST_WORDS_S = 5.0  # for what the agent said last to be sent
@@ -57,17 +57,11 @@ class Setup(Struct, frozen=True):
     environment: Mapping[str, str]
     prefix: str = DEFAULT_PREFIX
     has_introduction: bool = True
+    project_id: str = ""
+    recorder: Recorder | None = None
+    kit: Kit | None = None  # the CLI's doors; without, everything is typed
 
 
-class _Notice(Struct, frozen=True):
-    text: str
-
-
-class _Introduction(Struct, frozen=True):
-    pass
-
-
-_Item: TypeAlias = Message | _Notice | _Introduction
 MakeTerminal = Callable[[TerminalListener], Terminal[Screen]]
 MakeClient = Callable[[], RelayClient]
 
@@ -83,19 +77,21 @@ class Wrapper:
         profile = setup.profile
         self._watcher = Watcher(profile, prefix=setup.prefix, expects_transcript=profile.transcript is not None)
         self._typist = Typist(self._terminal, self._watcher, profile, self._read)
-        self._inbox = InboxFile(setup.home.team)
         self._log = ScreenLog(setup.home.team)
-        self._speaker = Speaker(setup.home, lambda: self._relay, self._tell)
-        self._items: asyncio.Queue[_Item] = asyncio.Queue()
-        self._item: _Item | None = None
-        self._mark = secrets.token_hex(4)
-        self._direct: list[str] = []
+        self._run_file = RunFile(setup.home.team)
+        self._reporter = Reporter(lambda: self._relay)
+        self._speaker = Speaker(setup.home, lambda: self._relay, self._run_file, self._tell, self._note_answered)
+        self._hearing = Hearing(self._watcher, self._speaker, self._reporter, lambda: self._now)
+        self._deliverer = self._hearing.deliverer = Deliverer(
+            Manners(setup.home.name, profile, setup.prefix), self._typist, InboxFile(setup.home.team), self._run_file,
+            self._reporter, self._speaker.expect_answer, self._hearing.was_seen, lambda: self._hearing.is_idle,
+        )  # fmt: skip
         self._woken = asyncio.Event()
         self._stopping = asyncio.Event()
         self._reading = asyncio.Lock()
         self._over = asyncio.Event()
-        self.inbox_path = self._inbox.path
-        relay.on_control = self._control
+        self._works: set[asyncio.Task[None]] = set()
+        self._listen_to(relay)
 
     # --- the whole ---------------------------------------------------------------------------------------------------
 
@@ -104,7 +100,11 @@ class Wrapper:
         await self._start()
         if is_ready is not None:
             is_ready()
-        jobs = [self._watch, self._follow, self._receive, self._deliver, self._speaker.run, self._watch_outbox]
+        self._reporter.joined()
+        jobs = [
+            self._watch, self._follow, self._receive, self._deliverer.run, self._speaker.run, self._watch_outbox,
+            self._deliverer.doorway.run,
+        ]  # fmt: skip
         tasks = [asyncio.create_task(self._keep(job)) for job in jobs]
         try:
             status = await self._until_the_end()
@@ -115,29 +115,67 @@ class Wrapper:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._log.flush()
+            self._log.close()
+            if self._setup.recorder is not None:
+                self._setup.recorder.close()
             with contextlib.suppress(TerminalEnded):
                 await self._terminal.stop(STOP_GRACE_S)
+            await self._deliverer.doorway.close()
         return status
 
     def stop(self) -> None:
         self._stopping.set()
 
     async def _start(self) -> None:
-        setup = self._setup
-        try:
-            await self._terminal.start(setup.argv, cwd=setup.cwd, environment=setup.environment)
-        except SessionExists:
+        if isinstance(self._terminal, TmuxTerminal) and await self._terminal.is_running():
             # We hold the name, so no other wrapper does: the one that started the program has died.
-            if not isinstance(self._terminal, TmuxTerminal):
-                raise
             await self._terminal.reattach()
-            self._watcher.saw(await self._terminal.screen(), self._now)
-            self._watcher.adopt()
-            _log.info("took up the program that was still running")
+            await self._take_up()
             return
-        if setup.has_introduction:
-            self._items.put_nowait(_Introduction())
+        setup = self._setup
+        self._run_file.begin()
+        self._log.begin()
+        place = AgentPlace(setup.home.name, setup.home.team, setup.project_id)
+        program = Program(tuple(setup.argv), setup.cwd, setup.environment)
+        prepared = Prepared(program)
+        if setup.kit is not None:
+            introduction = introduction_for_start(setup.home.name, setup.prefix) if setup.has_introduction else ""
+            prepared = setup.kit.prepare(program, place, introduction)
+            self._run_file.note_facts(prepared.facts)
+        started = prepared.program
+        await self._terminal.start(started.argv, cwd=started.cwd, environment=started.environment)
+        self._open_doors(prepared)
+        if setup.has_introduction and not prepared.is_introduced:
+            self._deliverer.introduce()
+
+    async def _take_up(self) -> None:
+        """What was said while nobody listened is in the session file; without one it is not to be told from what was sent."""
+        if self._run_file.take_up():
+            self._hearing.catch_up()
+        events = self._watcher.saw(await self._terminal.screen(), self._now)
+        self._watcher.adopt()
+        _log.info("took up the program that was still running")
+        said = [event.command for event in events if isinstance(event, CommandSeen)]
+        if self._setup.profile.transcript is None and said and digest(words_of(said[-1])) != self._run_file.last_said:
+            self._tell("The relay was away for a while. Messages you wrote meanwhile were not sent: write them again.")
+        setup = self._setup
+        facts = self._run_file.facts
+        self._open_doors(
+            Prepared(Program(tuple(setup.argv), setup.cwd, setup.environment), facts, session_id=facts.get("session"))
+        )
+
+    def _open_doors(self, prepared: Prepared) -> None:
+        """They are tried while the program starts; until then nothing is handed in."""
+        setup = self._setup
+        place = AgentPlace(setup.home.name, setup.home.team, setup.project_id)
+        doors = [] if setup.kit is None else setup.kit.doors(prepared.program, place, prepared.facts, self._hearing)
+        self._deliverer.doorway = Doorway(doors, self._reporter, self._deliverer.wake, prepared.notes)
+        if setup.profile.transcript is not None:
+            self._hearing.follower = SessionFollower(
+                setup.profile, setup.cwd, home=home_of(setup.profile.transcript, setup.environment),
+                since_ms=self._run_file.heard_since_ms, session_id=prepared.session_id, is_shared=lambda: True,
+                evidence=lambda: self._hearing.evidence(self._run_file.mark, has_introduction=setup.has_introduction),
+            )  # fmt: skip
 
     async def _until_the_end(self) -> ExitStatus:
         ending = asyncio.create_task(self._terminal.wait())
@@ -164,7 +202,7 @@ class Wrapper:
     async def _last_words(self) -> None:
         """What was said right before the end, and waited for a pause or for the session file."""
         with contextlib.suppress(Exception):
-            self._handle(self._watcher.heard(self._follower.poll(), self._now) if self._follower is not None else [])
+            self._handle(self._hearing.last_words())
             await self._read_screen(late_s=_FAR_S)
         await self._speaker.drain(LAST_WORDS_S)
 
@@ -175,16 +213,23 @@ class Wrapper:
     # --- what the terminal tells -------------------------------------------------------------------------------------
 
     def output(self, data: bytes) -> None:
-        del data
-        self.output_lost()
+        if self._setup.recorder is not None:
+            self._setup.recorder.output(data, self._now)
+        self._note_output()
 
     def output_lost(self) -> None:
+        if self._setup.recorder is not None:
+            self._setup.recorder.mark("output is missing here", self._now)
+        self._note_output()
+
+    def _note_output(self) -> None:
         t = self._now
         self._watcher.note_output(t)
         self._typist.note_output(t)
         self._woken.set()
 
     def person_typed(self) -> None:
+        self._hearing.person_typed()
         self._typist.note_person()
 
     async def _watch(self) -> None:
@@ -204,141 +249,88 @@ class Wrapper:
     async def _read_screen(self, late_s: float = 0.0) -> None:
         async with self._reading:
             screen = await self._terminal.screen()
+            if self._setup.recorder is not None:
+                self._setup.recorder.resize(screen.columns, len(screen.visible), self._now)
             t = self._now + late_s
             events = self._watcher.saw(screen, t)
             self._typist.note_screen(screen, t)
             self._log.note(screen, t)
         self._handle(events)
 
-    # --- what the session file tells ---------------------------------------------------------------------------------
-
-    _follower: SessionFollower | None = None
-
     async def _follow(self) -> None:
-        setup = self._setup
-        if setup.profile.transcript is None:
-            return
-        if self._follower is None:
-            self._follower = SessionFollower(
-                setup.profile, setup.cwd, home=home_of(setup.profile.transcript, setup.environment),
-                since_ms=time.time_ns() // 1_000_000, is_shared=lambda: True, evidence=self._evidence,
-            )  # fmt: skip
-        async for records in self._follower.follow(self._over):
-            self._handle(self._watcher.heard(records, self._now))
-
-    def _evidence(self) -> list[str]:
-        """Words that only this agent was given. The id of a message to several is in all their files."""
-        return [self._mark] if self._setup.has_introduction else self._direct[-50:]
+        await self._hearing.follow(self._over, lambda: self._typist.last_enter)
 
     def _handle(self, events: Sequence[Event]) -> None:
-        for event in events:
-            match event:
-                case CommandSeen():
-                    self._speaker.say(event.command)
-                case CommandUnfinished():
-                    to = f" to {event.to}" if event.to else ""
-                    self._tell(f"Your message{to} was not sent. {event.reason}")
-                case StateChanged():
-                    _log.info("state: %s", event.state.value)
-                case Noticed(observation=MessageTaken(text=text)):
-                    self._typist.note_taken(text)
-                case Noticed():
-                    pass
+        self._hearing.handle(events, self._typist.last_enter)
+
+    def _note_answered(self, message_id: str) -> None:
+        self._deliverer.note_read(message_id, "answered")
 
     # --- messages in -------------------------------------------------------------------------------------------------
 
     def _tell(self, text: str) -> None:
-        """A notice for the agent. Never silence: what it asked for and did not get, it hears of."""
-        self._items.put_nowait(_Notice(text))
+        self._deliverer.notify(text)
+
+    def _listen_to(self, relay: RelayClient) -> None:
+        relay.on_control = self._control
+        relay.on_event = self._note_event
+        relay.on_state = self._note_connection
+
+    def _note_connection(self, state: ClientState) -> None:
+        if state is ClientState.READY:
+            self._reporter.joined()
+
+    def _note_event(self, event: AgentEvent) -> None:
+        text = event.fields.get("text")
+        if event.type == "loop.detected" and isinstance(text, str):
+            self._tell(text)
 
     async def _receive(self) -> None:
         while True:
             try:
-                message = await self._relay.receive()
+                self._deliverer.put(await self._relay.receive())
             except ConnectionLost as error:
                 _log.warning("the daemon let go of us: %s", error.message)
                 await asyncio.sleep(_RETRY_S)
                 await self._rejoin()
-                continue
-            self._inbox.add(_shown(message))
-            self._items.put_nowait(message)
 
     async def _rejoin(self) -> None:
         relay = self._make_client()
-        relay.on_control = self._control
+        self._listen_to(relay)
         await relay.connect(wait=True)
         self._relay = relay
+        self._reporter.joined()
+
+    # --- control -----------------------------------------------------------------------------------------------------
 
     def _control(self, control: Control) -> None:
+        _log.info("asked to %s", control.command)
         match control.command:
             case "pause":
                 self._typist.pause()
+                self._reporter.paused(True)
             case "resume":
                 self._typist.resume()
+                self._reporter.paused(False)
             case "stop":
                 self.stop()
+            case "interrupt":
+                self._do(self._interrupt())
+            case "input":
+                self._do(self._terminal.write((control.text or "").replace("\n", "\r").encode("utf-8", "replace")))
             case other:
                 _log.warning("the daemon asked for %r, which this version does not know", other)
 
-    async def _deliver(self) -> None:
-        while True:
-            # Kept until it is dealt with: should the terminal fail in between, it is the first one to be tried again.
-            self._item = self._item or await self._items.get()
-            match self._item:
-                case Message() as message:
-                    await self._deliver_message(message)
-                case _Notice(text):
-                    await self._type("a notice", partial(render_notice, text), text)
-                case _Introduction():
-                    await self._type("the introduction", self._introduce, self._mark)
-            self._item = None
+    async def _interrupt(self) -> None:
+        key = self._setup.profile.submit.interrupt_key
+        await (self._terminal.write(key.encode()) if key else self._terminal.interrupt())
 
-    def _introduce(self, room: Room) -> str:
-        return render_introduction(self._setup.home.name, self._mark, room, self._setup.prefix)
-
-    async def _deliver_message(self, message: Message) -> None:
-        shown = _shown(message)
-        if self._inbox.was_taken(message.delivery_id):
-            await message.ack()
-            return
-        mark = f"[{short_id(message.id)}]"
-        if shown.channel is None:
-            self._direct.append(mark)
-
-        def give(room: Room) -> str:
-            if shown.awaits_answer:  # from now on: the answer may be there before it is seen that the question was taken
-                self._speaker.expect_answer(message.from_, message.id)
-            return render(shown, room, self._setup.prefix)
-
-        outcome = await self._type(message.id, give, mark)
-        if isinstance(outcome, Done):
-            self._inbox.mark_taken(message.delivery_id)
-            self._inbox.note(shown, f"given to the agent (seen by: {outcome.evidence})")
-            await message.ack()
-        else:
-            self._inbox.note(shown, f"could not be given to the agent. {outcome.reason}")
-            await message.nack(ErrorCode.REJECTED, f"{outcome.reason} It stands in the agent's inbox file.")
-
-    async def _type(self, name: str, text: Callable[[Room], str], mark: str) -> Done | Failed:
-        outcome = await self._typist.type_in(text, mark)
-        _log.info("%s: %s", name, outcome)
-        return outcome
+    def _do(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._works.add(task)
+        task.add_done_callback(self._works.discard)
 
     # --- messages out ------------------------------------------------------------------------------------------------
 
     async def _watch_outbox(self) -> None:
         await self._speaker.outbox.watch(self._over)
-
-
-def _shown(message: Message) -> Shown:
-    to = message.to if isinstance(message.to, str) else ""
-    return Shown(
-        id=message.id,
-        sender=message.from_,
-        body=message.body,
-        kind=message.kind,
-        thread=message.thread,
-        channel=to if to.startswith("#") else "to all" if to == "*" else None,
-        priority=message.meta.priority,
-        awaits_answer=message.correlation_id is not None,
-    )

@@ -2,7 +2,7 @@
 
     python -m agent_relay.testing.scripted_agent --script FILE --record FILE
 
-The script is a JSON object (see `Script`): how it looks and behaves, and what it says to which input. The record has a
+The script is a JSON object (see `agent_script`): how it looks and behaves, and what it says to which input. The record has a
 JSON object a line: every byte it was given with the mode it was in (`prompt`, `busy`, `dialog`), and what came of it
 (`submitted`, `queued`, `aborted`, `answered`). A test reads there what really arrived.
 """
@@ -14,60 +14,29 @@ import base64
 import os
 import re
 import select
-import shutil
 import signal
 import sys
 import termios
+import textwrap
 import time
 import tty
 from collections import deque
-from collections.abc import Iterator
 from types import FrameType
 from typing import Any, TextIO
 
 import msgspec
 
-PROMPT = "› "
-BUSY = "• Working (esc to interrupt)"
-IDLE_TITLE, BUSY_TITLE, DIALOG_TITLE = "◇ Ready", "✦ Working…", "✋ Action Required"
+from agent_relay.testing.agent_script import LOOKS, Dialog, Script, Turn
+
 _TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|\x1b\[[0-9;?]*[@-~]|\x1bO[A-Z]|[\xc0-\xf7][\x80-\xbf]+|.", re.DOTALL)
 _BEGUN = re.compile(rb"(?:\x1b(?:\[[0-9;?]*|O)?|[\xc0-\xf7][\x80-\xbf]*)$")
 _ESCAPE_S = 0.05  # an Escape that nothing follows is the key
 
 
-class Dialog(msgspec.Struct, frozen=True):
-    question: str = "Do you want to proceed?"
-    options: tuple[str, ...] = ("Yes", "No")
-    keys: dict[str, int] = msgspec.field(default_factory=lambda: {"y": 0, "n": 1})  # a letter answers at once, as in real ones
-    say: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # by the option chosen; "" when cancelled
-
-
-class Turn(msgspec.Struct, frozen=True):
-    """What happens when a submitted text matches `when` (a regular expression, searched for)."""
-
-    when: str = ""
-    busy_ms: int = 100
-    say: tuple[str, ...] = ()  # `\\1` and the like stand for groups of `when`
-    line_ms: int = 0  # between two lines of the answer
-    dialog: Dialog | None = None  # asked before the answer
-    exit: int | None = None
-
-
-class Script(msgspec.Struct, frozen=True):
-    turns: tuple[Turn, ...] = ()  # the first that matches; without one, the text is echoed as `heard: …`
-    start: Turn | None = None
-    alternate: bool = False
-    queueing: bool = True  # Enter while busy queues; else it aborts the answer, and Tab queues
-    bracketed: bool = True
-    titles: bool = True
-    redraw_ms: int = 0  # a slow redraw: the screen is cleared, and drawn after this time
-    placeholder_from: int = 0  # pastes of so many characters are shown as a placeholder; 0: never
-    single_write_limit: int = 0  # an Enter that comes in one read with more text than this is taken as a line break
-
-
 class ScriptedAgent:
     def __init__(self, script: Script, record: TextIO) -> None:
         self._script = script
+        self._look = LOOKS[script.look]
         self._record = record
         self._mode = "prompt"
         self._draft: list[str] = []
@@ -78,7 +47,8 @@ class ScriptedAgent:
         self._turn: Turn | None = None
         self._groups: re.Match[str] | None = None
         self._said = 0
-        self._due_s = 0.0
+        self._has_asked = False
+        self._due_s = 0.0  # when the step of a turn is over, or a dialog closes by itself
         self._dialog: Dialog | None = None
         self._choice = 0
         self._paste: list[str] | None = None
@@ -113,7 +83,7 @@ class ScriptedAgent:
             self._note("ended")
 
     def _serve(self) -> None:
-        waits_s = [max(0.0, self._due_s - time.monotonic())] if self._mode == "busy" else []
+        waits_s = [max(0.0, self._due_s - time.monotonic())] if self._is_timed else []
         waits_s += [_ESCAPE_S] if self._kept else []
         ready, _, _ = select.select([0, self._woken], [], [], min(waits_s, default=None))
         if self._woken in ready:
@@ -127,9 +97,13 @@ class ScriptedAgent:
         elif self._kept and not ready:
             kept, self._kept = self._kept, b""
             self._token(kept, alone=True)
-        if self._mode == "busy" and time.monotonic() >= self._due_s:
+        if self._is_timed and time.monotonic() >= self._due_s:
             self._go_on()
         self._draw()
+
+    @property
+    def _is_timed(self) -> bool:
+        return self._mode == "busy" or (self._dialog is not None and self._dialog.close_ms > 0)
 
     def _take(self, data: bytes) -> None:
         data, self._kept = self._kept + data, b""
@@ -158,6 +132,9 @@ class ScriptedAgent:
         self._pastes += 1
         self._note("pasted", text=text)
         self._draft.append(text)
+        dialog = self._script.at_paste.get(str(self._pastes))
+        if dialog is not None:
+            self._ask(dialog)
 
     def _key(self, token: bytes, *, alone: bool) -> None:
         if token == b"\r" and not alone:
@@ -208,7 +185,7 @@ class ScriptedAgent:
     def _submit(self, text: str) -> None:
         self._note("submitted", text=text)
         first, *more = text.split("\n")
-        self._say(f"> {first}", *(f"  {line}" for line in more))
+        self._say(f"{self._look.user}{first}", *(f"  {line}" for line in more))
         for turn in self._script.turns:
             match = re.search(turn.when, text, re.DOTALL)
             if match:
@@ -217,30 +194,38 @@ class ScriptedAgent:
         self._begin(Turn(say=(f"heard: {first}",)), None)
 
     def _begin(self, turn: Turn, match: re.Match[str] | None) -> None:
-        self._turn, self._groups, self._said = turn, match, 0
+        self._turn, self._groups, self._said, self._has_asked = turn, match, 0, False
         self._due_s = time.monotonic() + turn.busy_ms / 1000
         self._change("busy")
 
     def _go_on(self) -> None:
         """The time of this step of the turn is over: ask, say the next line, or be done."""
+        if self._mode == "dialog":
+            self._choose("")
+            return
         turn = self._turn
         if turn is None:
             return
-        if turn.dialog is not None and self._dialog is None and not self._said:
-            self._dialog, self._choice = turn.dialog, 0
-            self._change("dialog")
+        if turn.dialog is not None and not self._has_asked and not self._said:
+            self._has_asked = True
+            self._ask(turn.dialog)
             return
         while self._said < len(turn.say):
             line = turn.say[self._said]
-            self._say("• " * (self._said == 0) + (self._groups.expand(line) if self._groups else line))
+            mark = self._look.indent if self._said else self._look.agent
+            self._say(mark + (self._groups.expand(line) if self._groups else line))
             self._said += 1
             if turn.line_ms and self._said < len(turn.say):
                 self._due_s = time.monotonic() + turn.line_ms / 1000
                 return
-        self._dialog = None
         self._finish()
         if turn.exit is not None:
             self._exit_code = turn.exit
+
+    def _ask(self, dialog: Dialog) -> None:
+        self._dialog, self._choice = dialog, 0
+        self._due_s = time.monotonic() + dialog.close_ms / 1000
+        self._change("dialog")
 
     def _finish(self) -> None:
         self._turn = None
@@ -252,7 +237,6 @@ class ScriptedAgent:
         if self._mode == "busy":
             self._note("aborted")
             self._say("■ Interrupted")
-            self._dialog = None
             self._finish()
 
     def _answer(self, token: bytes) -> None:
@@ -276,7 +260,8 @@ class ScriptedAgent:
         assert self._dialog is not None
         self._note("answered", option=option)
         self._say(f"✔ {option or 'Cancelled'}", *self._dialog.say.get(option, ()))
-        self._change("busy")
+        self._dialog = None
+        self._change("prompt" if self._turn is None else "busy")
         self._due_s = time.monotonic()
 
     # --- drawing -----------------------------------------------------------------------------------------------------
@@ -289,22 +274,22 @@ class ScriptedAgent:
         self._mode = mode
         self._note("mode")
         if self._script.titles:
-            title = {"prompt": IDLE_TITLE, "busy": BUSY_TITLE, "dialog": DIALOG_TITLE}[mode]
-            self._write(f"\x1b]0;{title}\x07")
+            self._write(f"\x1b]0;{self._look.titles[('prompt', 'busy', 'dialog').index(mode)]}\x07")
 
     def _footer(self) -> list[str]:
-        rows = [""]
+        look = self._look
         if self._mode == "dialog":
             assert self._dialog is not None
             options = [
-                f"{'❯' if index == self._choice else ' '} {index + 1}. {o}" for index, o in enumerate(self._dialog.options)
+                f"{look.pointer if index == self._choice else ' '} {index + 1}. {text}"
+                for index, text in enumerate(self._dialog.options)
             ]
-            return [*rows, self._dialog.question, *options, "Esc to cancel"]
-        if self._mode == "busy":
-            rows.append(BUSY)
-        rows += [f"  queued: {text.splitlines()[0]}" for text in self._queue]
+            return ["", self._dialog.question, *options, look.hint]
+        busy = ["", look.busy] if self._mode == "busy" else [""]
+        queued = [f"  queued: {text.splitlines()[0]}" for text in self._queue]
         draft = "".join(self._shorten(part) for part in self._draft).split("\n")
-        return [*rows, PROMPT + draft[0], *(f"  {line}" for line in draft[1:])]
+        frame = [look.frame] if look.frame else []
+        return [*busy, *queued, *frame, look.prompt + draft[0], *(f"  {line}" for line in draft[1:]), *frame]
 
     def _shorten(self, part: str) -> str:
         if 0 < self._script.placeholder_from <= len(part):
@@ -312,10 +297,10 @@ class ScriptedAgent:
         return part
 
     def _draw(self) -> None:
-        columns, rows = shutil.get_terminal_size()
+        columns, rows = os.get_terminal_size(1)  # and not what COLUMNS says, which outlives any window
         footer = [row[: columns - 1] for row in self._footer()][-(rows - 1) :]
         if self._script.alternate:
-            wrapped = [piece for line in list(self._shown)[-rows:] for piece in _wrap(line, columns - 1)]
+            wrapped = [piece for line in list(self._shown)[-rows:] for piece in _wrap(line, columns - 1, self._look.indent)]
             body = wrapped[-(rows - len(footer)) :]
             start, text = "\x1b[H\x1b[J", "\r\n".join([*body, *footer])
         else:
@@ -346,9 +331,9 @@ def _text(token: bytes) -> str:
     return token.decode("utf-8", "replace").replace("\r", "\n")
 
 
-def _wrap(line: str, columns: int) -> Iterator[str]:
-    for start in range(0, max(1, len(line)), columns):
-        yield line[start : start + columns]
+def _wrap(line: str, columns: int, indent: str) -> list[str]:
+    """At spaces, as CLIs do that draw the whole screen themselves."""
+    return textwrap.wrap(line, columns, replace_whitespace=False, subsequent_indent=indent) or [""]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -230,7 +230,6 @@ def test_types_only_the_daemon_says_are_refused_from_a_client(relay: Relay) -> N
     [
         ("SPAWN", {"name": "Worker", "cli": "claude"}),
         ("RELEASE", {"name": "Worker"}),
-        ("AGENT_EVENT", {"type": "agent.state"}),
         ("PROPOSE", {"title": "Lunch", "participants": ["Bob"]}),
         ("VOTE", {"proposalId": "p1", "vote": "approve"}),
     ],

@@ -19,6 +19,12 @@ TRAIL = [
     {"at": 6_150, "event": "acknowledged", "to": "Bob", "detail": ""},
     {"at": 6_160, "event": "something_new", "to": "Bob", "detail": "\x1b]0;x\x07"},
 ]
+INSIDE = [
+    {"at": 1_010, "event": "sent", "to": "Bob", "detail": ""},
+    {"at": 1_020, "event": "received", "to": "Bob", "detail": ""},
+    {"at": 2_000, "event": "injected", "to": "Bob", "detail": "door typing, seen: composer"},
+    {"at": 3_000, "event": "read", "to": "Bob", "detail": "seen: transcript"},
+]
 
 
 def test_every_step_is_a_sentence() -> None:
@@ -30,6 +36,17 @@ def test_every_step_is_a_sentence() -> None:
         "acknowledged by Bob",
         "something_new Bob, \\x1b]0;x\\x07",
     ]
+
+
+def test_the_way_into_an_agent_is_told_with_its_evidence() -> None:
+    assert [f"{event}{rest}" for _, event, rest in timeline(MESSAGE, INSIDE)][2:] == [
+        "received by Bob",
+        "injected into Bob, door typing, seen: composer",
+        "read by Bob, seen: transcript",
+    ]
+    stream = io.StringIO()
+    show_life(Screen(stream), MessageView(MESSAGE, INSIDE))
+    assert "Bob  read, 2 s after it was stored" in stream.getvalue()
 
 
 def test_the_steps_show_the_time_between_them() -> None:

@@ -13,9 +13,9 @@ from agent_relay.cli.reference import render_reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 COMMANDS = [
-    "wrap", "attach", "logs", "replay",
+    "wrap", "attach", "logs", "record", "replay",
     "up", "down", "status", "agents", "who", "send", "inbox", "read", "history", "explain", "dead-letters", "version", "demo",
-    "completion",
+    "completion", "pause", "resume", "interrupt", "stop", "input",
 ]  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_every_command_explains_itself_with_an_example(capsys: pytest.CaptureFix
         assert flag in shown
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in {"completion", "wrap", "attach", "logs"}])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in {"completion", "wrap", "attach", "logs", "record"}])
 def test_every_command_that_prints_data_can_print_json(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main([name, "--help"]) == 0
     assert "--json" in capsys.readouterr().out

@@ -403,3 +403,83 @@ def test_a_delivery_says_how_long_it_waited() -> None:
     alice.send("Bob")
     relay.advance(7_000)
     assert relay.connect("Bob", token=bob.token).take_one("DELIVER")["delivery"]["queued_ms"] == 7_000
+
+
+# --- evidence ------------------------------------------------------------------------------------------------------
+
+
+def trail(client: HarnessClient, deliver: Frame) -> list[tuple[str, str]]:
+    client.say("HISTORY", {"view": "message", "id": deliver["delivery"]["message_id"]})
+    return [(step["event"], step["detail"]) for step in client.payload("HISTORY_RESULT")["trail"]]
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "detail"),
+    [
+        ({"door": "typing", "evidence": "composer"}, {"door": "typing", "evidence": "composer"}, "door typing, seen: composer"),
+        ({"door": "socket"}, {"door": "socket"}, "door socket"),
+    ],
+)
+def test_an_acknowledgement_with_evidence_is_a_step_of_its_own(said: dict[str, str], told: dict[str, str], detail: str) -> None:
+    relay, alice, bob = pair()
+    alice.send("Bob", meta={"requires_ack": True})
+    deliver = bob.take_one("DELIVER")
+    bob.ack(deliver, **said)
+    (receipt,) = alice.delivered()
+    assert {name: receipt[name] for name in ("by", "seq", *told)} == {"by": "Bob", "seq": 1, **told}
+    assert trail(alice, deliver) == [("sent", ""), ("injected", detail)]
+    relay.restart()
+    assert relay.connect("Bob", token=bob.token).take("DELIVER") == []
+
+
+def test_evidence_of_nothing_is_a_plain_acknowledgement() -> None:
+    _, alice, bob = pair()
+    alice.send("Bob", meta={"requires_ack": True})
+    deliver = bob.take_one("DELIVER")
+    bob.ack(deliver, evidence="composer")
+    assert not {"door", "evidence"} & set(alice.delivered()[0])
+    assert trail(alice, deliver) == [("sent", ""), ("acknowledged", "")]
+
+
+def test_evidence_out_of_order_leaves_the_others_as_they_are() -> None:
+    relay, alice, bob = pair()
+    for _ in range(3):
+        alice.send("Bob")
+    first, second, third = bob.take("DELIVER")
+    bob.ack(second, door="typing")
+    bob.ack(first)
+    bob.ack(third)
+    assert [trail(alice, deliver)[-1][0] for deliver in (first, second, third)] == ["acknowledged", "injected", "acknowledged"]
+    relay.advance(1_000)
+    relay.restart()
+    assert relay.connect("Bob", token=bob.token).take("DELIVER") == []
+
+
+def test_who_sends_again_is_told_the_evidence_again() -> None:
+    relay, alice, bob = pair()
+    message = alice.message("Bob", meta={"requires_ack": True})
+    alice.say_frames(message)
+    bob.ack(bob.take_one("DELIVER"), door="typing", evidence="composer")
+    first = alice.delivered()
+    relay.advance(1_000)
+    alice.say_frames(message)
+    assert alice.delivered() == first
+
+
+def test_the_answer_to_a_question_carries_the_evidence() -> None:
+    _, alice, bob = pair()
+    alice.send("Bob", meta={"sync": {"correlationId": "c", "blocking": True}})
+    bob.ack(bob.take_one("DELIVER"), correlationId="c", response="yes", door="typing", evidence="composer")
+    (answer,) = alice.delivered()
+    assert (answer["response"], answer["door"], answer["evidence"]) == ("yes", "typing", "composer")
+
+
+@pytest.mark.parametrize("wrong", [{"door": 1}, {"door": "x" * 65}, {"evidence": []}, {"evidence": "x" * 201}])
+def test_wrong_evidence_is_refused_and_the_message_waits(wrong: dict[str, Any]) -> None:
+    _, alice, bob = pair()
+    alice.send("Bob")
+    deliver = bob.take_one("DELIVER")
+    bob.ack(deliver, **wrong)
+    error = bob.payload("ERROR")
+    assert (error["code"], error["details"]["field"]) == ("INVALID_FORMAT", f"payload.{next(iter(wrong))}")
+    assert trail(alice, deliver) == [("sent", "")]

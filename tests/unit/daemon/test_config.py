@@ -30,6 +30,8 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "dedup_window": ("48h", 172_800_000, ["0", "x"]),
     "dedup_ids": ("10", 10, ["0", "x"]),
     "rate_limit": ("0", 0, ["-1", "x"]),
+    "loop_slow_after": ("30", 30, ["-1", "x"]),
+    "loop_hold_after": ("60", 60, ["-1", "x"]),
     "message_retention": ("60d", 5_184_000_000, ["0", "x"]),
     "allowed_uids": ("1000, 1001", frozenset({1000, 1001}), ["me", "1000;1001", "1.5"]),
     "durability": ("normal", "normal", ["FULL", "none", ""]),

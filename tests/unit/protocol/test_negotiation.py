@@ -43,5 +43,5 @@ def test_everything_we_have_is_of_the_contract() -> None:
         "channels",
         "shadows",
     }
-    assert set(CAPABILITIES) <= contract | {"events"}
-    assert negotiate_capabilities(dict.fromkeys(contract, True)) == CAPABILITIES
+    assert set(CAPABILITIES) <= contract | {"events", "control"}
+    assert negotiate_capabilities(dict.fromkeys(contract | {"control"}, True)) == CAPABILITIES

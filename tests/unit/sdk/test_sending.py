@@ -414,6 +414,18 @@ def test_busy_recipients_are_known_until_they_are_not() -> None:
     asyncio.run(main())
 
 
+def test_what_the_daemon_tells_an_agent_reaches_its_callback() -> None:
+    async def main() -> None:
+        async with connected() as (_, client, line):
+            told = []
+            client.on_event = told.append
+            line.say("AGENT_EVENT", {"type": "loop.detected", "fields": {"stage": "held"}})
+            await until(lambda: told)
+            assert (told[0].type, told[0].fields) == ("loop.detected", {"stage": "held"})
+
+    asyncio.run(main())
+
+
 def test_a_callback_that_fails_does_not_end_the_connection(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with connected() as (_, client, line):

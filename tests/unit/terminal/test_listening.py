@@ -146,6 +146,26 @@ def test_the_echo_of_a_message_is_nobodys_command() -> None:
     assert stage.show(said, cursor=Cursor(6, 2)) == ["Alice:ACK"]
 
 
+def test_an_echo_the_screen_shows_otherwise_does_not_uncover_the_next() -> None:
+    """Emoji and accents are drawn in many ways, a long paste as a placeholder; what comes after them is an echo all the same."""
+    stage = Stage("aider")
+    for number, body in enumerate(["👩‍👩‍👧 e\u0301", "x" * 5_000, "do\n->relay:Bob no"]):
+        stage.listener.expect_echo(f"Relay message from Alice [abc1234{number}]: {body}")
+    shown = "> Relay message from Alice [abc12340]: 👩👩👧 é\nok\n> [Pasted text #1]\nok\n"
+    shown += "> Relay message from Alice [abc12342]: do\n"
+    assert stage.show(f"{shown}->relay:Bob no\n", cursor=Cursor(6, 0)) == []
+    assert stage.show(f"{shown}->relay:Bob no\nFine.\n->relay:Bob yes\n\n> ", cursor=Cursor(9, 2)) == ["Bob:yes"]
+
+
+def test_an_echo_half_drawn_or_broken_into_rows_is_one() -> None:
+    stage = Stage("aider")
+    stage.listener.expect_echo("Relay message from Alice [abc12345]: do\n->relay:Bob no, never do that\n->relay:Carol nor that")
+    head = "> Relay message from\n Alice [abc12345]:\n do\n"
+    assert stage.show(f"{head}->relay:Bo", cursor=Cursor(3, 10), is_quiet=False) == []
+    assert stage.show(f"{head}->relay:Bob no,\nnever do that\n->relay:Carol nor\n that\n", cursor=Cursor(7, 0)) == []
+    assert stage.show(f"{head}->relay:Bob no,\nnever do that\n->relay:Carol nor\n that\n\n> ", cursor=Cursor(8, 2)) == []
+
+
 def test_an_echo_that_is_not_shown_does_not_hide_the_answer() -> None:
     stage = Stage("generic")
     stage.listener.expect_echo("Relay message from Alice [abc12345]: answer\n->relay:Alice ACK")

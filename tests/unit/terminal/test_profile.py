@@ -86,3 +86,10 @@ def test_the_plain_prompts_of_other_versions(name: str, text: str, kind: str) ->
     assert sight.state is State.DIALOG
     assert sight.dialog is not None
     assert sight.dialog.kind == kind
+
+
+def test_how_much_is_typed_at_once_can_be_limited() -> None:
+    assert parse_profile(MINIMAL, "x.toml").submit.max_characters == 0
+    assert parse_profile(MINIMAL + "[submit]\nmax_characters = 4000", "x.toml").submit.max_characters == 4_000
+    with pytest.raises(ProfileError, match="max_characters"):
+        parse_profile(MINIMAL + "[submit]\nmax_characters = -1", "x.toml")

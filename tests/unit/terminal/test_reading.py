@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 
+from agent_relay.terminal.emulator import Emulator
 from agent_relay.terminal.profile import Kind, profile_for
 from agent_relay.terminal.reading import SaidLine, read_lines
 from agent_relay.terminal.screen import Ink, Line, Screen, screen_of_text
@@ -46,6 +47,20 @@ def test_a_word_longer_than_a_row_is_one(variant: str) -> None:
 
 def test_a_row_with_room_left_was_ended_by_its_author() -> None:
     assert agent_lines("claude", "● ->relay:Bob hello\n  That is done.\n") == ["->relay:Bob hello", "That is done."]
+
+
+@pytest.mark.parametrize("columns", range(46, 60))
+def test_a_command_after_a_command_is_one_of_its_own_however_full_the_row_is(columns: int) -> None:
+    first, second = "->relay:Alice Does it help people who write?", "- ->relay:Bob Ask her more!"
+    screen = screen_of_text(f"{first}\n{second}\n", columns)
+    assert [line.text for line in read_lines(profile_for("generic"), screen, None, ("->relay:",))] == [first, second]
+
+
+def test_a_command_after_a_full_row_of_text_is_one_too() -> None:
+    """It might be a mention that was broken there; but losing a message in silence would be worse."""
+    rows = ["I have looked at it, and I tell him so:", "->relay:Bob it is fine."]
+    screen = screen_of_text("\n".join(rows), 46)
+    assert [line.text for line in read_lines(profile_for("generic"), screen, None, ("->relay:",))] == rows
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 100, 119, 120, 200])
@@ -102,3 +117,28 @@ def test_code_is_known_by_its_line_number_in_gemini() -> None:
     text = dict(steps_of("gemini/d"))["idle after answer"]
     (line,) = [line for line in said("gemini", text) if "EXAMPLE" in line.text]
     assert line.is_code
+
+
+@pytest.mark.parametrize("columns", [20, 26, 33, 57])
+def test_rows_that_the_terminal_broke_are_put_together_letter_by_letter(columns: int) -> None:
+    emulator = Emulator(columns, 40)
+    wanted = [
+        "->relay:Carol Yes! They tell it, and a supercalifragilisticexpialidocious word too.",
+        "漢字漢字漢字漢字漢字漢字 are wide",
+    ]
+    emulator.feed("\r\n".join(wanted).encode() + b"\r\nnext\r\n")
+    lines = [line.text for line in read_lines(profile_for("generic"), emulator.read(), None)]
+    assert lines == [*wanted, "next"]
+
+
+def test_a_row_that_was_erased_and_written_anew_is_not_broken_any_more() -> None:
+    emulator = Emulator(20, 10)
+    emulator.feed(b"one two three four five six\x1b[A\r\x1b[2Kshort\r\nsecond\x1b[K\r\n")
+    assert [line.text for line in read_lines(profile_for("generic"), emulator.read(), None)] == ["short", "second"]
+
+
+def test_the_opener_of_a_block_ends_its_line_however_full_the_row_is() -> None:
+    emulator = Emulator(20, 10)
+    emulator.feed(b"->relay:Carol <<<\r\nfirst\r\n>>>\r\n")
+    lines = [line.text for line in read_lines(profile_for("generic"), emulator.read(), None, ("->relay:",))]
+    assert lines == ["->relay:Carol <<<", "first", ">>>"]

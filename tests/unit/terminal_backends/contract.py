@@ -144,14 +144,15 @@ class TerminalContract:
     def test_a_flood_leaves_the_loop_alive(self, tmp_path: Path) -> None:
         async def scene() -> None:
             async with self.running(["yes", "flood " * 20], tmp_path) as (terminal, recorder):
-                longest = 0.0
                 await recorder.until(b"flood")
-                start = last = time.monotonic()
-                while last - start < 1.5:
+                # In time of our own processor: how long others keep it from us is not the flood's doing.
+                beats, longest, last = 0, 0.0, time.thread_time()
+                start = time.monotonic()
+                while time.monotonic() - start < 1.5 or beats < 5:
                     await asyncio.sleep(0.001)
-                    now = time.monotonic()
-                    longest, last = max(longest, now - last), now
-                assert longest < 0.5
+                    now = time.thread_time()
+                    beats, longest, last = beats + 1, max(longest, now - last), now
+                assert longest < 0.25
                 assert len(recorder.data) > 100_000
                 await terminal.interrupt()
                 assert (await terminal.wait()).signal == signal.SIGINT

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_relay.terminal.backends.capture import Captured, apply_colours
+from agent_relay.terminal.backends.capture import Captured, apply_colours, find_wrapped
 from agent_relay.terminal.emulator import Emulator
 from agent_relay.terminal.screen import Ink
 
@@ -63,3 +63,19 @@ def test_colours_are_named_as_the_emulator_names_them(parameters: list[str]) -> 
 @given(st.text(st.sampled_from("0123456789;:"), max_size=30))
 def test_any_parameters_may_come(parameters: str) -> None:
     assert isinstance(apply_colours(Ink(), parameters), Ink)
+
+
+@given(
+    st.lists(
+        st.lists(st.text("abc ", min_size=1, max_size=5).map(lambda text: text.rstrip()).filter(bool), min_size=1, max_size=4)
+    )
+)
+def test_rows_that_go_on_are_found_by_the_joined_text(lines: list[list[str]]) -> None:
+    rows = [row for line in lines for row in line]
+    ends = [index == len(line) - 1 for line in lines for index in range(len(line))]
+    assert find_wrapped(rows, ["".join(line) for line in lines]) == {index for index, is_end in enumerate(ends) if not is_end}
+
+
+def test_rows_that_changed_in_between_are_not_put_together() -> None:
+    assert find_wrapped(["abc", "def"], ["xyzdef"]) == set()
+    assert find_wrapped(["abc", "def"], []) == set()

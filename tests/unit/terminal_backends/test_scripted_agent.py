@@ -7,8 +7,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent_relay.ports.terminal import Key
 from agent_relay.terminal.backends.pty import PtyTerminal
+from agent_relay.terminal.profile import profile_for
+from agent_relay.terminal.state import State, look
+from agent_relay.testing.agent_script import LOOKS
 from tests.unit.terminal_backends.recorder import ENVIRONMENT, Recorder, ScriptedFiles, eventually_async
 
 Scene = Callable[[PtyTerminal, Recorder, ScriptedFiles], Awaitable[None]]
@@ -23,7 +28,7 @@ def play(folder: Path, scene: Scene, **script: Any) -> None:
         try:
             async with asyncio.timeout(60):
                 await files.until("started")
-                await recorder.until("› ".encode())
+                await recorder.until(LOOKS[script.get("look", "plain")].prompt.encode())
                 await scene(terminal, recorder, files)
         finally:
             await terminal.stop(0.5)
@@ -124,3 +129,49 @@ def test_it_says_what_the_script_says_and_ends_with_its_code(tmp_path: Path) -> 
 
     turns = [{"when": r"bye (\w+)", "say": ["one", r"->relay:\1 so long"], "line_ms": 20, "exit": 7}]
     play(tmp_path, scene, start={"say": ["welcome"]}, turns=turns, titles=False)
+
+
+def test_a_dialog_opens_with_a_paste_and_closes_by_itself(tmp_path: Path) -> None:
+    async def scene(terminal: PtyTerminal, recorder: Recorder, files: ScriptedFiles) -> None:
+        await terminal.paste("one")
+        await recorder.until(b"Do you want to proceed?")
+        await files.until("answered", option="")
+        await shows(terminal, "› one")
+        await terminal.press(Key.ENTER)
+        await files.until("submitted", text="one")
+        assert files.bytes_in("dialog") == b""
+
+    play(tmp_path, scene, at_paste={"1": {"close_ms": 200}})
+
+
+def test_a_dialog_in_the_middle_of_a_turn_lets_it_go_on(tmp_path: Path) -> None:
+    async def scene(terminal: PtyTerminal, recorder: Recorder, files: ScriptedFiles) -> None:
+        await submit(terminal, files, "long one")
+        await shows(terminal, "(esc to interrupt)")
+        await terminal.paste("second")
+        await files.until("answered", option="")
+        await shows(terminal, "• done")
+        assert [event["mode"] for event in files.events("mode")][:4] == ["busy", "dialog", "busy", "prompt"]
+
+    play(tmp_path, scene, turns=[LONG], at_paste={"2": {"close_ms": 500}})
+
+
+@pytest.mark.parametrize("name", ["claude", "codex"])
+def test_with_the_look_of_a_cli_it_is_taken_for_it(tmp_path: Path, name: str) -> None:
+    """Idle, working and asking, by that CLI's own profile."""
+    asking = {"when": "ask", "busy_ms": 60_000, "dialog": {"question": "Do you want to run it?"}}
+    profile = profile_for(name)
+
+    async def scene(terminal: PtyTerminal, recorder: Recorder, files: ScriptedFiles) -> None:
+        async def is_in(state: State) -> bool:
+            return look(profile, await terminal.screen(), State.WORKING).state is state
+
+        await eventually_async(lambda: is_in(State.IDLE))
+        await submit(terminal, files, "ask")
+        await eventually_async(lambda: is_in(State.WORKING))
+        await terminal.press(Key.ESCAPE)
+        await eventually_async(lambda: is_in(State.IDLE))
+        await terminal.paste("two")
+        await eventually_async(lambda: is_in(State.DIALOG))
+
+    play(tmp_path, scene, look=name, turns=[asking], at_paste={"2": {}})

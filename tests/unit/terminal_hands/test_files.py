@@ -73,7 +73,7 @@ def test_lines_are_kept_once_as_they_scroll_off(tmp_path: Path) -> None:
     log.note(screen(3, "c", "d", "e", above=1), 0.2)
     log.note(screen(3, "d", "e"), 0.3)
     assert (tmp_path / "history.log").read_text() == "a\nb\nc\n"
-    assert (tmp_path / "screen.txt").read_text() == "a\nb\n"  # at most once a second
+    assert (tmp_path / "screen.txt").read_text() == "a\nb\n"  # at most twice a second
     log.flush()
     assert (tmp_path / "screen.txt").read_text() == "d\ne\n"
 

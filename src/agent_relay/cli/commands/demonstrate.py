@@ -1,4 +1,4 @@
-"""`demo`: a short conversation, with a crash in the middle, that checks itself."""
+"""`demo`: three agents in real terminals play a game over a relay of their own, and the result is checked."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ def demo(
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Watch agents talk over a relay of their own, while its daemon is killed and comes back.
+    """Watch three scripted agents play a game over the relay, each wrapped in a terminal of its own.
 
-    Needs nothing and leaves nothing behind: the daemon runs in a temporary directory. Ends by itself after some ten
-    seconds, with a table of what was sent and what arrived, and exit status 0 only if nothing was lost, doubled or
-    out of order.
+    Needs no account and leaves nothing behind: a daemon of its own runs in a temporary directory. Meanwhile a dialog
+    opens, behind which messages pile up, and the daemon is killed and started again. With tmux the terminals are shown
+    side by side; Ctrl-C or q leaves. Ends by itself within a minute, with exit status 0 only if every message arrived
+    exactly once and in order.
     """
     from agent_relay.cli.demo.show import run_demo
 
-    return run_demo(socket, state_dir, fast=fast, as_json=as_json)
+    return run_demo(socket, state_dir, fast=fast, json=as_json)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent_relay.cli.find_message import find_message
 from agent_relay.cli.formats import count, format_span, format_time
 from agent_relay.cli.message_view import now_ms, show_heading, show_text, status_word, target_of
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
@@ -17,13 +18,19 @@ if TYPE_CHECKING:
     from agent_relay.sdk.views import MessageView
 
 _STYLES = {
-    "stored": "green", "acknowledged": "green", "sent": "cyan", "resent": "yellow", "busy": "yellow", "unanswered": "yellow",
+    "stored": "green", "acknowledged": "green", "injected": "green", "read": "green", "sent": "cyan", "received": "cyan",
+    "resent": "yellow", "busy": "yellow", "unanswered": "yellow", "slowed": "yellow", "held": "yellow",
     "rejected": "red", "expired": "red",
 }  # fmt: skip
 
 
 def explain(
-    message_id: Annotated[str, typer.Argument(metavar="ID", help="The message's id, as send, history and inbox show it.")],
+    message_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="The message's id, as send, history and inbox show it, or the eight digits an agent is shown."
+        ),
+    ],
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -35,7 +42,7 @@ def explain(
 
     async def ask() -> MessageView:
         async with observe(place) as relay:
-            return await relay.message(message_id)
+            return await find_message(relay, message_id)
 
     view = run(ask())
     screen = Screen()
@@ -92,10 +99,12 @@ def _sentence(event: str, name: str, seq: object, detail: str) -> str:
             return f" to {name}, number {seq} in its stream{more}"
         case "resent":
             return f" to {name}{more}"
-        case "busy" | "expired" | "unanswered":
+        case "busy" | "expired" | "unanswered" | "slowed" | "held":
             return f": {name}{more}"
-        case "acknowledged" | "rejected":
+        case "acknowledged" | "rejected" | "received" | "read":
             return f" by {name}{more}"
+        case "injected":
+            return f" into {name}{more}"
         case _:
             return f" {name}{more}"
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agent_relay.cli.find_message import find_message
 from agent_relay.cli.formats import format_time
 from agent_relay.cli.message_view import now_ms, show_heading, show_text, status_part, status_word, target_of, text_of
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_moment_ms
@@ -83,7 +84,12 @@ def _show_page(screen: Screen, page: HistoryPage) -> None:
 
 
 def read(
-    message_id: Annotated[str, typer.Argument(metavar="ID", help="The message's id, as history and inbox show it.")],
+    message_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="The message's id, as history and inbox show it, or the eight digits an agent is shown."
+        ),
+    ],
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -95,7 +101,7 @@ def read(
 
     async def ask() -> MessageView:
         async with observe(place) as relay:
-            return await relay.message(message_id)
+            return await find_message(relay, message_id)
 
     message = run(ask()).message
     screen = Screen()

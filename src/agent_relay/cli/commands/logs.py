@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,60 +13,75 @@ from agent_relay.cli.names_on_disk import complete_names
 from agent_relay.cli.options import Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_block
 
-_POLL_S = 0.2
+if TYPE_CHECKING:
+    from agent_relay.terminal.log_reading import LogReader, News
+
+_POLL_S = 0.2  # looks at the times of one file; nothing is read while they stay
+_STILL_S = 1.0  # for so long a screen stays as it is before it is shown; a spinner never does
 
 
 def logs(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on and show what comes, until Ctrl-C.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on and show what comes, until Ctrl-C or the agent's end.")
+    ] = False,
     lines: Annotated[int | None, typer.Option("--lines", min=1, metavar="N", help="Only the last N lines.")] = None,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
     """Show what a wrapped agent's terminal showed: what scrolled off, then its screen.
 
-    With --follow, in a terminal, an agent in tmux is shown live and nothing that is typed reaches it.
+    With --follow, in a terminal, an agent in tmux is shown live and nothing that is typed reaches it. Elsewhere lines are
+    printed as they scroll off, and those on the screen once it has been still for a second.
     """
-    from agent_relay.cli.wrapped_agent import find_running, give_terminal, log_paths
+    from agent_relay.cli.wrapped_agent import find_running, give_terminal
+    from agent_relay.terminal.launch import Home
+    from agent_relay.terminal.log_reading import LogReader
 
     place = find_place(socket, state_dir)
     agent, server = find_running(place, name)
     if follow and server is not None and sys.stdin.isatty() and sys.stdout.isatty():
         give_terminal(server, agent, read_only=True)
         return 0
-    history, now = log_paths(place, agent)
-    shown = _read(history) + _read(now)
-    if not shown and not os.path.exists(now):
-        raise Failure(f"Nothing of {agent} was recorded here; only agents that the relay runs have logs.")
-    kept = shown.splitlines()[-lines:] if lines else shown.splitlines()
-    _print("\n".join(kept))
-    if follow:
-        _follow(history, now)
+    folder = Home(place.state_dir, agent).team
+    reader = LogReader(folder)
+    try:
+        news = reader.poll()
+        if news is None:
+            raise Failure(f"Nothing of {agent} was recorded here; only agents that the relay runs have logs.")
+        shown = news.scrolled + news.rows
+        _print(shown[-lines:] if lines else shown)
+        if follow:
+            sys.stderr.write(f"{_follow(folder, reader, news, agent)}\n")
+    finally:
+        reader.close()
     return 0
 
 
-def _follow(history: str, now: str) -> None:
-    """Lines as they scroll off; what stands on the screen is shown when it has been still for a moment."""
-    known = _read(history)
-    screen = _read(now).splitlines()
-    while True:
+def _follow(folder: str, reader: LogReader, news: News, agent: str) -> str:
+    """Returns why there is nothing more to follow."""
+    from agent_relay.terminal.log_reading import Follower
+    from agent_relay.terminal.screen_log import is_being_written
+
+    follower = Follower()
+    follower.take([], news.rows, is_still=True)
+    rows, is_over, changed_s, is_shown = news.rows, news.is_over, 0.0, True
+    while not is_over:
         time.sleep(_POLL_S)
-        grown, current = _read(history), _read(now).splitlines()
-        new = grown[len(known) :].splitlines() if grown.startswith(known) else grown.splitlines()
-        fresh = [line for line in new + current if line.strip() and line not in screen]
-        if fresh:
-            _print("\n".join(fresh))
-        known, screen = grown, new + current
+        is_over = not is_being_written(folder)  # before the last look: what is there by then is all there will be
+        found = reader.poll()
+        if found is not None:
+            rows, changed_s, is_shown = found.rows, time.monotonic(), False
+            _print(follower.take(found.scrolled, rows, is_still=False))
+            news = found
+            is_over = is_over or found.is_over
+        if not is_shown and (is_over or time.monotonic() - changed_s >= _STILL_S):
+            is_shown = True
+            _print(follower.take([], rows, is_still=True))
+    return f"{agent} has ended." if news.is_over else f"Nothing more is written of {agent}: its wrapper is gone."
 
 
-def _print(text: str) -> None:
-    sys.stdout.write(f"{clean_block(text)}\n")
-    sys.stdout.flush()
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+def _print(lines: list[str]) -> None:
+    if lines:
+        sys.stdout.write("".join(f"{clean_block(line)}\n" for line in lines))
+        sys.stdout.flush()

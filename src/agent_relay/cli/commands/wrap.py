@@ -34,6 +34,12 @@ def wrap(
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run it in the background, and return.")] = False,
     no_intro: Annotated[bool, typer.Option("--no-intro", help="Do not tell the agent how to send messages.")] = False,
     cli: Annotated[str | None, typer.Option("--cli", metavar="CLI", help="Treat it as this CLI, e.g. claude.")] = None,
+    no_doors: Annotated[
+        bool, typer.Option("--no-doors", help="Type every message, also where the CLI has a better way to take one.")
+    ] = False,
+    record: Annotated[
+        str | None, typer.Option("--record", metavar="FILE", help="Record its terminal, for `agent-relay replay`.")
+    ] = None,
     ready: Annotated[int | None, typer.Option("--ready-descriptor", hidden=True)] = None,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -54,7 +60,8 @@ def wrap(
         check_command(command)
         if name is not None:
             check_agent_name(name)
-        wish = Wish(command, name, pick_backend(backend), prefix, not no_intro, cli)
+        recording = os.path.abspath(record) if record else None
+        wish = Wish(command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors)
     except WrapFailed as error:
         raise Failure(str(error)) from None
     if ready is not None:
@@ -157,6 +164,7 @@ def _start_wrapper(place: Place, wish: Wish) -> tuple[subprocess.Popen[bytes], s
         sys.executable, "-m", "agent_relay", "wrap", f"--ready-descriptor={writing}", f"--backend={wish.choice.backend.value}",
         f"--prefix={wish.prefix}", f"--socket={place.socket}", f"--state-dir={place.state_dir}",
         *([f"--name={wish.name}"] if wish.name else []), *([f"--cli={wish.cli}"] if wish.cli else []),
+        *([f"--record={wish.record}"] if wish.record else []), *([] if wish.has_doors else ["--no-doors"]),
         *([] if wish.has_introduction else ["--no-intro"]), "--", *wish.argv,
     ]  # fmt: skip
     # Its own session, so that a closed window does not take the agent along.

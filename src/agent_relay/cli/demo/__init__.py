@@ -1,5 +1,6 @@
-"""The demonstration: real agents on a real daemon, a crash in the middle, and a count at the end.
+"""The demonstration: three scripted agents in real terminals play a game over a relay of their own, and it is checked.
 
-`stage` is the place and the daemon's process, `players` are the agents, `ledger` counts, `script` is what happens,
-`show` is how it looks.
+`game` is what they say, `player` the program that says it, `cast` runs it under `agent-relay wrap`, `stage` is the place
+and the daemon's process, `view` shows the terminals side by side, `script` is what happens, `reports` and `ledger` are
+the evidence, `transcript` and `summary` are how it reads, `show` is the whole.
 """

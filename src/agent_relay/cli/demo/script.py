@@ -1,4 +1,4 @@
-"""What happens in the demonstration, scene by scene."""
+"""What happens in the demonstration, scene by scene, and the checks at its end."""
 
 from __future__ import annotations
 
@@ -6,179 +6,168 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from agent_relay.cli.demo.ledger import Ledger
-from agent_relay.cli.demo.players import Player
+from agent_relay.cli.demo.cast import Cast
+from agent_relay.cli.demo.evidence import Evidence, collect
+from agent_relay.cli.demo.game import GUESS_NOW, GUESSES, NAMES, OPENING, WHILE_ASKING, all_sayings
+from agent_relay.cli.demo.reports import Report, Reports
 from agent_relay.cli.demo.stage import Stage
 from agent_relay.cli.demo.transcript import Transcript
+from agent_relay.cli.demo.view import View
 from agent_relay.cli.failures import Failure
-from agent_relay.protocol.errors import RelayError
-from agent_relay.sdk.client import RelayClient
-from agent_relay.sdk.messages import Message
-from agent_relay.sdk.receipts import Receipt
+from agent_relay.cli.link import observe
 
-STREAM = 200  # numbered messages; the daemon is killed while they flow
-_KILL_AFTER = 80
-_BURST = 20  # sent in one go, so that the crash meets messages on their way
-_BURST_GAP_S = 0.1
-_DEADLINE_S = 50.0
-_ACKNOWLEDGED_S = 30.0
-_QUESTION = "Which branch is it on?"
-_READING_S = 0.9  # between lines, for a person to read along
+PERSON = "person"
+YES = "1"
+ASKED, ELSEWHERE = "Alice", ("Bob", "Carol")  # whose dialog opens, and who goes on meanwhile
+_POLL_S = 0.05
+_PATIENCE_S = 60.0  # without anything happening on any screen; a turn takes two seconds, on a loaded machine ten
+_SETTLE_S = 10.0
+_DIALOG_S = 2.0  # the dialog stays open so long after the last message for it was stored
+_DEAD_S = 0.8  # the daemon stays dead so long after the guesses were printed
+_LOOK_S = 2.0  # for a person to see the end
 
 
 class Script:
-    def __init__(self, stage: Stage, transcript: Transcript, *, fast: bool) -> None:
+    def __init__(self, stage: Stage, cast: Cast, transcript: Transcript, view: View | None, pace: float) -> None:
         self._stage = stage
+        self._cast = cast
         self._transcript = transcript
-        self._pause_s = 0.0 if fast else _READING_S
-        self._burst_sent = asyncio.Event()
-        self.ledger = Ledger()
-        answers = {_QUESTION: "On login-fix."}
-        self._alice, self._bob, self._carol = (
-            Player(name, stage.socket, self.ledger, self._on_message, answers) for name in ("Alice", "Bob", "Carol")
-        )
+        self._view = view
+        self._pace = pace
+        self._reports = Reports({name: cast.record(name) for name in NAMES})
+        self._expected = sum(len(saying.to) for saying in all_sayings())
+        self._gone = (0.0, 0.0)  # from when to when there was no daemon
 
-    async def play(self) -> None:
-        scenes = (self._meet, self._talk, self._leave_word, self._crash, self._come_back, self._check_the_store)
+    async def play(self) -> Evidence:
         try:
-            async with asyncio.timeout(_DEADLINE_S):
-                for scene in scenes:
-                    await scene()
-        except TimeoutError as error:
-            if isinstance(error, RelayError):
-                raise
-            raise Failure(
-                f"The demonstration did not end within {_DEADLINE_S:g} s: something waits for what does not come."
-            ) from None
+            for scene in (self._meet, self._guess, self._ask_the_person, self._crash, self._finish):
+                await scene()
+            return await collect(self._stage.place, self._reports, self._gone)
         finally:
-            for player in (self._alice, self._bob, self._carol):
-                await player.leave()
+            self._reports.close()
 
-    # --- scenes ---------------------------------------------------------------------------------------------------------
+    # --- scenes ------------------------------------------------------------------------------------------------------
 
     async def _meet(self) -> None:
-        self._transcript.scene("Three agents connect to a daemon")
+        self._transcript.scene("Three agents, each in a terminal of its own")
         began = time.monotonic()
         await self._stage.start_daemon()
-        self._transcript.event("daemon", f"up after {_ms(began)}, pid {self._stage.pid}")
-        for player in (self._alice, self._bob, self._carol):
-            await player.come()
-            self._transcript.event(player.name, "connected")
-        await self._pause()
+        self._transcript.event("daemon", f"up after {_span(time.monotonic() - began)}, pid {self._stage.pid}")
+        # The first one also starts the tmux server that all share; it is there before the others come.
+        self._cast.start(NAMES[0])
+        await self._until(lambda: bool(self._reports.of("ready")), "the first agent starts")
+        self._cast.start(*NAMES[1:])
+        await self._until(lambda: len(self._reports.of("ready")) == len(NAMES), "the agents start")
+        if self._view is not None:
+            self._transcript.turn_to(await self._view.open())
+            await self._until(self._know_their_widths, "the agents learn how wide their terminals are")
+        await self._pause(1.0)
 
-    async def _talk(self) -> None:
-        self._transcript.scene("A message, a question with its answer, a broadcast")
-        await self._say(self._alice, "Bob", "Please review auth.py.", ["Bob"])
-        await self._ask(self._bob, self._alice, _QUESTION)
-        await self._say(self._bob, "*", "Review done: two findings, both fixed.", ["Alice", "Carol"])
+    async def _guess(self) -> None:
+        self._transcript.scene("A game: Alice thinks of a thing, the others find out what")
+        self._transcript.sent(PERSON, ASKED, OPENING)
+        await self._cast.type_keys(ASKED, f"{OPENING}\r")
+        await self._until(lambda: bool(self._reports.of("asks")), "the dialog opens")
 
-    async def _leave_word(self) -> None:
-        self._transcript.scene("Carol goes offline; Alice writes to her all the same")
-        await self._carol.leave()
-        self._transcript.event("Carol", "gone")
-        began = time.monotonic()
-        receipt = await self._alice.client.send("Carol", "Release notes are yours when you are back.")
-        self._alice.note(receipt, "Carol")
-        self._transcript.sent("Alice", "Carol", "Release notes are yours when you are back.")
-        self._transcript.receipt(f"stored in {_ms(began)}; {receipt.queued} recipient is offline, it waits for her")
-        await self._pause()
+    async def _ask_the_person(self) -> None:
+        self._transcript.scene("A dialog opens by itself, and messages pile up behind it")
+        before = len(self._reports.of("took", ASKED)) - 1  # the first came from the person
+        await self._until(lambda: self._are_stored_for(ASKED, before + WHILE_ASKING), "messages wait for the dialog")
+        self._transcript.event(ASKED, f"{WHILE_ASKING} messages wait; nothing is typed into the dialog")
+        await self._pause(_DIALOG_S, at_least=1.0)
+        self._transcript.sent(PERSON, ASKED, f"{YES}  (the person answers)")
+        await self._cast.type_keys(ASKED, YES)
+        await self._until(lambda: bool(self._reports.of("answered")), "the dialog is answered")
 
     async def _crash(self) -> None:
-        self._transcript.scene(f"{STREAM} numbered messages flow from Alice to Bob; the daemon is killed")
-        before = self._bob.received
-        receipts: list[Receipt] = []
-        streaming = asyncio.create_task(self._stream(receipts))
-        try:
-            await self._bob.wait_for(before + _KILL_AFTER)
-            self._burst_sent.clear()
-            await self._burst_sent.wait()
-            self._stage.kill_daemon()
-            arrived = self._bob.received - before
-            self._transcript.alarm("daemon", f"killed with kill -9, when {arrived} had arrived and {len(receipts)} were sent")
-            await self._pause()
-            began = time.monotonic()
-            await self._stage.start_daemon()
-            self._transcript.event("daemon", f"started again, pid {self._stage.pid}; it answers after {_ms(began)}")
-            await streaming
-        finally:
-            streaming.cancel()
-        await self._bob.wait_for(before + STREAM)
-        for receipt in receipts:
-            await receipt.delivered(_ACKNOWLEDGED_S)
-            self._alice.note(receipt, "Bob")
-        again = sum(receipt.duplicate for receipt in receipts)
-        self._transcript.event("Alice", f"reconnected by itself; all {len(receipts)} are stored and acknowledged")
-        self._transcript.event("Bob", f"reconnected by itself; has {self._bob.received - before} of {STREAM}")
-        if again:
-            self._transcript.receipt(f"{again} had to be sent twice, and the daemon knew them")
-        await self._pause()
+        await self._until(lambda: all(self._took(name, GUESS_NOW) for name in ELSEWHERE), "both are asked to guess")
+        self._transcript.scene("The daemon is killed while they think, and started again")
+        self._stage.kill_daemon()
+        killed_t = time.monotonic()
+        self._transcript.alarm("daemon", "killed with kill -9")
+        await self._until(lambda: len(self._printed(GUESSES)) == len(GUESSES), "the guesses are printed")
+        for report in self._printed(GUESSES):
+            noticed = "and does not notice" if report.t > killed_t else "just before"
+            self._transcript.event(report.name, f"printed {report.text!r} {noticed}")
+        await self._pause(_DEAD_S)
+        await self._stage.start_daemon()
+        self._gone = killed_t, time.monotonic()
+        gone = _span(self._gone[1] - killed_t)
+        self._transcript.event("daemon", f"started again, pid {self._stage.pid}; it was gone for {gone}")
 
-    async def _stream(self, receipts: list[Receipt]) -> None:
-        for number in range(1, STREAM + 1):
-            receipts.append(await self._alice.client.submit("Bob", f"Finding {number} of {STREAM}."))
-            if number % _BURST == 0:
-                self._burst_sent.set()
-                await asyncio.sleep(_BURST_GAP_S)
+    async def _finish(self) -> None:
+        await self._until(lambda: len(self._arrived()) >= self._expected, "every message arrives")
+        await self._until(self._is_settled, "the daemon's store says so too", _SETTLE_S)
+        if self._view is not None:
+            self._transcript.scene(f"All {self._expected} arrived; the summary follows")
+            await self._pause(_LOOK_S)
 
-    async def _come_back(self) -> None:
-        self._transcript.scene("Carol comes back")
-        before = self._carol.received
-        await self._carol.come()
-        await self._carol.wait_for(before + 1)
-        self._transcript.receipt("it was stored before the crash")
-        await self._pause()
+    # --- what is waited for ------------------------------------------------------------------------------------------
 
-    async def _check_the_store(self) -> None:
-        """The agents' books against the daemon's: it must have every message, and each settled for everyone."""
-        observer = RelayClient(socket=self._stage.socket, observer=True)
-        async with observer as relay:
-            await _until(lambda: _is_settled(relay, len(self.ledger.sent)))
+    def _arrived(self) -> list[Report]:
+        return [report for report in self._reports.of("took") if report.message is not None]
 
-    # --- what they do ---------------------------------------------------------------------------------------------------
+    def _took(self, name: str, text: str) -> bool:
+        return any(report.name == name and report.message and report.message[2] == text for report in self._arrived())
 
-    async def _say(self, player: Player, to: str, text: str, recipients: list[str]) -> None:
-        self._transcript.sent(player.name, to, text)
-        began = time.monotonic()
-        receipt = await player.client.send(to, text)
-        stored = _ms(began)
-        player.note(receipt, *recipients)
-        await receipt.delivered(_ACKNOWLEDGED_S)
-        self._transcript.receipt(f"stored in {stored}, acknowledged by {' and '.join(recipients)} after {_ms(began)}")
-        await self._pause()
+    def _printed(self, texts: tuple[str, ...]) -> list[Report]:
+        return [report for report in self._reports.of("printed") if report.saying and report.saying.text in texts]
 
-    async def _ask(self, asker: Player, answerer: Player, question: str) -> None:
-        self._transcript.sent(asker.name, answerer.name, question)
-        began = time.monotonic()
-        reply = await asker.client.request(answerer.name, question, timeout=_ACKNOWLEDGED_S)
-        if reply.message is None or reply.message.reply_to is None:
-            raise Failure("The answer does not say which question it answers.")
-        self.ledger.note_sent(reply.message.reply_to, asker.name, [answerer.name])
-        asker.note_answer(reply.message)
-        self._transcript.sent(reply.by, asker.name, reply.body)
-        self._transcript.receipt(f"asked and answered in {_ms(began)}")
-        await self._pause()
+    async def _know_their_widths(self) -> bool:
+        """An agent that writes for another width would have its lines cut by the terminal, in the middle of words."""
+        assert self._view is not None
+        seen = {name: self._reports.of("width", name)[-1].text for name in NAMES}
+        return seen == {name: str(columns) for name, columns in (await self._view.widths()).items()}
 
-    def _on_message(self, player: Player, message: Message) -> None:
-        if player is self._carol and message.from_ == "Alice":
-            self._transcript.sent(message.from_, player.name, message.body)
+    async def _are_stored_for(self, name: str, number: int) -> bool:
+        async with observe(self._stage.place) as relay:
+            return len((await relay.history(to=name, limit=200)).messages) >= number
 
-    async def _pause(self) -> None:
-        await asyncio.sleep(self._pause_s)
+    async def _is_settled(self) -> bool:
+        async with observe(self._stage.place) as relay:
+            page = await relay.history(limit=200)
+        return all(one["status"] == "done" for message in page.messages for one in message["recipients"])
 
+    async def _until(self, condition: Callable[[], bool | Awaitable[bool]], what: str, patience_s: float = _PATIENCE_S) -> None:
+        """Tells what is reported meanwhile. The patience begins anew with everything that happens."""
+        deadline = time.monotonic() + patience_s
+        while True:
+            if self._look():
+                deadline = time.monotonic() + patience_s
+            found = condition()
+            if found if isinstance(found, bool) else await found:
+                return
+            if time.monotonic() > deadline:
+                raise Failure(f"Nothing has happened for {patience_s:g} s; this was waited for: {what}.")
+            await asyncio.sleep(_POLL_S)
 
-def _ms(began: float) -> str:
-    return f"{(time.monotonic() - began) * 1000:.1f} ms"
+    async def _pause(self, seconds: float, at_least: float = 0.0) -> None:
+        end = time.monotonic() + max(seconds * self._pace, at_least)
+        while time.monotonic() < end:
+            self._look()
+            await asyncio.sleep(_POLL_S)
 
+    def _look(self) -> bool:
+        """True when there was something new. Raises when somebody has gone who should be there."""
+        fresh = self._reports.read()
+        for report in fresh:
+            self._tell(report)
+        self._cast.check()
+        self._stage.check()
+        if self._view is not None:
+            self._view.check()
+        return bool(fresh)
 
-async def _is_settled(relay: RelayClient, expected: int) -> bool:
-    page = await relay.history(limit=1000)
-    statuses = [one["status"] for message in page.messages for one in message["recipients"]]
-    return len(page.messages) == expected and all(status == "done" for status in statuses)
+    def _tell(self, report: Report) -> None:
+        match report.event:
+            case "took" if report.message is not None:
+                sender, _, text = report.message
+                self._transcript.sent(sender, report.name, text, self._reports.latency_s(report))
+            case "asks":
+                self._transcript.alarm(report.name, "asks the person: a dialog is open")
+            case "ready":
+                self._transcript.event(report.name, f"is there ({self._cast.backend})")
 
 
-async def _until(condition: Callable[[], Awaitable[bool]], deadline_s: float = 5.0) -> None:
-    deadline = asyncio.get_running_loop().time() + deadline_s
-    while not await condition():
-        if asyncio.get_running_loop().time() > deadline:
-            raise Failure("The daemon's store does not hold what the agents sent, settled for everyone.")
-        await asyncio.sleep(0.05)
+def _span(seconds: float) -> str:
+    return f"{seconds:.1f} s"

@@ -15,12 +15,13 @@ from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.foreground import daemon_arguments
 from agent_relay.cli.process import Answer, knock
 from agent_relay.protocol.places import ENV_PREFIX
-from agent_relay.sdk.locate import locate
+from agent_relay.sdk.locate import Place, locate
 
 START_DEADLINE_S = 20.0
 _STOP_S = 5.0
 _POLL_S = 0.02
 _KNOCK_S = 1.0
+_LONGEST_ROOT = 60  # bytes; beyond it sockets would have to move to a place that is not ours to remove
 
 
 class Stage:
@@ -29,9 +30,16 @@ class Stage:
     def __init__(self, socket: str | None, state_dir: str | None) -> None:
         if state_dir is not None and os.path.lexists(state_dir) and (not os.path.isdir(state_dir) or os.listdir(state_dir)):
             raise Failure(f"{state_dir} is not an empty directory; the demonstration wants one of its own.", USAGE)
-        self._root = Path(tempfile.mkdtemp(prefix="agent-relay-demo-"))
-        place = locate(start=self._root, socket=socket, state_dir=state_dir or self._root / "state")
-        self.socket, self.state_dir = place.socket, place.state_dir
+        usual = tempfile.gettempdir()
+        short = usual if len(os.fsencode(usual)) <= _LONGEST_ROOT else "/tmp"  # noqa: S108 - made private by mkdtemp
+        self.root = Path(tempfile.mkdtemp(prefix="agent-relay-demo-", dir=short))
+        # Settings of the surroundings are not the demonstration's, nor is a tmux it may run in.
+        self.environ = {name: value for name, value in os.environ.items() if not name.startswith((ENV_PREFIX, "TMUX"))}
+        self.environ[f"{ENV_PREFIX}HOME"] = str(self.root / "home")
+        self.place: Place = locate(
+            start=self.root, socket=socket, state_dir=state_dir or self.root / "state", environ=self.environ
+        )
+        self.socket, self.state_dir, self.project_id = self.place.socket, self.place.state_dir, self.place.project_id
         self._daemon: subprocess.Popen[bytes] | None = None
 
     @property
@@ -41,15 +49,12 @@ class Stage:
 
     async def start_daemon(self) -> None:
         """Returns when it answers."""
-        said = self._root / "said.txt"
-        # Settings of the surroundings are not the demonstration's, and Ctrl-C is for the demonstration to handle.
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)}
-        environ[f"{ENV_PREFIX}HOME"] = str(self._root / "home")
-        arguments = daemon_arguments(self.socket, self.state_dir, str(self._root), {})
+        said = self.root / "daemon.txt"
+        arguments = daemon_arguments(self.socket, self.state_dir, str(self.root), {})
         with said.open("ab") as file:
             self._daemon = subprocess.Popen(  # noqa: ASYNC220, S603 - ourselves; the handle is needed to kill it
                 [sys.executable, "-m", "agent_relay.daemon", *arguments],
-                env=environ, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
+                env=self.environ, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
             )  # fmt: skip
         deadline = asyncio.get_running_loop().time() + START_DEADLINE_S
         while asyncio.get_running_loop().time() < deadline and self._daemon.poll() is None:
@@ -58,6 +63,11 @@ class Stage:
             await asyncio.sleep(_POLL_S)
         words = said.read_text(errors="replace").strip().splitlines()
         raise Failure(words[-1].removeprefix("agent-relay: ") if words else "The daemon of the demonstration did not start.")
+
+    def check(self) -> None:
+        """Raises when the daemon has ended and nobody wanted it to."""
+        if self._daemon is not None and self._daemon.poll() not in {None, -signal.SIGKILL}:
+            raise Failure(f"The daemon ended in the middle of the demonstration, with {self._daemon.returncode}.")
 
     def kill_daemon(self) -> None:
         """`kill -9`: no goodbye, nothing written any more."""
@@ -73,4 +83,4 @@ class Stage:
             except subprocess.TimeoutExpired:
                 self._daemon.kill()
                 self._daemon.wait()
-        shutil.rmtree(self._root, ignore_errors=True)
+        shutil.rmtree(self.root, ignore_errors=True)

@@ -22,26 +22,53 @@ _LINE_DRAWING = {number: charsets.VT100_MAP[number] for number in range(0x5F, 0x
 class Captured:
     """One capture. Attributes go on from line to line, so the colours of all lines are read at once, at the first call."""
 
-    def __init__(self, rows: Sequence[str]) -> None:
+    def __init__(self, rows: Sequence[str], joined: Sequence[str] = (), first: int = 0) -> None:
+        """`joined`: the same rows as `capture-pane -J` prints them. `first`: the rows before it are left out."""
         self._rows = rows
+        self._joined = joined
+        self._first = first
         self._inks: list[list[Ink]] | None = None
 
     def lines(self, first_position: int) -> tuple[Line, ...]:
+        """`first_position` is that of the first row that is not left out."""
         drawing = False
-        lines = []
-        for index, row in enumerate(self._rows):
+        texts = []
+        for row in self._rows:
             if "\x1b" in row or "\x0e" in row or "\x0f" in row or drawing:
                 text, drawing = _plain(row, drawing=drawing)
             else:
                 text = row
-            lines.append(Line(first_position + index, text.rstrip(), _InkReader(self, index)))
-        return tuple(lines)
+            texts.append(text.rstrip())
+        wrapped = find_wrapped(texts, self._joined)
+        return tuple(
+            Line(first_position + index - self._first, texts[index], _InkReader(self, index), index in wrapped)
+            for index in range(self._first, len(texts))
+        )
 
     def ink(self, row: int, column: int) -> Ink:
         if self._inks is None:
             self._inks = _read_inks(self._rows)
         inks = self._inks[row]
         return inks[column] if column < len(inks) else _DEFAULT
+
+
+def find_wrapped(rows: Sequence[str], joined: Sequence[str]) -> set[int]:
+    """The rows that go on in the next one. `joined` holds the same text, with such rows put together."""
+    wrapped: set[int] = set()
+    index = 0
+    for line in joined:
+        rest = _plain(line, drawing=False)[0] if "\x0e" in line else line
+        while index < len(rows):
+            if not rest.startswith(rows[index]):
+                return wrapped  # not the same rows: something was written in between
+            rest = rest[len(rows[index]) :]
+            index += 1
+            if not rest.strip():
+                break
+            if index < len(rows) and not rest.startswith(rows[index]):
+                rest = rest.lstrip()  # blanks at the end of the row before
+            wrapped.add(index - 1)
+    return wrapped
 
 
 class _InkReader:

@@ -90,6 +90,10 @@ class TmuxTerminal:
             await self.close()
             raise
 
+    async def is_running(self) -> bool:
+        """Whether a program runs under this name already, started by whoever."""
+        return await self._server.find_pane(self._agent) is not None
+
     async def reattach(self) -> None:
         """Takes up a program that was started before; raises TerminalEnded when there is none."""
         pane = await self._server.find_pane(self._agent)
@@ -155,17 +159,18 @@ class TmuxTerminal:
         await self._client.ask(("send-keys", "-t", self._pane, key.value))
 
     async def paste(self, text: str) -> None:
-        data = clean_paste(text).encode("utf-8")
-        if not data:
+        text = clean_paste(text)
+        if not text:
             return
         await self._leave_copy_mode()
         name = f"agent-relay-{os.getpid()}-{next(_numbers)}"
         paste = f"paste-buffer -p -d -b {name} -t {self._pane}"
-        # Whether the program still runs is asked in the same breath: tmux falls over when it pastes into a dead pane.
-        await self._server.run(
-            ("load-buffer", "-b", name, "-"),
+        # Over the line we have: another client takes a while to start, in which a dialog may open where we looked. Whether
+        # the program still runs is asked in the same breath: tmux falls over when it pastes into a dead pane.
+        await self._client.ask(
+            ("set-buffer", "-b", name, "--", text),
             ("if-shell", "-F", "-t", self._pane, "#{pane_dead}", f"delete-buffer -b {name}", paste),
-            stdin=data,
+            answers=3,
         )
 
     @property

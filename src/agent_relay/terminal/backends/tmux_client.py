@@ -110,13 +110,16 @@ class ControlClient:
         async with asyncio.timeout(_ANSWER_DEADLINE_S):
             await self._attached
 
-    async def ask(self, *commands: tuple[str, ...], at_answer: Callable[[], None] | None = None) -> list[Lines]:
+    async def ask(
+        self, *commands: tuple[str, ...], at_answer: Callable[[], None] | None = None, answers: int | None = None
+    ) -> list[Lines]:
         """The answers to these commands, run with nothing between them.
 
-        `at_answer` is called when the answers are there and no output that came after them has been passed on yet."""
+        `at_answer` is called when the answers are there and no output that came after them has been passed on yet.
+        `answers`: how many there are, where a command runs another one, which answers too."""
         if self._is_gone or self._process is None or self._process.stdin is None:
             raise TmuxGone("The connection to tmux is closed.")
-        request = _Request(len(commands), at_answer)
+        request = _Request(answers or len(commands), at_answer)
         self._requests.append(request)
         self._unasked_bytes = 0
         try:

@@ -81,7 +81,6 @@ async def run_tmux(
     *commands: tuple[str, ...],
     environment: Mapping[str, str] | None = None,
     cwd: str | None = None,
-    stdin: bytes = b"",
 ) -> str:
     """Runs these commands one after the other, every word of them passed as it is; `base` comes from `base_command`."""
     words = [word for command in commands for word in (*map(escape_argument, command), ";")]
@@ -93,7 +92,7 @@ async def run_tmux(
             [*base, *words[:-1]],
             env=client_environment(os.environ if environment is None else environment),
             cwd=cwd,
-            input=stdin,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_ANSWER_DEADLINE_S,
             check=False,

@@ -27,6 +27,7 @@ class _Look(NamedTuple):
     unread: int  # lines above the visible ones that were not read yet
     above: int  # lines above the visible ones that are in `rows`
     rows: Lines
+    joined: Lines  # the same with the breaks of the terminal undone
 
 
 class PaneReader:
@@ -61,7 +62,9 @@ class PaneReader:
                 look = await self._look(look.unread + _MARGIN_LINES, read_until)
             await self._remember_base()
         unread = min(look.unread, look.above)
-        captured = Captured([row.decode("utf-8", "replace") for row in look.rows[look.above - unread :]])
+        rows = [row.decode("utf-8", "replace") for row in look.rows]
+        joined = [row.decode("utf-8", "replace") for row in look.joined]
+        captured = Captured(rows, joined, look.above - unread)
         facts = look.facts
         return Screen(
             lines=captured.lines(look.first_visible - unread),
@@ -74,15 +77,16 @@ class PaneReader:
 
     async def _look(self, above: int, read_until: int) -> _Look:
         taken: list[Scrolled] = []
-        said, rows = await self._client.ask(
+        said, rows, joined = await self._client.ask(
             self._ask_facts(),
             ("capture-pane", "-p", "-e", "-t", self._pane, "-S", str(-above)),
+            ("capture-pane", "-p", "-J", "-t", self._pane, "-S", str(-above)),
             at_answer=lambda: taken.append(self._watch.take()),
         )
         facts, is_alternate, title = _parse_facts(said)
         first_visible = self._positions.advance(facts, taken[0])
         unread = min(max(0, first_visible - read_until), facts.history, MAX_UNREAD_LINES)
-        return _Look(facts, is_alternate, title, first_visible, unread, min(above, facts.history), rows)
+        return _Look(facts, is_alternate, title, first_visible, unread, min(above, facts.history), rows, joined)
 
     def _ask_facts(self) -> tuple[str, ...]:
         return ("display-message", "-p", "-t", self._pane, _FACTS)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import itertools
 import os
 import posixpath
 import re
 import secrets
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from agent_relay.ports.terminal import SessionExists, TerminalError
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
@@ -62,8 +63,8 @@ class TmuxServer:
         self.socket = socket
         self.base = base_command(tmux, socket)
 
-    async def run(self, *commands: tuple[str, ...], stdin: bytes = b"") -> str:
-        return await run_tmux(self.base, *commands, stdin=stdin)
+    async def run(self, *commands: tuple[str, ...]) -> str:
+        return await run_tmux(self.base, *commands)
 
     async def start_session(
         self, agent: str, argv: Sequence[str], *, cwd: str, environment: Mapping[str, str], columns: int, rows: int
@@ -83,6 +84,23 @@ class TmuxServer:
             ("new-session", "-d", "-s", name, "-n", "agent", *size, "-P", "-F", "#{pane_id}", "--", *run),
             ("set-option", "-t", f"={name}:", GATE_OPTION, gate),
         ]
+        make_private(os.path.dirname(self.socket))
+        async with self._one_at_a_time():
+            return await self._start(agent, commands, environment, cwd)
+
+    @contextlib.asynccontextmanager
+    async def _one_at_a_time(self) -> AsyncIterator[None]:
+        """Two that start a server at once may each get one of their own, and one of the two nobody finds again."""
+        descriptor = os.open(f"{self.socket}.starting", os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            await asyncio.to_thread(fcntl.flock, descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    async def _start(
+        self, agent: str, commands: Sequence[tuple[str, ...]], environment: Mapping[str, str], cwd: str
+    ) -> str:  # fmt: skip
         for attempt in itertools.count(1):
             try:
                 await self._ensure_running(environment)
@@ -125,7 +143,6 @@ class TmuxServer:
         inherited = {name: environment[name] for name in _INHERITED if name in environment}
         # exit-empty is off only until the first session is there; afterwards the server goes with the last one.
         commands = [("start-server",), ("set-option", "-s", "exit-empty", "off"), *self._options(environment)]
-        make_private(os.path.dirname(self.socket))
         await run_tmux(self.base, *commands, environment=inherited, cwd="/")
 
     def _options(self, environment: Mapping[str, str]) -> list[tuple[str, ...]]:

@@ -86,7 +86,8 @@ def _read_user(record: dict[str, Any], id_: str) -> list[Record]:
     for part in as_list(content):
         if part.get("type") == "tool_result":
             output = "\n".join(texts_of(part.get("content"), "text"))
-            refused = bool(part.get("is_error")) and output.startswith(_REFUSALS)
+            # A refusal by a hook or a rule reads as whatever its author wrote; newer versions name it as what it is.
+            refused = bool(part.get("is_error")) and (bool(record.get("toolDenialKind")) or output.startswith(_REFUSALS))
             code = re.match(r"(?:Error: )?Exit code (\d+)", output)
             is_error, exit_code = bool(part.get("is_error")), int(code[1]) if code else None
             found.append(ToolResult(as_text(part.get("tool_use_id")), at_ms, is_error, not refused, output, exit_code))

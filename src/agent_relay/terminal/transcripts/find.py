@@ -36,7 +36,9 @@ def reader_for(profile: Profile) -> RecordReader | None:
 def home_of(transcript: Transcript, environment: Mapping[str, str]) -> Path:
     """The CLI's own folder: where its variable says, else below the person's home."""
     moved = environment.get(transcript.home_variable, "") if transcript.home_variable else ""
-    return Path(moved) if moved else Path(environment.get("HOME") or os.path.expanduser("~")) / transcript.home
+    if moved:
+        return Path(moved) / transcript.home_below
+    return Path(environment.get("HOME") or os.path.expanduser("~")) / transcript.home
 
 
 def project_names(transcript: Transcript, cwd: str) -> list[str]:
@@ -47,8 +49,9 @@ def project_names(transcript: Transcript, cwd: str) -> list[str]:
             return sorted({re.sub(r"[^A-Za-z0-9]", "-", path) for path in spellings})
         case "name":
             names = {re.sub(r"[^a-z0-9]+", "-", Path(path).name.lower()).strip("-") for path in spellings}
+            numbered = {f"{name}-[0-9]*" for name in names}  # of a second folder with that name
             hashes = {hashlib.sha256(path.encode()).hexdigest() for path in spellings}
-            return sorted(names | {Path(path).name for path in spellings} | hashes)
+            return sorted(names | numbered | {Path(path).name for path in spellings} | hashes)
         case _:
             return ["*"]
 

@@ -52,8 +52,7 @@ class SessionFollower:
         """What is new in every file of this session, in the order it was written."""
         if self._reader is None:
             return []
-        paths = find_sessions(self._profile, self._cwd, home=self._home, since_ms=self._since_ms)
-        ours = [path for path in paths if path in self._tails or self._is_ours(path)]
+        ours = self._find()
         for path in reversed(ours):
             self._tails.setdefault(path, TranscriptTail(path, self._reader))
         self.path = ours[0] if ours else self.path
@@ -64,6 +63,14 @@ class SessionFollower:
     def add_session(self, session_id: str) -> None:
         """The agent goes on in another session, as after `/clear` or a resume."""
         self._session_ids.add(session_id)
+
+    def holds(self, words: str) -> bool:
+        """Whether they stand in a file of this session."""
+        return any(holds(path, words) for path in self._find())
+
+    def _find(self) -> list[Path]:
+        paths = find_sessions(self._profile, self._cwd, home=self._home, since_ms=self._since_ms)
+        return [path for path in paths if path in self._tails or self._is_ours(path)]
 
     def _is_ours(self, path: Path) -> bool:
         if self._session_ids:

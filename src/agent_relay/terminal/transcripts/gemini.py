@@ -2,10 +2,12 @@
 
 A record is written again, with the same id, when its tool calls have run; and after a cancelled request the whole
 history is written anew under new ids. Those copies have neither model nor tokens: by that they are told from answers.
+What a hook adds to a tool's result stands at its end, between tags of its own.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from agent_relay.terminal.transcripts.records import (
@@ -26,6 +28,7 @@ from agent_relay.terminal.transcripts.records import (
 )  # fmt: skip
 
 _FINISHED = {"success", "error", "cancelled"}
+_ADDED = re.compile(r"\n\n<hook_context>((?:(?!</?hook_context>).)*)</hook_context>\s*\Z", re.DOTALL)
 _COPY_SPREAD_MS = 50  # the copies of a history are written in one go
 
 
@@ -45,7 +48,7 @@ class GeminiReader:
             case "gemini":
                 return self._read_answer(record, id_, at_ms)
             case "user" if self._seen.is_new(id_):
-                text = "\n".join(texts_of(record.get("content")))
+                text = "\n".join(text for text in [*texts_of(record.get("content")), *_added_by_hooks(record)] if text)
                 is_copy = abs(at_ms - self._copied_at_ms) <= _COPY_SPREAD_MS
                 return [Taking(id_, text, at_ms)] if text and not is_copy else []
             case _:
@@ -78,3 +81,10 @@ class GeminiReader:
             output = as_text(call.get("resultDisplay"))
             found.append(ToolResult(id_, at_ms, status != "success", status != "cancelled", output))
         return found
+
+
+def _added_by_hooks(record: dict[str, Any]) -> list[str]:
+    """What stands behind the results of tools that the agent was given."""
+    results = [as_dict(part.get("functionResponse")) for part in as_list(record.get("content"))]
+    outputs = [as_text(as_dict(result.get("response")).get("output")) for result in results]
+    return [found[1] for found in map(_ADDED.search, outputs) if found]

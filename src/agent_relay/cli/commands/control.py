@@ -1,0 +1,84 @@
+"""`pause`, `resume`, `interrupt`, `stop`, `input`: commands to an agent that the relay runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agent_relay.cli.failures import USAGE, Failure
+from agent_relay.cli.names_on_disk import complete_names
+from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.screen import Screen
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)]
+
+
+def pause(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """Keep messages from an agent until it is resumed.
+
+    They wait for it in their order. What it is doing now it goes on doing.
+    """
+    return _control(name, "pause", "Asked {} to take no more messages for now.", as_json, socket, state_dir)
+
+
+def resume(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """Let a paused agent have its messages again."""
+    return _control(name, "resume", "Asked {} to go on.", as_json, socket, state_dir)
+
+
+def interrupt(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """Stop what an agent is doing now, as a person at its keyboard would. Its program goes on running."""
+    return _control(name, "interrupt", "Interrupted {}.", as_json, socket, state_dir)
+
+
+def stop(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """End an agent's program. Messages to it wait until it runs again."""
+    return _control(name, "stop", "Asked {} to end.", as_json, socket, state_dir)
+
+
+def type_in(
+    name: Name,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to type; - reads it from standard input.")],
+    no_enter: Annotated[bool, typer.Option("--no-enter", help="Do not press Enter after it.")] = False,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Type into an agent's terminal, as a person at its keyboard would, and press Enter.
+
+    It is typed at once, whatever the agent is doing, into a dialog too. To be sure that a message is taken, and when, send it.
+    """
+    typed = read_typed(text, press_enter=not no_enter)
+    return _control(name, "input", "Typed to {}.", as_json, socket, state_dir, typed)
+
+
+def read_typed(text: str, *, press_enter: bool) -> str:
+    """The text as the terminal gets it, where the end of a line is Enter."""
+    from agent_relay.cli.commands.send import read_body
+
+    if not text:
+        raise Failure("There is nothing to type.", USAGE)
+    typed = read_body(text)
+    return typed + "\n" if press_enter and not typed.endswith("\n") else typed
+
+
+def _control(
+    name: str, command: str, done: str, as_json: bool, socket: str | None, state_dir: str | None, text: str | None = None
+) -> int:
+    from agent_relay.cli.link import observe, run
+
+    place = find_place(socket, state_dir)
+
+    async def ask() -> str:
+        async with observe(place) as relay:
+            return await relay.control(name, command, text)
+
+    agent = run(ask())
+    screen = Screen()
+    if as_json:
+        screen.json({"agent": agent, "command": command, "stage": "controlled"})
+    else:
+        screen.line(done.format(clean_line(agent)))
+    return 0

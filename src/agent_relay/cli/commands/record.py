@@ -1,0 +1,125 @@
+"""`record`: what a wrapped agent's terminal shows, as a file that `replay` plays."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_relay.cli.failures import Failure
+from agent_relay.cli.names_on_disk import complete_names
+from agent_relay.cli.options import Socket, StateDir, find_place
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from agent_relay.sdk.locate import Place
+    from agent_relay.terminal.backends.tmux_recording import Sight
+    from agent_relay.terminal.backends.tmux_server import TmuxServer
+    from agent_relay.terminal.recording import Recorder
+
+
+def record(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to; by default NAME and the time, in this folder.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", min=0.1, metavar="S", help="End after so many seconds.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file, if there is one.")] = False,
+    cli: Annotated[
+        str | None, typer.Option("--cli", metavar="CLI", help="Which CLI it is, where the relay does not know.")
+    ] = None,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Record a running agent's terminal as an asciicast v2 file, until Ctrl-C or the agent's end.
+
+    It begins with what the screen shows now. A recording holds everything the screen showed, secrets too: look at it before
+    you pass it on. What is typed is not recorded, as far as the agent does not show it. Only agents in tmux can be recorded
+    once they run; with any backend, `agent-relay wrap --record FILE` records from the start.
+    """
+    from agent_relay.cli.link import run
+    from agent_relay.cli.wrapped_agent import find_running
+    from agent_relay.terminal.launch import is_terminal_error
+
+    place = find_place(socket, state_dir)
+    agent, server = find_running(place, name)
+    if server is None:
+        raise Failure(
+            f"{agent} does not run in tmux here, so it cannot be recorded from outside. "
+            f"To record it from its start: agent-relay wrap -n {agent} --record FILE ..."
+        )
+    try:
+        return run(_record(place, server, agent, output, seconds, cli, force=force))
+    except Exception as error:
+        if is_terminal_error(error):
+            raise Failure(clean_line(str(error))) from None
+        raise
+
+
+async def _record(
+    place: Place, server: TmuxServer, agent: str, output: str | None, seconds: float | None, cli: str | None, *, force: bool
+) -> int:
+    from agent_relay.terminal.backends.tmux_recording import PaneRecording
+    from agent_relay.terminal.recording import CAST_SUFFIX, Recorder
+
+    path = output or time.strftime(f"{agent}-%Y%m%d-%H%M%S{CAST_SUFFIX}")
+    cli = cli or await _ask_cli(place, agent)
+    pane = await server.find_pane(agent)
+    if pane is None:
+        raise Failure(f"{agent} has just ended.")
+    screen = Screen()
+    made: list[Recorder] = []
+
+    def make(sight: Sight) -> Recorder:
+        try:
+            recorder = Recorder(path, sight.columns, sight.rows, title=cli, term=sight.term, is_replacing=force)
+        except FileExistsError:
+            raise Failure(f"{clean_line(path)} is there already; --force replaces it.") from None
+        made.append(recorder)
+        screen.line((f"Recording {agent}", "bold green"), f"  into {clean_line(path)}; Ctrl-C ends it.")
+        screen.flush()
+        return recorder
+
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    signal.signal(signal.SIGTSTP, signal.SIG_IGN)  # tmux would hold the agent back while a listener sleeps
+    try:
+        end = await PaneRecording(server, pane).run(make, stopping, seconds)
+    finally:
+        for recorder in made:
+            recorder.close()
+    _tell(screen, agent, made[0], cli, end.name)
+    return 1 if made[0].failure else 0
+
+
+def _tell(screen: Screen, agent: str, recorder: Recorder, cli: str, end: str) -> None:
+    from agent_relay.terminal.profile import profile_for
+
+    if end != "STOPPED":
+        rest = "" if end == "PROGRAM" else " Its session is gone; the last moment may be missing."
+        screen.line(f"{agent} has ended.{rest}")
+    if recorder.failure:
+        screen.line(("The recording ends early", "bold red"), f"  {clean_line(recorder.failure)}")
+    screen.line(("recorded", "dim"), f"  {recorder.seconds:.1f} s, {recorder.size_bytes:,} bytes")
+    command = f"agent-relay replay {shlex.quote(recorder.path)} --cli {profile_for(cli).name}"
+    screen.line(("replay it", "dim"), f"  {clean_line(command)}")
+
+
+async def _ask_cli(place: Place, agent: str) -> str:
+    """What the daemon was told when the agent joined; a recording does not fail because nobody can say."""
+    from agent_relay.cli.link import observe
+    from agent_relay.protocol.errors import RelayError
+
+    with contextlib.suppress(RelayError, OSError):
+        async with observe(place) as relay:
+            found = (await relay.agents()).find(agent)
+            return os.path.basename(found.cli or "") if found is not None else ""
+    return ""

@@ -1,0 +1,110 @@
+"""What is known at the end: the agents' screens on one side, the daemon's store on the other, and whether they agree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from agent_relay.cli.demo.game import GUESSES, NAMES, Saying
+from agent_relay.cli.demo.ledger import Ledger, Verdict
+from agent_relay.cli.demo.reports import Report, Reports
+from agent_relay.cli.link import observe
+from agent_relay.cli.message_view import text_of
+from agent_relay.sdk.locate import Place
+from agent_relay.sdk.views import MessageView
+from agent_relay.terminal.message_text import short_id
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    sender: str
+    to: str
+    text: str
+    latency_s: float | None  # from the sender's screen to the recipient's
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    gone_s: float  # how long there was no daemon
+    printed: int  # messages that were printed meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    verdict: Verdict
+    differences: list[str]  # where what was printed is not what was sent
+    arrivals: list[Arrival]
+    open_s: float  # how long the dialog was open
+    keys: str  # all that was typed into it
+    crash: Crash
+    explained: MessageView  # one message of those around the crash
+
+
+async def collect(place: Place, reports: Reports, gone: tuple[float, float]) -> Evidence:
+    """`gone`: from when to when there was no daemon."""
+    async with observe(place) as relay:
+        page = await relay.history(limit=1000)
+        stored = list(reversed(page.messages))
+        through = next((message for message in stored if text_of(message) == GUESSES[1]), stored[-1])
+        explained = await relay.message(str(through["message_id"]))
+    arrived = [report for report in reports.of("took") if report.message is not None]
+    printed = {name: reports.printed(name) for name in NAMES}
+    asked, answered = reports.of("asks")[0], reports.of("answered")[0]
+    return Evidence(
+        verdict=judge(printed, stored, arrived),
+        differences=compare(printed, stored),
+        arrivals=[_arrival(report, reports) for report in arrived],
+        open_s=answered.t - asked.t,
+        keys="".join(report.text for report in reports.of("key")),
+        crash=Crash(gone[1] - gone[0], sum(gone[0] < report.t < gone[1] for report in reports.of("printed"))),
+        explained=explained,
+    )
+
+
+Pair = tuple[Saying | None, dict[str, Any] | None]
+
+
+def pair_up(printed: dict[str, list[Saying]], stored: list[dict[str, Any]]) -> dict[str, list[Pair]]:
+    """By agent: the nth line it printed, and the nth message the daemon has from it."""
+    return {
+        name: list(zip_longest(sayings, [message for message in stored if message["from"] == name]))
+        for name, sayings in printed.items()
+    }
+
+
+def compare(printed: dict[str, list[Saying]], stored: list[dict[str, Any]]) -> list[str]:
+    """A sentence for each line that was not sent as it stands."""
+    return [
+        f"{name} printed {saying.text if saying else None!r} and sent {text_of(message) if message else None!r}"
+        for name, pairs in pair_up(printed, stored).items()
+        for saying, message in pairs
+        if saying is None or message is None or not _is(saying, message)
+    ]
+
+
+def judge(printed: dict[str, list[Saying]], stored: list[dict[str, Any]], arrived: list[Report]) -> Verdict:
+    """What was printed is what ought to arrive."""
+    ledger = Ledger()
+    ids = {short_id(str(message["message_id"])): str(message["message_id"]) for message in stored}
+    for name, pairs in pair_up(printed, stored).items():
+        for number, (saying, message) in enumerate(pairs, 1):
+            if saying is not None:
+                is_sent = message is not None and _is(saying, message)
+                ledger.note_sent(str(message["message_id"]) if message and is_sent else f"{name} {number}", name, saying.to)
+    for report in arrived:
+        assert report.message is not None
+        sender, mark, _ = report.message
+        ledger.note_arrived(ids.get(mark, mark), sender, report.name)
+    return ledger.judge()
+
+
+def _is(saying: Saying, message: dict[str, Any]) -> bool:
+    recipients = sorted(str(one["name"]) for one in message["recipients"])
+    return text_of(message) == saying.text and recipients == sorted(saying.to)
+
+
+def _arrival(report: Report, reports: Reports) -> Arrival:
+    assert report.message is not None
+    sender, _, text = report.message
+    return Arrival(sender, report.name, text, reports.latency_s(report))

@@ -1,0 +1,79 @@
+"""CONTROL: commands to an agent that the relay runs, passed on to the connection that holds its terminal.
+
+The answer says that the command was handed over. What came of it is the wrapper's to report, as a state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_relay.core.backpressure import FULL_BUFFER_BYTES
+from agent_relay.core.context import Context
+from agent_relay.core.rate import check_rate
+from agent_relay.core.registry import Registry
+from agent_relay.core.router import Router
+from agent_relay.protocol.errors import ErrorCode, RelayError
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+    from agent_relay.core.peer import Peer
+    from agent_relay.core.reports import OnInput
+    from agent_relay.protocol import envelope, payloads
+
+# What cannot be done to an agent that takes no commands.
+_COMMANDS = {
+    "pause": "paused", "resume": "resumed", "interrupt": "interrupted", "stop": "stopped", "input": "typed to",
+}  # fmt: skip
+_NEW_INPUT = {"resume", "input"}  # somebody looked at the agent and wants it to go on
+_RETRY_MS = 1_000
+
+
+class Controls:
+    def __init__(self, context: Context, registry: Registry, on_input: list[OnInput]) -> None:
+        self._context = context
+        self._router = Router(registry)
+        self._on_input = on_input
+
+    def receive(self, peer: Peer, frame: envelope.Control) -> None:
+        try:
+            if peer.allowance is not None:
+                check_rate(self._context, peer.allowance)
+            agent, holder = self._find_holder(frame.payload)
+        except RelayError as error:
+            peer.say_error(error, frame.id)
+            return
+        command, text = frame.payload.command, frame.payload.text
+        self._context.log.note("controlled", agent=agent.name, command=command, by=peer.agent.name if peer.agent else "observer")
+        if command in _NEW_INPUT:
+            for hook in self._on_input:
+                hook(agent)
+        holder.say("CONTROL", {"command": command, "text": text} if command == "input" else {"command": command})
+        peer.say("ACK", {"ack_id": frame.id, "stage": "controlled", "by": agent.name})
+
+    def _find_holder(self, asked: payloads.Control) -> tuple[Agent, Peer]:
+        """The agent and the connection that controls it; raises RelayError where the command cannot be carried out."""
+        cannot_be = _COMMANDS.get(asked.command)
+        if cannot_be is None:
+            error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"There is no command {asked.command!r}.")
+            error.details = {"command": asked.command[:128]}
+            raise error
+        if asked.agent is None:
+            raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.agent` is missing.", field="payload.agent")
+        if asked.command == "input" and asked.text is None:
+            raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.text` is missing: say what to type.", field="payload.text")
+        agent = self._router.find(asked.agent, "payload.agent")
+        holder = agent.peer
+        if holder is None or not holder.active:
+            raise RelayError(ErrorCode.AGENT_OFFLINE, f"{agent.name} is not connected.", name=agent.name)
+        if not holder.takes_control:
+            raise RelayError(
+                ErrorCode.FEATURE_UNSUPPORTED,
+                f"{agent.name} is not run by the relay, so it cannot be {cannot_be}.",
+                name=agent.name,
+                command=asked.command,
+            )
+        if holder.connection.unsent_bytes > FULL_BUFFER_BYTES:
+            raise RelayError(
+                ErrorCode.AGENT_BUSY, f"{agent.name} does not read what it is sent.", retry_after_ms=_RETRY_MS, name=agent.name
+            )
+        return agent, holder

@@ -1,0 +1,82 @@
+"""What an AGENT_EVENT of a client may report, type by type, and how evidence is kept in a trail.
+
+`agent.state` says what an agent is doing, `message.received` and `message.read` how far a message has come inside it,
+`agent.input` that a person gave it something new to do.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from agent_relay.protocol.decode import convert_fields
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import show
+from agent_relay.protocol.payloads import AgentEvent, Door, Evidence, Identifier
+
+Note = Annotated[str, Meta(max_length=200)]
+
+
+class StateReport(Struct, frozen=True, rename="camel"):
+    state: Literal["starting", "idle", "working", "waiting", "offline"]
+    waiting_for: Note | None = None  # what a `waiting` agent waits for: a permission, an answer
+    door: Door | None = None  # the way messages go in now
+    door_note: Note | None = None  # why it is not a better one
+    paused: bool = False
+
+
+class ReceivedReport(Struct, frozen=True, rename="camel"):
+    message_id: Identifier
+
+
+class ReadReport(Struct, frozen=True, rename="camel"):
+    message_id: Identifier
+    evidence: Evidence | None = None
+
+
+class InputReport(Struct, frozen=True):
+    pass
+
+
+Report = StateReport | ReceivedReport | ReadReport | InputReport
+REPORTS: dict[str, type[Report]] = {
+    "agent.state": StateReport,
+    "message.received": ReceivedReport,
+    "message.read": ReadReport,
+    "agent.input": InputReport,
+}
+
+
+def read_report(event: AgentEvent) -> Report:
+    """Raises RelayError: FEATURE_UNSUPPORTED for another type, INVALID_FORMAT with the field that is wrong."""
+    kind = REPORTS.get(event.type)
+    if kind is None:
+        error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"This daemon takes no report {show(event.type, 80)}.")
+        error.details = {"type": event.type[:128]}
+        raise error
+    return convert_fields(event.fields, kind, "payload.fields")
+
+
+# --- evidence in a trail ------------------------------------------------------------------------------------------------
+
+
+def encode_seen(door: str | None, evidence: str | None) -> str:
+    """The detail of a trail's step; empty where nothing was said."""
+    seen = {name: text for name, text in (("door", door), ("evidence", evidence)) if text is not None}
+    return msgspec.json.encode(seen).decode() if seen else ""
+
+
+def read_seen(detail: str) -> dict[str, str]:
+    """`door` and `evidence` of such a detail, each where it was said."""
+    try:
+        return msgspec.json.decode(detail, type=dict[str, str])
+    except msgspec.DecodeError:
+        return {}
+
+
+def describe_seen(seen: dict[str, Any]) -> str:
+    """The same for people: "door typing, seen: composer"."""
+    parts = [f"door {seen['door']}"] if seen.get("door") else []
+    return ", ".join([*parts, f"seen: {seen['evidence']}"] if seen.get("evidence") else parts)

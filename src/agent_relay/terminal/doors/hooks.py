@@ -1,0 +1,116 @@
+"""Where a CLI's hooks arrive: a socket for each agent, private to the user, and the command that leads to it.
+
+A hook is answered with the text it should print, or with nothing, which leaves the decision to the CLI. A handler that
+fails or takes too long says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import os
+import secrets
+import shlex
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
+from agent_relay.terminal.private_files import replace_private
+
+CLIENT = Path(__file__).with_name("hook_client.py")
+MAX_INPUT_BYTES = 16_777_216
+_HEAD_S = 5.0
+_log = logging.getLogger("agent_relay.terminal")
+
+Handler = Callable[[str, dict[str, Any]], Awaitable[str | None]]
+
+
+def hook_socket_path(folder: str, project_id: str, agent: str) -> str:
+    """In the agent's folder, or in a short place of the user's own where that path is too long for a socket."""
+    path = os.path.join(folder, "hooks.sock")
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
+        return path
+    return os.path.join(short_socket_directory(os.getuid()), project_id, f"{agent}.hooks.sock")
+
+
+def hook_words(path: str, event: str, seconds: float) -> list[str]:
+    """What to run for a hook. It gives up a moment before the CLI does, so that the CLI sees no failure."""
+    return [sys.executable, "-I", "-S", str(CLIENT), path, event, f"{seconds:g}"]
+
+
+def hook_command(path: str, event: str, seconds: float) -> str:
+    """The same as a line for a shell, which ends well also when nothing of us is there any more."""
+    words = shlex.join(hook_words(path, event, seconds))
+    return f"if [ -S {shlex.quote(path)} ]; then {words} || true; fi"
+
+
+class HookServer:
+    """`handle` is given the event's name and what the CLI said of it."""
+
+    def __init__(self, path: str, handle: Handler) -> None:
+        self.path = path
+        self._handle = handle
+        self._server: asyncio.Server | None = None
+        self._token = b""
+        self._open: set[asyncio.StreamWriter] = set()
+
+    async def open(self) -> None:
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        self._token = secrets.token_urlsafe(32).encode()
+        replace_private(f"{self.path}.token", self._token)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)  # of a wrapper that died: the agent's name is ours
+        before = os.umask(0o177)
+        try:
+            self._server = await asyncio.start_unix_server(self._serve, self.path)
+        finally:
+            os.umask(before)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._open):
+            writer.close()  # without the last byte, so that half an answer is none
+        for path in (self.path, f"{self.path}.token"):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        try:
+            event, given = await self._read(reader)
+            answer = await self._answer(event, given)
+            writer.write((answer or "").encode() + b"\n")
+            await writer.drain()
+        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError) as error:
+            _log.info("a hook was not understood: %s", type(error).__name__)
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+    async def _read(self, reader: asyncio.StreamReader) -> tuple[str, dict[str, Any]]:
+        async with asyncio.timeout(_HEAD_S):
+            token = (await reader.readline()).rstrip(b"\n")
+            if not hmac.compare_digest(token, self._token):
+                raise ValueError("token")
+            event = (await reader.readline()).decode().strip()
+            size = int(await reader.readline())
+            if not 0 <= size <= MAX_INPUT_BYTES:
+                raise ValueError("size")
+            given = msgspec.json.decode(await reader.readexactly(size) or b"{}")
+        if not isinstance(given, dict):
+            raise ValueError("input")
+        return event, given
+
+    async def _answer(self, event: str, given: dict[str, Any]) -> str | None:
+        try:
+            return await self._handle(event, given)
+        except Exception:  # noqa: BLE001 - the CLI decides by itself then
+            _log.exception("the hook %s was not answered", event)
+            return None

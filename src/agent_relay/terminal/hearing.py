@@ -1,0 +1,146 @@
+"""What is heard of an agent, from its screen, its session file and its door, and who has to know of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+from agent_relay.ports.door import DoorState, Request, Resolution
+from agent_relay.terminal.commands import SendCommand
+from agent_relay.terminal.observations import MessageTaken, Observation
+from agent_relay.terminal.reporting import Reporter
+from agent_relay.terminal.speaking import Speaker
+from agent_relay.terminal.state import State
+from agent_relay.terminal.transcripts.follow import SessionFollower
+from agent_relay.terminal.transcripts.records import Saying
+from agent_relay.terminal.watch import DOOR, CommandSeen, CommandUnfinished, Event, Noticed, StateChanged, Watcher
+
+if TYPE_CHECKING:
+    from agent_relay.terminal.delivering import Deliverer
+
+_STATES = {State.STARTING: "starting", State.IDLE: "idle", State.WORKING: "working", State.DIALOG: "waiting"}
+_log = logging.getLogger("agent_relay.terminal")
+
+
+class Hearing:
+    """Listens to the doors too. `typed_at`: when a person last typed; `entered_at`: when we last pressed Enter."""
+
+    def __init__(self, watcher: Watcher, speaker: Speaker, reporter: Reporter, now: Callable[[], float]) -> None:
+        self._watcher = watcher
+        self._speaker = speaker
+        self._reporter = reporter
+        self._now = now
+        self._typed_at = float("-inf")
+        self._door_state: DoorState | None = None
+        self._door_waits_for = ""
+        self._is_catching_up = False
+        self.deliverer: Deliverer  # set once, right after both were made
+        self.follower: SessionFollower | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        if self._door_state is not None:
+            return self._door_state is DoorState.IDLE
+        return self._watcher.state is State.IDLE
+
+    def was_seen(self, words: str) -> bool:
+        return self._watcher.shows(words) or (self.follower is not None and self.follower.holds(words))
+
+    def person_typed(self) -> None:
+        self._typed_at = self._now()
+
+    # --- the screen and the session file -------------------------------------------------------------------------------
+
+    def handle(self, events: Sequence[Event], entered_at: float) -> None:
+        for event in events:
+            match event:
+                case CommandSeen():
+                    self._speaker.say(event)
+                case CommandUnfinished():
+                    to = f" to {event.to}" if event.to else ""
+                    self.deliverer.notify(f"Your message{to} was not sent. {event.reason}")
+                case StateChanged():
+                    self._note_state(event, entered_at)
+                case Noticed(observation=observation):
+                    self.door_noticed(observation)
+
+    def _note_state(self, event: StateChanged, entered_at: float) -> None:
+        _log.info("state: %s", event.state.value)
+        self._report_state()
+        if event.state is State.WORKING and self._typed_at > entered_at:
+            self._typed_at = float("-inf")
+            self._reporter.input()
+
+    def catch_up(self) -> None:
+        """The session file holds what a wrapper before us has dealt with, but for commands that it could not carry out."""
+        self._is_catching_up = True
+
+    async def follow(self, over: asyncio.Event, entered_at: Callable[[], float]) -> None:
+        if self.follower is None:
+            return
+        async for records in self.follower.follow(over):
+            events = self._watcher.heard(records, self._now())
+            if self._is_catching_up:
+                events = [event for event in events if isinstance(event, CommandSeen)]
+                self._is_catching_up = False
+            self.handle(events, entered_at())
+
+    def last_words(self) -> list[Event]:
+        return self._watcher.heard(self.follower.poll(), self._now()) if self.follower is not None else []
+
+    # --- the door ------------------------------------------------------------------------------------------------------
+
+    def door_state(self, state: DoorState, waiting_for: str = "") -> None:
+        self._door_state, self._door_waits_for = state, waiting_for
+        self._report_state()
+        self.deliverer.wake()
+
+    def door_read(self, message_id: str, evidence: str) -> None:
+        self.deliverer.note_read(message_id, evidence)
+
+    def door_refused(self, message_id: str, reason: str) -> None:
+        self.deliverer.note_refused(message_id, reason)
+
+    def door_rejected(self, message_id: str, reason: str) -> None:
+        self.deliverer.note_rejected(message_id, reason)
+
+    def door_asked(self, request: Request) -> None:
+        self._reporter.asked(request)
+
+    def door_resolved(self, request_id: str, resolution: Resolution, by: str) -> None:
+        self._reporter.resolved(request_id, resolution, by)
+
+    def door_noticed(self, observation: Observation) -> None:
+        if isinstance(observation, MessageTaken):
+            self.deliverer.note_taken(observation.text)
+
+    def door_said(self, to: str, body: str, id_: str) -> None:
+        self._speaker.say(CommandSeen(self._now(), SendCommand((to,), body), DOOR, f"said:{id_}"))
+
+    def door_heard(self, text: str, id_: str) -> None:
+        self.handle(self._watcher.heard([Saying(id_, text, 0)], self._now()), self._now())
+
+    def door_session(self, session_id: str) -> None:
+        if self.follower is not None:
+            self.follower.add_session(session_id)
+
+    def door_lost(self, reason: str) -> None:
+        self._door_state, self._door_waits_for = None, ""
+        self.deliverer.lose_door(reason)
+        self._report_state()
+
+    def _report_state(self) -> None:
+        """A dialog that either of them sees is one; for the rest the door knows better than the screen."""
+        dialog = self._watcher.dialog
+        if self._watcher.state is State.DIALOG and dialog is not None:
+            self._reporter.state("waiting", dialog.question or dialog.kind)
+        elif self._door_state is not None:
+            self._reporter.state(self._door_state.value, self._door_waits_for)
+        else:
+            self._reporter.state(_STATES[self._watcher.state])
+
+    def evidence(self, mark: str, *, has_introduction: bool) -> Collection[str]:
+        """Words that only this agent was given. The id of a message to several is in all their files."""
+        return [mark] if has_introduction else self.deliverer.direct_marks[-50:]

@@ -1,0 +1,35 @@
+"""A message of the daemon as the agent is to see it."""
+
+from __future__ import annotations
+
+import uuid
+
+from agent_relay.ports.door import DoorMessage
+from agent_relay.sdk.messages import Message
+from agent_relay.terminal.message_text import Room, Shown, quote, render
+
+_NAMESPACE = uuid.UUID("6f1d3a52-6a0e-4b5f-9a3c-8c2f0c6f7a11")
+
+
+def shown(message: Message) -> Shown:
+    to = message.to if isinstance(message.to, str) else ""
+    return Shown(
+        id=message.id,
+        sender=message.from_,
+        body=message.body,
+        kind=message.kind,
+        thread=message.thread,
+        channel=to if to.startswith("#") else "to all" if to == "*" else None,
+        priority=message.meta.priority,
+        awaits_answer=message.correlation_id is not None,
+    )
+
+
+def door_message(message: Message, prefix: str) -> DoorMessage:
+    return DoorMessage(
+        id=message.id,
+        uuid=str(uuid.uuid5(_NAMESPACE, message.id)),
+        sender=message.from_,
+        body=quote(message.body, prefix),
+        text=render(shown(message), Room(), prefix),
+    )

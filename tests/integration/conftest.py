@@ -1,0 +1,38 @@
+"""Fixtures for agents in terminals, and the order in which several processes take up the tests."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.stage import Stage
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A short one: sockets are in it."""
+    path = Path(tempfile.mkdtemp(prefix="relay-w-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def stage(folder: Path) -> Iterator[Stage]:
+    scene = Stage(folder)
+    yield scene
+    scene.close()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, the longest begin first, one in each: a process is given two at a time."""
+    if not hasattr(config, "workerinput"):
+        return
+    long = [item for item in items if item.get_closest_marker("longest")]
+    items[:] = [item for item in items if item not in long]
+    for place, item in enumerate(long):
+        items.insert(2 * place, item)

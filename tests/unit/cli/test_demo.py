@@ -1,0 +1,143 @@
+"""The demonstration's game is whole, and its checks find what they are there to find."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_relay.cli.demo.evidence import Arrival, Crash, Evidence, compare, judge
+from agent_relay.cli.demo.game import GAME, NAMES, OPENING, Saying, all_sayings, find_turn
+from agent_relay.cli.demo.reports import Report, Reports
+from agent_relay.cli.demo.summary import as_json, holds, show_summary
+from agent_relay.cli.screen import Screen
+from agent_relay.sdk.views import MessageView
+from agent_relay.terminal.message_text import short_id
+
+# --- the game --------------------------------------------------------------------------------------------------------
+
+
+def test_every_turn_is_reached_by_what_is_said_and_nothing_is_said_twice() -> None:
+    told = {("Alice", OPENING), *((name, saying.text) for saying in all_sayings() for name in saying.to)}
+    reached = {(name, turn.when) for name, text in told if (turn := find_turn(name, text)) is not None}
+    assert reached == {(name, turn.when) for name, turns in GAME.items() for turn in turns}
+    assert len({(saying.sender, saying.text) for saying in all_sayings()}) == len(all_sayings())
+    assert {name for saying in all_sayings() for name in saying.to} == set(NAMES)
+
+
+# --- the judgement ---------------------------------------------------------------------------------------------------
+
+PRINTED = {"Alice": [Saying("Alice", ("Bob", "Carol"), "one"), Saying("Alice", ("Bob",), "two")], "Bob": [], "Carol": []}
+
+
+def stored(number: int, text: str, *to: str) -> dict[str, Any]:
+    return {
+        "message_id": f"m{number}", "from": "Alice", "payload": {"body": text}, "recipients": [{"name": name} for name in to],
+        "ts": 1_000, "to": list(to),
+    }  # fmt: skip
+
+
+def took(name: str, number: int, text: str) -> Report:
+    return Report(1.0, name, "took", f"Relay message from Alice [{short_id(f'm{number}')}]: {text}")
+
+
+STORED = [stored(1, "one", "Bob", "Carol"), stored(2, "two", "Bob")]
+TAKEN = [took("Bob", 1, "one"), took("Carol", 1, "one"), took("Bob", 2, "two")]
+
+
+def test_all_is_well() -> None:
+    verdict = judge(PRINTED, STORED, TAKEN)
+    assert verdict.holds
+    assert (verdict.accepted, verdict.delivered) == (2, 3)
+    assert compare(PRINTED, STORED) == []
+
+
+def test_a_line_that_was_not_sent_is_lost() -> None:
+    assert judge(PRINTED, STORED[:1], TAKEN[:2]).lost == 1
+    assert compare(PRINTED, STORED[:1]) == ["Alice printed 'two' and sent None"]
+
+
+def test_a_line_that_was_sent_twice_is_found_though_its_id_is_another() -> None:
+    verdict = judge(PRINTED, [*STORED, stored(3, "two", "Bob")], [*TAKEN, took("Bob", 3, "two")])
+    assert (verdict.holds, verdict.unexpected) == (False, 1)
+    assert compare(PRINTED, [*STORED, stored(3, "two", "Bob")]) == ["Alice printed None and sent 'two'"]
+
+
+def test_words_that_changed_on_the_way_are_found() -> None:
+    changed = [stored(1, "o ne", "Bob", "Carol"), STORED[1]]
+    verdict = judge(PRINTED, changed, TAKEN)
+    assert (verdict.holds, verdict.lost, verdict.unexpected) == (False, 2, 2)
+
+
+def test_what_was_typed_in_twice_or_in_the_wrong_order_is_found() -> None:
+    assert judge(PRINTED, STORED, [*TAKEN, TAKEN[0]]).doubled == 1
+    assert judge(PRINTED, STORED, [TAKEN[2], TAKEN[0], TAKEN[1]]).out_of_order == 1
+
+
+# --- the reports -----------------------------------------------------------------------------------------------------
+
+
+def test_reports_are_read_as_they_are_written_and_give_the_time_from_print_to_screen(tmp_path: Path) -> None:
+    def line(t: float, event: str, text: str) -> str:
+        return json.dumps({"t": t, "event": event, "text": text}) + "\n"
+
+    alice, bob = tmp_path / "alice", tmp_path / "bob"
+    reports = Reports({"Alice": alice, "Bob": bob})
+    assert reports.read() == []
+    message = "Relay message from Alice [0123abcd]: one"
+    alice.write_text(line(10.0, "printed", "->relay:Bob one"))
+    whole = line(10.25, "shown", message) + line(10.5, "took", message)
+    bob.write_text(whole[:-5])
+    assert [report.event for report in reports.read()] == ["printed", "shown"]
+    with bob.open("a") as file:
+        file.write(whole[-5:])
+    (taken,) = reports.read()
+    assert taken.message == ("Alice", "0123abcd", "one")
+    assert reports.latency_s(taken) == pytest.approx(0.25)
+    assert reports.printed("Alice") == [Saying("Alice", ("Bob",), "one")]
+    reports.close()
+
+
+# --- the summary -----------------------------------------------------------------------------------------------------
+
+
+def evidence(**changes: Any) -> Evidence:
+    trail = [{"at": 1_004, "event": "acknowledged", "to": "Bob", "detail": ""}]
+    good = Evidence(
+        verdict=judge(PRINTED, STORED, TAKEN), differences=[], arrivals=[Arrival("Alice", "Bob", "one", 0.2)], open_s=2.0,
+        keys="1", crash=Crash(1.5, 2), explained=MessageView(STORED[0], trail),
+    )  # fmt: skip
+    return dataclasses.replace(good, **changes)
+
+
+def shown(found: Evidence) -> str:
+    stream = io.StringIO()
+    show_summary(Screen(stream), found, 30.0)
+    return stream.getvalue()
+
+
+def test_the_summary_says_what_was_found() -> None:
+    text = shown(evidence())
+    assert "Every message arrived once and in order" in text
+    for part in ("3 of 3, of 2 messages", "200 ms at best", "typed 0 keys", "1.5 s; 2 messages", "acknowledged by Bob"):
+        assert part in text
+    assert "WRONG" not in text
+
+
+def test_a_key_that_the_relay_typed_into_the_dialog_breaks_the_promise() -> None:
+    found = evidence(keys="R1")
+    assert not holds(found)
+    assert "WRONG  the dialog" in shown(found)
+    assert "typed 1 key into it" in shown(found)
+    assert as_json(found, 30.0)["holds"] is False
+
+
+def test_a_loss_is_shown_with_the_line_it_befell() -> None:
+    found = evidence(verdict=judge(PRINTED, STORED[:1], TAKEN[:2]), differences=compare(PRINTED, STORED[:1]))
+    assert not holds(found)
+    assert "The promise was broken" in shown(found)
+    assert "Alice printed 'two' and sent None" in shown(found)

@@ -1,0 +1,68 @@
+"""A listener that keeps what a door tells, for tests of doors."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from agent_relay.ports.door import DoorState, Request, Resolution
+from agent_relay.terminal.observations import Observation
+
+DEADLINE_S = 20.0
+
+
+class Heard:
+    """What a door has told, in order."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[Any, ...]] = []
+
+    def door_state(self, state: DoorState, waiting_for: str = "") -> None:
+        self.all.append(("state", state, waiting_for))
+
+    def door_read(self, message_id: str, evidence: str) -> None:
+        self.all.append(("read", message_id, evidence))
+
+    def door_rejected(self, message_id: str, reason: str) -> None:
+        self.all.append(("rejected", message_id, reason))
+
+    def door_refused(self, message_id: str, reason: str) -> None:
+        self.all.append(("refused", message_id, reason))
+
+    def door_asked(self, request: Request) -> None:
+        self.all.append(("asked", request))
+
+    def door_resolved(self, request_id: str, resolution: Resolution, by: str) -> None:
+        self.all.append(("resolved", request_id, resolution, by))
+
+    def door_noticed(self, observation: Observation) -> None:
+        self.all.append(("noticed", observation))
+
+    def door_said(self, to: str, body: str, id_: str) -> None:
+        self.all.append(("said", to, body, id_))
+
+    def door_heard(self, text: str, id_: str) -> None:
+        self.all.append(("heard", text, id_))
+
+    def door_session(self, session_id: str) -> None:
+        self.all.append(("session", session_id))
+
+    def door_lost(self, reason: str) -> None:
+        self.all.append(("lost", reason))
+
+    def of(self, kind: str) -> list[Any]:
+        """What was told of one kind, without its name; a single value by itself."""
+        return [entry[1] if len(entry) == 2 else entry[1:] for entry in self.all if entry[0] == kind]
+
+    @property
+    def read(self) -> list[str]:
+        return [id_ for id_, _ in self.of("read")]
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"It did not happen: {what}."
+        await asyncio.sleep(0.005)

@@ -1,0 +1,225 @@
+"""What an agent asked for, carried out against a real daemon: in order, once, and never in silence."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.headers import parse_headers
+from agent_relay.sdk.client import RelayClient
+from agent_relay.sdk.messages import Message
+from agent_relay.terminal.commands import Command, FileCommand, ReleaseCommand, SendCommand, SpawnCommand
+from agent_relay.terminal.launch import Home
+from agent_relay.terminal.run_file import RunFile
+from agent_relay.terminal.speaking import Speaker, explain
+from agent_relay.terminal.watch import SCREEN, TRANSCRIPT, CommandSeen
+from agent_relay.testing.daemon import DaemonProcess
+
+
+class Stage:
+    """Alice speaks through a Speaker, Bob hears her as a client."""
+
+    def __init__(self, folder: Path, daemon: DaemonProcess, alice: RelayClient, bob: RelayClient) -> None:
+        self.daemon, self.alice, self.bob = daemon, alice, bob
+        self.home = Home(str(folder), "Alice")
+        self.home.make()
+        self.run_file = RunFile(self.home.team)
+        self.run_file.begin()
+        self.told: list[str] = []
+        self.answered: list[str] = []
+        self.speaker = self.another()
+        self._places = 0
+
+    def another(self) -> Speaker:
+        return Speaker(self.home, lambda: self.alice, self.run_file, self.told.append, self.answered.append)
+
+    def say(self, command: Command, source: str = SCREEN, place: str = "") -> None:
+        self._places += 1
+        self.speaker.say(CommandSeen(0.0, command, source, place or f"line:{self._places}"))
+
+    async def hear(self) -> Message:
+        message = await self.bob.receive()
+        await message.ack()
+        return message
+
+    async def hears_nothing_more(self) -> None:
+        """Whatever else was to come would be here before this."""
+        self.say(SendCommand(("Bob",), "END"))
+        assert (await self.hear()).body == "END"
+
+
+def play(folder: Path, scene: Callable[[Stage], Awaitable[None]]) -> None:
+    async def run(daemon: DaemonProcess) -> None:
+        async with asyncio.timeout(40), daemon.connect("Alice") as alice, daemon.connect("Bob") as bob:
+            stage = Stage(folder, daemon, alice, bob)
+            running = asyncio.create_task(stage.speaker.run())
+            try:
+                await scene(stage)
+            finally:
+                running.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await running
+
+    with DaemonProcess() as daemon:
+        asyncio.run(run(daemon))
+
+
+async def passes(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+def test_messages_go_out_in_order_with_all_that_was_said(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        for number in range(50):
+            stage.say(SendCommand(("Bob",), f"{number}"))
+        stage.say(SendCommand(("bob",), "hm", "thinking", "t", {"a": 1}))
+        assert [(await stage.hear()).body for _ in range(50)] == [str(number) for number in range(50)]
+        last = await stage.hear()
+        assert (last.body, last.kind, last.thread, last.data) == ("hm", "thinking", "t", {"a": 1})
+        assert stage.told == []
+
+    play(tmp_path, scene)
+
+
+def test_who_is_not_there_is_said_so_with_who_may_be_meant(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        stage.say(SendCommand(("Bbo",), "hi"))
+        await passes(lambda: len(stage.told) == 1)
+        assert "Your message to Bbo was not sent." in stage.told[0]
+        assert "Did you mean Bob?" in stage.told[0]
+        await stage.hears_nothing_more()
+
+    play(tmp_path, scene)
+
+
+def test_what_is_not_possible_is_said_so(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        for command in (SpawnCommand("Eve", "claude", "x"), ReleaseCommand("Bob", "x"), FileCommand("none")):
+            stage.say(command)
+        await passes(lambda: len(stage.told) == 3)
+        assert [text.split()[0] for text in stage.told] == ["Eve", "Bob", "There"]
+        await stage.hears_nothing_more()
+
+    play(tmp_path, scene)
+
+
+def test_a_file_that_was_named_is_sent_and_one_that_is_wrong_is_answered(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        outbox = Path(stage.home.outbox)
+        (outbox / "note").write_text("TO: Bob\nTHREAD: t\nPRIORITY: 1\n\nlong text\n")
+        (outbox / "bad").write_text("TO: Nobody\n\nx\n")
+        (outbox / "spawn").write_text("KIND: spawn\nNAME: Eve\nCLI: claude\n\nx\n")
+        for name in ("note", "bad", "spawn"):
+            stage.say(FileCommand(name))
+        message = await stage.hear()
+        assert (message.body, message.thread, message.meta.priority) == ("long text", "t", 1)
+        await stage.hears_nothing_more()
+        codes = {name: parse_headers((outbox / f"{name}.error").read_text()).code for name in ("bad", "spawn")}
+        assert codes == {"bad": "AGENT_NOT_FOUND", "spawn": "INVALID_HEADER"}
+
+    play(tmp_path, scene)
+
+
+def test_an_answer_is_tied_to_the_question_that_came_first(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        for id_ in ("msg_1", "msg_1", "msg_2"):
+            stage.speaker.expect_answer("bob", id_)
+        stage.say(SendCommand(("Bob", "Bob"), "to a list"))
+        stage.say(SendCommand(("Bob",), "hm", "thinking"))
+        for body in ("one", "two", "three"):
+            stage.say(SendCommand(("Bob",), body))
+        heard = {message.body: message.meta.reply_to for message in [await stage.hear() for _ in range(5)]}
+        assert heard == {"to a list": None, "hm": None, "one": "msg_1", "two": "msg_2", "three": None}
+        assert stage.answered == ["msg_1", "msg_2"]
+
+    play(tmp_path, scene)
+
+
+def test_a_question_in_a_file_is_told_its_answer_or_that_there_is_none(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        outbox = Path(stage.home.outbox)
+        (outbox / "send-1").write_text("TO: Bob\nAWAIT: 30s\n\nwhy?\n")
+        (outbox / "send-2").write_text("TO: Bob\nAWAIT: 100ms\n\nreally?\n")
+        stage.say(FileCommand("send-1"))
+        question = await stage.bob.receive()
+        assert question.correlation_id is not None
+        await question.reply("because")
+        await question.ack()
+        await passes(lambda: len(stage.told) == 1)
+        assert stage.told[0].startswith("Bob answered your question [")
+        assert stage.told[0].endswith("]: because")
+        assert '"await_ms":30000' in (outbox / "send-1.sent").read_text()
+        stage.say(FileCommand("send-2"))
+        await passes(lambda: len(stage.told) == 2)
+        assert "Bob did not answer your question" in stage.told[1]
+
+    play(tmp_path, scene)
+
+
+def test_a_place_of_the_session_file_is_said_once_whoever_reads_it(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        stage.say(SendCommand(("Bob",), "hi"), TRANSCRIPT, "record:7")
+        assert (await stage.hear()).body == "hi"
+        await passes(lambda: stage.run_file.was_said("record:7"))
+        stage.say(SendCommand(("Bob",), "hi"), TRANSCRIPT, "record:7")  # read again
+        # One that was killed after the sending and before it noted it: the same id, and the daemon knows it.
+        stage.run_file.begin()
+        stage.say(SendCommand(("Bob",), "again"), TRANSCRIPT, "record:8")
+        assert (await stage.hear()).body == "again"
+        other = stage.another()
+        await other._carry_out(CommandSeen(0.0, SendCommand(("Bob",), "again"), TRANSCRIPT, "record:8"))
+        await stage.hears_nothing_more()
+
+    play(tmp_path, scene)
+
+
+def test_the_same_line_of_the_screen_is_another_message_for_another_wrapper(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        seen = CommandSeen(0.0, SendCommand(("Bob",), "yes"), SCREEN, "line:3")
+        for speaker in (stage.speaker, stage.another()):
+            await speaker._carry_out(seen)
+        assert [(await stage.hear()).body for _ in range(2)] == ["yes", "yes"]
+
+    play(tmp_path, scene)
+
+
+def test_a_daemon_that_is_away_is_waited_for_and_nothing_is_doubled(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        stage.daemon.kill()
+        for number in range(5):
+            stage.say(SendCommand(("Bob",), f"{number}"))
+        await asyncio.to_thread(stage.daemon.start)
+        assert [(await stage.hear()).body for _ in range(5)] == [str(number) for number in range(5)]
+        await stage.speaker.drain(10)
+        await stage.hears_nothing_more()
+        assert stage.told == []
+
+    play(tmp_path, scene)
+
+
+def test_draining_ends_when_all_is_said_or_the_time_is_over(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        (Path(stage.home.outbox) / "note").write_text("TO: Bob\n\nfile\n")
+        stage.say(SendCommand(("Bob",), "said"))
+        await stage.speaker.drain(20)
+        assert [(await stage.hear()).body for _ in range(2)] == ["said", "file"]
+        stage.daemon.kill()
+        stage.say(SendCommand(("Bob",), "lost"))
+        await stage.speaker.drain(0.1)
+
+    play(tmp_path, scene)
+
+
+@pytest.mark.parametrize(
+    ("details", "end"),
+    [({}, "No."), ({"did_you_mean": ["Bob", "Bo"]}, "No. Did you mean Bob or Bo?"), ({"did_you_mean": "Bob"}, "No.")],
+)
+def test_a_refusal_is_a_sentence(details: dict[str, Any], end: str) -> None:
+    assert explain(RelayError(ErrorCode.AGENT_NOT_FOUND, "No.", **details)) == end
