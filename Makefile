@@ -24,7 +24,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = $(VENV)/cache/hypothesis
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-terminals test-real-clis lint bench simulate docs constraints clean environment bench-environment
+.PHONY: help setup demo test test-terminals test-real-clis lint bench simulate docs constraints clean environment bench-environment generator
 
 help:  ## list what make can do
 	@echo "Agent Relay. Targets:"
@@ -36,8 +36,8 @@ setup: environment  ## build .venv (done by every other target when needed)
 demo: environment  ## a short live demonstration; needs no account and ends by itself
 	@"$(VENV)/bin/agent-relay" demo
 
-test: lint  ## everything that must hold: linters, types, architecture, tests
-	@$(RUN) -m pytest --verbosity=0 -m 'not terminals and not real_clis'
+test: lint generator  ## everything that must hold: linters, types, architecture, tests
+	@$(RUN) -m pytest --verbosity=0 -m 'not terminals and not real_clis' --numprocesses=3 --dist=worksteal
 	@$(TEST_TERMINALS)
 
 test-terminals: environment  ## of these, programs wrapped in real tmux and PTY terminals, end to end; a few minutes
@@ -61,6 +61,7 @@ simulate: environment  ## run the delivery logic through SEEDS simulated histori
 docs: environment  ## write the generated parts of the documentation anew
 	@$(RUN) scripts/docs.py
 	@$(RUN) -m agent_relay.cli.reference > docs/cli.md
+	@$(RUN) -m agent_relay openapi > docs/api/openapi.json
 
 constraints:  ## pin the newest versions of everything in constraints.txt
 	@scripts/constraints
@@ -72,6 +73,9 @@ clean:  ## remove .venv and every cache
 
 environment:
 	@scripts/setup dev
+
+generator: environment
+	@scripts/generator
 
 bench-environment:
 	@scripts/setup dev,bench

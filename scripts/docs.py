@@ -25,6 +25,7 @@ from msgspec import NODEFAULT, Raw, Struct, inspect
 from agent_relay.core.backpressure import FULL_BUFFER_BYTES
 from agent_relay.core.limits import Limits
 from agent_relay.daemon.config import SETTINGS, Setting
+from agent_relay.events.types import EVENT_TYPES
 from agent_relay.protocol import envelope, names, negotiation, payloads
 from agent_relay.protocol.durations import format_duration
 from agent_relay.protocol.errors import ErrorCode
@@ -148,6 +149,24 @@ def header_kinds_table() -> str:
     rows = [("any other", ", ".join(map(code, _REQUIRED_OF_MESSAGES)))]
     rows += [(code(kind), ", ".join(map(code, needed)) or "nothing") for kind, needed in _REQUIRED.items()]
     return table(("kind", "needs"), rows)
+
+
+def events_table(words: Words) -> str:
+    rows = []
+    for kind, meaning in meanings(words["events"], list(EVENT_TYPES), "events"):
+        fields = [field for field in _fields(EVENT_TYPES[kind]) if field.encode_name[:1] != "_"]
+        rows.append((code(kind), ", ".join(map(_event_field, fields)), meaning))
+    return table(("type", "fields", "meaning"), rows)
+
+
+def _event_field(field: inspect.Field) -> str:
+    name = code(field.encode_name + ("" if field.required else "?"))
+    for part in _alternatives(field.type):
+        if isinstance(part, inspect.StructType):
+            return f"{name} ({', '.join(map(_event_field, part.fields))})"
+        if isinstance(part, inspect.LiteralType):
+            return f"{name}: {', '.join(map(code, part.values))}"
+    return name
 
 
 # --- states ------------------------------------------------------------------------------------------------------------
@@ -323,6 +342,7 @@ def build_blocks(words: Words) -> dict[str, dict[str, Callable[[], str]]]:
     return {
         "docs/errors.md": {"codes": errors_table},
         "docs/configuration.md": {"settings": settings_table},
+        "docs/events.md": {"events": lambda: events_table(words)},
         "docs/protocol.md": {
             "envelope": lambda: envelope_table(words),
             "reserved-names": reserved_names,

@@ -64,3 +64,47 @@ def test_door_dialog(lab: Lab, cli: str) -> None:
     bob.until(lambda: bob.model.times_given("one more thing"), "the model has it")
     lab.wait_until_settled(bob, 2)
     assert bob.model.times_given("one more thing") == 1, bob.describe()
+
+
+def open_request(lab: Lab) -> str:
+    found = json.loads(lab.command("permissions", "--json").stdout or "{}")
+    return next((str(each["id"]) for each in found.get("permissions", [])), "")
+
+
+@every_cli
+def test_door_answer(lab: Lab, cli: str) -> None:
+    bob = start(
+        lab, cli, Turn(when=on_message("clean"), command="rm -rf build", then="->relay:Carol it is clean"),
+        Turn(when=on_message("wipe"), command="rm -rf build2", then="->relay:Carol they said no"),
+    )  # fmt: skip
+    (lab.project / "build2").mkdir()
+    with lab.client("Carol") as carol:
+        lab.send("Bob", "clean up, please")
+        bob.until(lambda: open_request(lab), "it is asked outside")
+        assert (lab.project / "build" / "out.o").exists()
+        done = lab.command("permissions", "approve", open_request(lab))
+        assert done.returncode == 0, done.stderr + bob.describe()
+        assert carol.receive(timeout=60).body == "it is clean"
+        assert not (lab.project / "build").exists()
+        lab.send("Bob", "wipe the other one")
+        bob.until(lambda: open_request(lab), "it is asked again")
+        done = lab.command("permissions", "deny", open_request(lab), "--reason", "keep it")
+        assert done.returncode == 0, done.stderr + bob.describe()
+        bob.until(lambda: not bob.is_asking, "the dialog is closed")
+        assert (lab.project / "build2").exists(), bob.describe()
+
+
+@every_cli
+def test_door_daemon_dies(lab: Lab, cli: str) -> None:
+    bob = start(lab, cli, Turn(when=on_message("first"), say="one moment", drips=True))
+    lab.send("Bob", "first of all")
+    bob.until(lambda: bob.model.script.is_dripping, "it works")
+    second = lab.send("Bob", "second of all")
+    lab.daemon.kill()
+    lab.daemon.start()
+    third = lab.send("Bob", "third of all")
+    bob.model.script.release()
+    bob.until(lambda: bob.model.times_given("second of all") and bob.model.times_given("third of all"), "the model has them")
+    lab.wait_until_settled(bob, 3)
+    assert bob.model.times_given("second of all") == bob.model.times_given("third of all") == 1, bob.describe()
+    bob.until(lambda: "read" in dict(trail(lab, second)) and "read" in dict(trail(lab, third)), "both are read")

@@ -395,7 +395,7 @@ def test_the_types_that_are_not_offered_are_answered_so(daemon: DaemonProcess) -
         for frame in client.listen(0.0, "ERROR"):
             if frame["payload"]["code"] == "FEATURE_UNSUPPORTED":
                 refused.add(frame["payload"]["details"]["type"])
-    assert refused == unoffered == {"SPAWN", "RELEASE", "PROPOSE", "VOTE"}
+    assert refused == unoffered == {"PROPOSE", "VOTE"}
 
 
 def test_what_is_shown_of_agents_and_messages_is_documented(daemon: DaemonProcess) -> None:

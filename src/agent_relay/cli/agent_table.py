@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent_relay.cli.formats import format_span
+from agent_relay.cli.formats import count, format_span
 from agent_relay.cli.loop_note import loop_note, show_loops
 from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.safe_text import clean_line
@@ -58,9 +58,13 @@ def _door(agent: AgentInfo) -> str:
     return clean_line(agent.door or "")
 
 
+def _asks(agent: AgentInfo) -> str:
+    return f"asks for {count(len(agent.requests), 'decision')}" if agent.requests else ""
+
+
 def _note(agent: AgentInfo) -> str:
-    """That it only answers others, what it waits for, and why its door is not a better one."""
-    notes = [loop_note(agent), f"waits for {agent.waiting_for}" if agent.waiting_for else "", agent.door_note or ""]
+    """What it asks people for, that it only answers others, what it waits for, and why its door is not a better one."""
+    notes = [_asks(agent), loop_note(agent), f"waits for {agent.waiting_for}" if agent.waiting_for else "", agent.door_note or ""]
     return _shorten(clean_line("; ".join(filter(None, notes))), _SHOWN_NOTE)
 
 

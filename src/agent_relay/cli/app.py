@@ -15,16 +15,23 @@ from agent_relay.cli.commands import (
     agents,
     attach,
     control,
+    costs,
     dead_letters,
     demonstrate,
+    diagnose,
     down,
+    events,
     explain,
     history,
     inbox,
     logs,
+    openapi,
+    permissions,
+    questions,
     record,
     replay,
     send,
+    spawn,
     status,
     up,
     wrap,
@@ -90,6 +97,19 @@ _add(
     "input", control.type_in, "Type into an agent's terminal.",
     "agent-relay input Alice 'Go on, please.'", "agent-relay input Alice --no-enter y",
 )  # fmt: skip
+_add(
+    "spawn", spawn.spawn, "Start an agent in the background.",
+    "agent-relay spawn Dev claude 'Fix the tests.'", "agent-relay spawn Dev codex --cwd ../other",
+)  # fmt: skip
+_add("release", spawn.release, "End an agent that was started so.", "agent-relay release Dev")
+app.add_typer(
+    permissions.permissions, name="permissions", short_help="Show what agents ask to be allowed, and decide.",
+    epilog=_examples("agent-relay permissions -f", "agent-relay permissions approve 3f9c2a11"),
+)  # fmt: skip
+app.add_typer(
+    questions.questions, name="questions", short_help="Show what agents ask people, and answer.",
+    epilog=_examples("agent-relay questions", "agent-relay questions answer 3f9c2a11 blue"),
+)  # fmt: skip
 _ID = "msg_01KA2V8Z5T7Q4M9C3XKJ0000A1"
 
 _add(
@@ -120,6 +140,15 @@ app.add_typer(
     epilog=_examples("agent-relay dead-letters", "agent-relay dead-letters retry --all"),
 )  # fmt: skip
 _add(
+    "events", events.events, "Show what happens, as it happens.",
+    "agent-relay events -f", "agent-relay events --types permission.requested,item.* --agent Alice --since 1h",
+    "agent-relay events --since 1042 -f --json >> events.jsonl",
+)  # fmt: skip
+_add(
+    "costs", costs.costs, "Show what the agents used, and what it costs.",
+    "agent-relay costs", "agent-relay costs --since 24h --agent Alice", "agent-relay costs --json",
+)  # fmt: skip
+_add(
     "record", record.record, "Record a running agent's terminal.",
     "agent-relay record Alice", "agent-relay record Alice -o bug.cast --seconds 60",
 )  # fmt: skip
@@ -127,7 +156,9 @@ _add(
     "replay", replay.replay, "Show what would have been done with a recording.",
     "agent-relay replay session.cast", "agent-relay replay session.jsonl --cli claude --json",
 )  # fmt: skip
+_add("doctor", diagnose.doctor, "See what is missing, and how to mend it.", "agent-relay doctor", "agent-relay doctor --json")
 _add("demo", demonstrate.demo, "Watch a conversation survive a crash.", "agent-relay demo")
+_add("openapi", openapi.openapi, "Print the description of the HTTP API.", "agent-relay openapi > openapi.json")
 _add("version", about.version, "Show the version.", "agent-relay version")
 _add(
     "completion", about.completion, "Print a completion script for your shell.",

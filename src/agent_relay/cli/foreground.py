@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-_SWITCHES = frozenset({"--foreground", "--no-http"})
+_SWITCHES: dict[str, dict[str, str]] = {"--foreground": {}, "--no-http": {"http": "false"}}
 
 
 def run_in_foreground(words: Sequence[str]) -> int | None:
@@ -30,6 +30,7 @@ def read_flags(words: Sequence[str], names: Mapping[str, str]) -> dict[str, str]
     rest = iter(words)
     for word in rest:
         if word in _SWITCHES:
+            values |= _SWITCHES[word]
             continue
         flag, equals, value = word.partition("=")
         if flag not in names:

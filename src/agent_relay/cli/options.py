@@ -26,6 +26,14 @@ def agent_option(flag: str, help_text: str) -> Any:
     return typer.Option(flag, metavar="NAME", help=help_text, autocompletion=complete_names)
 
 
+def inherit(
+    context: typer.Context, socket: str | None, state_dir: str | None, as_json: bool
+) -> tuple[str | None, str | None, bool, Any]:
+    """Options may stand before or after the second word; the group leaves its own in `context.obj`, and one more."""
+    outer = context.obj if isinstance(context.obj, tuple) else (None, None, False)
+    return socket or outer[0], state_dir or outer[1], as_json or bool(outer[2]), outer[3] if len(outer) > 3 else None
+
+
 def find_place(socket: str | None, state_dir: str | None) -> Place:
     return locate(socket=socket, state_dir=state_dir)
 

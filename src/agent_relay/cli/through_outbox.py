@@ -1,4 +1,4 @@
-"""`send` inside a wrapped agent: the message goes to the agent's outbox folder, and its wrapper says what became of it."""
+"""`send`, `spawn` and `release` inside a wrapped agent: a file in the agent's outbox, and its wrapper says what became of it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from agent_relay.protocol.places import ENV_NAME, ENV_SOCKET
 
 _ENV_OUTBOX = "AGENT_RELAY_OUTBOX"
 ANSWER_S = 10.0
+PROGRAM_S = 90.0
 _POLL_S = 0.02
 
 
@@ -33,14 +34,8 @@ def own_outbox(sender: str | None, socket: str, environ: Mapping[str, str] = os.
 def send_through(
     folder: str, screen: Screen, target: str | list[str], body: str, options: Mapping[str, Any], *, as_json: bool
 ) -> int:
-    from agent_relay.protocol.headers import HeaderMessage
-    from agent_relay.terminal.outbox import RECEIPT_PREFIX, drop_message
-
     names = (target,) if isinstance(target, str) else tuple(target)
-    message = HeaderMessage(to=names, body=body, **{name: value for name, value in options.items() if value is not None})
-    name = f"{RECEIPT_PREFIX}{time.time_ns()}-{secrets.token_hex(4)}"
-    drop_message(folder, name, message)
-    receipt = _wait_for_answer(folder, name)
+    receipt = _ask(folder, ANSWER_S, to=names, body=body, **options)
     if as_json:
         screen.json({"message_id": receipt["message_id"], "stage": "stored", "recipients": receipt["recipients"],
                      "queued": receipt["queued"], "skipped": []})  # fmt: skip
@@ -50,14 +45,29 @@ def send_through(
     return 0
 
 
-def _wait_for_answer(folder: str, name: str) -> dict[str, Any]:
+def ask_through(folder: str, **headers: Any) -> dict[str, Any]:
+    """`spawn` and `release`, which take as long as a program does to start or to end."""
+    return _ask(folder, PROGRAM_S, **headers)
+
+
+def _ask(folder: str, timeout_s: float, **headers: Any) -> dict[str, Any]:
+    from agent_relay.protocol.headers import HeaderMessage
+    from agent_relay.terminal.outbox import RECEIPT_PREFIX, drop_message
+
+    message = HeaderMessage(**{name: value for name, value in headers.items() if value is not None})
+    name = f"{RECEIPT_PREFIX}{time.time_ns()}-{secrets.token_hex(4)}"
+    drop_message(folder, name, message)
+    return _wait_for_answer(folder, name, timeout_s)
+
+
+def _wait_for_answer(folder: str, name: str, timeout_s: float) -> dict[str, Any]:
     import msgspec
 
     from agent_relay.protocol.headers import parse_headers
     from agent_relay.terminal.outbox import ERROR, FAILED, SENT
 
     path = os.path.join(folder, name)
-    deadline = time.monotonic() + ANSWER_S
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         sent, error = _take(path + SENT), _take(path + ERROR)
         if sent is not None:
@@ -68,7 +78,7 @@ def _wait_for_answer(folder: str, name: str) -> dict[str, Any]:
             raise Failure(clean_line(parse_headers(error).body))
         time.sleep(_POLL_S)
     raise Failure(
-        f"Nobody has taken the message within {ANSWER_S:g} s. It stands in the outbox, and is sent when the relay is back."
+        f"Nobody has taken the message within {timeout_s:g} s. It stands in the outbox, and is sent when the relay is back."
     )
 
 

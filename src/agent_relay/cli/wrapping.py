@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -23,6 +24,7 @@ from agent_relay.terminal.doors.registry import kit_for
 from agent_relay.terminal.inbox_file import INBOX_FILE
 from agent_relay.terminal.joining import RECONNECT, join
 from agent_relay.terminal.launch import Home, arguments, child_environment, make_terminal
+from agent_relay.terminal.outbox import drop
 from agent_relay.terminal.profile import profile_for
 from agent_relay.terminal.recording import Recorder, record_from_start
 from agent_relay.terminal.wrapper import Setup, Wrapper
@@ -44,12 +46,16 @@ class Wish(msgspec.Struct, frozen=True):
     cli: str | None = None  # the profile, where the program's name does not tell
     record: str | None = None  # a file for `replay`
     has_doors: bool = True  # False: everything is typed
+    session: str | None = None  # the daemon started us, for this session
+    end_file: str | None = None  # where it looks for how we ended
 
 
 async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None]) -> int:
     """Raises Failure, or what the terminal raises, when the agent cannot be started. `is_ready` is told its name."""
     cli = os.path.basename(wish.cli or wish.argv[0])
     meta: dict[str, Any] = {"backend": wish.choice.backend.value, "command": cli}
+    if wish.session is not None:
+        meta["session"] = wish.session
 
     def make_client(name: str) -> RelayClient:
         return RelayClient(
@@ -77,6 +83,9 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, wrapper.stop)
         status = await wrapper.run(lambda: is_ready(home.name))
+        if wish.end_file is not None:
+            with contextlib.suppress(OSError):  # then it is not known how it ended
+                drop(os.path.dirname(wish.end_file), os.path.basename(wish.end_file), str(status.code))
     finally:
         await relay.close(_CLOSE_S)
     return status.code

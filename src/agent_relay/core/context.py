@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent_relay.core.ids import IdSource
 from agent_relay.core.limits import Limits
 from agent_relay.ports.entropy import Entropy
+from agent_relay.ports.events import EventSink
 from agent_relay.ports.log import Log
 from agent_relay.protocol.ulid import encode_bits
 
@@ -12,12 +13,18 @@ from agent_relay.protocol.ulid import encode_bits
 class Context:
     """`steady_ms` and `wall_ms` are the moment of this turn, as `Relay.clock_says` was told; nobody here asks a clock."""
 
-    __slots__ = ("_frame_number", "_frame_prefix", "entropy", "ids", "limits", "log", "steady_ms", "wall_ms", "wall_text")
+    __slots__ = (
+        "_frame_number", "_frame_prefix", "entropy", "events", "ids", "limits", "log", "steady_ms", "wall_ms", "wall_text",
+    )  # fmt: skip
 
-    def __init__(self, limits: Limits, entropy: Entropy, log: Log, last_number: int, steady_ms: int, wall_ms: int) -> None:
+    def __init__(
+        self, limits: Limits, entropy: Entropy, log: Log, last_number: int, steady_ms: int, wall_ms: int,
+        events: EventSink | None = None,
+    ) -> None:  # fmt: skip
         self.limits = limits
         self.entropy = entropy
         self.log = log
+        self.events = events  # None: nobody wants to know
         self.ids = IdSource(entropy, last_number)
         self.clock_says(steady_ms, wall_ms)
         self._frame_prefix = "f_" + encode_bits(entropy.bits(40), 8)

@@ -1,6 +1,7 @@
 """CONTROL: commands to an agent that the relay runs, passed on to the connection that holds its terminal.
 
-The answer says that the command was handed over. What came of it is the wrapper's to report, as a state.
+The answer says that the command was handed over. What came of it is the wrapper's to report, as a state; but for answers to
+what the agent asks, which are carried out before whoever gave them is told.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from agent_relay.core.backpressure import FULL_BUFFER_BYTES
 from agent_relay.core.context import Context
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
+from agent_relay.core.requests import BY_HUMAN, Requests, Tell
+from agent_relay.core.requests import COMMANDS as REQUEST_COMMANDS
 from agent_relay.core.router import Router
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import fold_name
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -23,32 +27,60 @@ if TYPE_CHECKING:
 # What cannot be done to an agent that takes no commands.
 _COMMANDS = {
     "pause": "paused", "resume": "resumed", "interrupt": "interrupted", "stop": "stopped", "input": "typed to",
+    "approve": "answered", "deny": "answered", "answer": "answered",
 }  # fmt: skip
 _NEW_INPUT = {"resume", "input"}  # somebody looked at the agent and wants it to go on
 _RETRY_MS = 1_000
 
 
 class Controls:
-    def __init__(self, context: Context, registry: Registry, on_input: list[OnInput]) -> None:
+    def __init__(self, context: Context, registry: Registry, requests: Requests, on_input: list[OnInput]) -> None:
         self._context = context
+        self._requests = requests
+        self._registry = registry
         self._router = Router(registry)
         self._on_input = on_input
 
     def receive(self, peer: Peer, frame: envelope.Control) -> None:
+        asked = frame.payload
+        by = peer.agent.name if peer.agent is not None else BY_HUMAN
+
+        def tell(error: RelayError | None) -> None:
+            if error is not None:
+                peer.say_error(error, frame.id)
+            else:
+                found = self._registry.find(asked.agent or "")
+                peer.say("ACK", {"ack_id": frame.id, "stage": "controlled", "by": found.name if found else asked.agent})
+
         try:
             if peer.allowance is not None:
                 check_rate(self._context, peer.allowance)
-            agent, holder = self._find_holder(frame.payload)
+            if asked.command in REQUEST_COMMANDS:
+                self.answer(asked, by, tell)
+            else:
+                self.command(asked, by)
+                tell(None)
         except RelayError as error:
             peer.say_error(error, frame.id)
-            return
-        command, text = frame.payload.command, frame.payload.text
-        self._context.log.note("controlled", agent=agent.name, command=command, by=peer.agent.name if peer.agent else "observer")
+
+    def command(self, asked: payloads.Control, by: str) -> Agent:
+        """Hands it over; raises RelayError where it cannot be carried out."""
+        agent, holder = self._find_holder(asked)
+        command = asked.command
+        self._context.log.note("controlled", agent=agent.name, command=command, by=by)
         if command in _NEW_INPUT:
             for hook in self._on_input:
                 hook(agent)
-        holder.say("CONTROL", {"command": command, "text": text} if command == "input" else {"command": command})
-        peer.say("ACK", {"ack_id": frame.id, "stage": "controlled", "by": agent.name})
+        holder.say("CONTROL", {"command": command, "text": asked.text} if command == "input" else {"command": command})
+        return agent
+
+    def answer(self, asked: payloads.Control, by: str, tell: Tell) -> None:
+        """`approve`, `deny` or `answer`, by an agent or BY_HUMAN. Raises RelayError where there is nothing to answer; else
+        `tell` is called once, when it is known what came of it."""
+        agent, _ = self._find_holder(asked)
+        if fold_name(by) == agent.key:
+            raise RelayError(ErrorCode.PERMISSION_DENIED, "An agent cannot answer what it asked itself.", reason="own_request")
+        self._requests.answer(agent, asked.id or "", asked.command, asked.text or "", by, tell)
 
     def _find_holder(self, asked: payloads.Control) -> tuple[Agent, Peer]:
         """The agent and the connection that controls it; raises RelayError where the command cannot be carried out."""
@@ -61,6 +93,10 @@ class Controls:
             raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.agent` is missing.", field="payload.agent")
         if asked.command == "input" and asked.text is None:
             raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.text` is missing: say what to type.", field="payload.text")
+        if asked.command in REQUEST_COMMANDS and not asked.id:
+            raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.id` is missing: say which request.", field="payload.id")
+        if asked.command == "answer" and not asked.text:
+            raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.text` is missing: say the answer.", field="payload.text")
         agent = self._router.find(asked.agent, "payload.agent")
         holder = agent.peer
         if holder is None or not holder.active:

@@ -16,6 +16,7 @@ from agent_relay.core.journal import Journal
 from agent_relay.core.loops import Loops
 from agent_relay.core.mailbox import NEVER
 from agent_relay.core.notices import tell
+from agent_relay.core.publishing import publish_delivered
 from agent_relay.protocol.encode import encode_deliver
 from agent_relay.protocol.errors import ErrorCode, RelayError, error_payload
 from agent_relay.protocol.reports import encode_seen
@@ -191,6 +192,7 @@ class Ledger:
             self._settle_acknowledged(delivery)
         else:
             self._settle_injected(delivery, ack.door, ack.evidence)
+        publish_delivered(self._context, delivery, ack.door, ack.evidence)
         if ack.correlationId is not None and self._correlations.answer_by_ack(recipient, message.sender, ack):
             return
         if message.requires_ack and not delivery.told:
@@ -301,6 +303,7 @@ class Ledger:
         if delivery.recipient.loop is not None:
             self._loops.heard(delivery.recipient.loop, delivery)
         self._settle_acknowledged(delivery)
+        publish_delivered(self._context, delivery, None, None)
         if delivery.message.requires_ack:
             self._tell_delivered(delivery, {})
 

@@ -35,6 +35,7 @@ class Handshake:
     def __init__(
         self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, resumption: Resumption,
         end: Callable[[Peer, CloseReason], None], opened: Callable[[Peer], None],
+        session_for: Callable[[str, dict[str, Any]], str | None],
     ) -> None:  # fmt: skip
         self._context = context
         self._registry = registry
@@ -43,6 +44,7 @@ class Handshake:
         self._resumption = resumption
         self._end = end
         self._opened = opened
+        self._session_for = session_for  # by name and meta: the session that was promised to it
         self._arriving: dict[str, Agent] = {}  # new names whose first session is being stored: nobody can write to them yet
 
     # --- HELLO --------------------------------------------------------------------------------------------------------
@@ -119,7 +121,8 @@ class Handshake:
             self._arriving[agent.key] = agent
         before = (agent.session_id, agent.token_hash, agent.previous_token_hash)
         if token is None:
-            agent.session_id = "ses_" + self._context.ids.reserve(self._context.wall_ms)[0]
+            promised = self._session_for(name, traits.meta)
+            agent.session_id = promised or "ses_" + self._context.ids.reserve(self._context.wall_ms)[0]
             agent.notices.clear()
         agent.traits = traits
         agent.cli = cli if cli is not None else agent.cli
@@ -239,6 +242,7 @@ class Handshake:
         peer.acks = "ack" in traits.capabilities
         peer.backpressure = "backpressure" in traits.capabilities
         peer.takes_control = "control" in traits.capabilities
+        peer.hears_events = "events" in traits.capabilities
         peer.window = traits.max_inflight
         limit = self._context.limits.rate_limit
         peer.allowance = Allowance(limit, self._context.steady_ms) if limit else None

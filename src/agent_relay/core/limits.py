@@ -28,6 +28,10 @@ class Limits:
     rate_limit: int = 0  # messages a second and connection; 0: no limit
     loop_slow_after: int = 30  # hops without new input; long enough for agents that get somewhere
     loop_hold_after: int = 60  # both: 0 means never
+    max_agents: int = 20  # that the daemon started, at once
+    spawns_per_minute: int = 30
+    spawn_allow: frozenset[str] = field(default_factory=frozenset)  # programs that may be started beside the known CLIs
+    spawn_environment: tuple[str, ...] = ("*_API_KEY", "*_MODEL", "LANG", "LC_*", "TZ", "NO_COLOR")  # patterns
     message_retention_ms: int = 30 * DAY_MS
     allowed_uids: frozenset[int] = field(default_factory=frozenset)
     bad_frames: int = 20  # the so-manieth malformed frame in a row ends the connection

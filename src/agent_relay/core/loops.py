@@ -18,6 +18,8 @@ from agent_relay.core.chains import Chain, Hop, Stage, Standing
 from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
 from agent_relay.core.mailbox import NEVER
+from agent_relay.core.publishing import publish
+from agent_relay.events.types import LoopDetected
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -152,10 +154,13 @@ class Loops:
         if not untold:
             return
         ring.update(dict.fromkeys(untold, stage))
-        fields = {"agents": _names(hop.chain), "hops": hop.depth, "stage": stage.word}
+        names = _names(hop.chain)
+        fields = {"agents": names, "hops": hop.depth, "stage": stage.word}
         self._context.log.note("loop_detected", **fields)
-        event = {"type": "loop.detected", "fields": fields | {"text": _explain(_names(hop.chain), hop.depth, stage)}}
+        text = _explain(names, hop.depth, stage)
+        event = {"type": "loop.detected", "fields": fields | {"text": text}}
         for agent in untold:
+            publish(self._context, agent, LoopDetected(agents=tuple(names), hops=hop.depth, stage=stage.word, text=text))
             if agent.loop is not None and agent.peer is not None and agent.peer.active:
                 agent.peer.say("AGENT_EVENT", event)
 

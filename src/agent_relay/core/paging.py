@@ -6,8 +6,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent_relay.protocol.encode import encode_json
+from agent_relay.protocol.errors import ErrorCode, RelayError
 
+_CURSOR_DIGITS = 19  # of the largest number that a store compares with
 _AROUND_BYTES = 2_048  # the envelope, the cursor, and what else stands beside the messages
+
+
+def read_cursor(cursor: str | None) -> int | None:
+    """The number in a cursor that a page before gave out."""
+    if cursor is None:
+        return None
+    if not cursor.isdecimal() or len(cursor) > _CURSOR_DIGITS:
+        raise RelayError(ErrorCode.INVALID_FORMAT, "That is not a cursor of ours.", field="payload.cursor")
+    return int(cursor)
 
 
 def take_what_fits(messages: Iterable[dict[str, Any]], max_frame_bytes: int) -> tuple[list[dict[str, Any]], bool]:

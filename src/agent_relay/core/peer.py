@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Peer:
     __slots__ = (
         "acks", "active", "agent", "allowance", "at_ease", "backpressure", "bad_frames", "close_reason", "closed", "confirmed",
-        "connection", "context", "greeted_at", "held", "last_heard", "observer", "pinged", "state", "takes_control", "uid",
-        "unwritten", "version", "window",
+        "connection", "context", "greeted_at", "hears_events", "held", "last_heard", "observer", "pinged", "state",
+        "takes_control", "uid", "unwritten", "version", "window",
     )  # fmt: skip
 
     def __init__(self, context: Context, connection: Connection, uid: int) -> None:
@@ -36,6 +36,7 @@ class Peer:
         self.acks = False
         self.backpressure = False
         self.takes_control = False  # the relay runs this agent: it is sent CONTROL
+        self.hears_events = False  # it may subscribe to events
         self.window = 0
         self.confirmed = True  # False: a new token was sent, and no frame has shown yet that it arrived
         self.greeted_at = context.steady_ms

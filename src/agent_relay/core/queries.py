@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.loops import Loops
-from agent_relay.core.paging import take_what_fits
+from agent_relay.core.paging import read_cursor, take_what_fits
 from agent_relay.core.registry import Registry
+from agent_relay.core.requests import Requests
 from agent_relay.core.sending import Sending
+from agent_relay.core.spawning import Spawning
 from agent_relay.ports.store import DeadLetterRow, MessageQuery, MessageRow, MessageStore, Page, StoreError, TrailRow
 from agent_relay.protocol.encode import encode_json, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from agent_relay.core.peer import Peer
     from agent_relay.protocol import envelope, payloads
 
-_ORDER = {"received": 1, "acknowledged": 2, "injected": 2, "rejected": 2, "expired": 2, "read": 3}  # in one millisecond
+# Of steps in one millisecond.
+_ORDER = {"received": 1, "handed": 2, "acknowledged": 3, "injected": 3, "rejected": 3, "expired": 3, "read": 4}
 
 
 class Queries:
@@ -37,7 +40,10 @@ class Queries:
         sending: Sending,
         backpressure: Backpressure,
         loops: Loops,
+        requests: Requests,
+        spawning: Spawning,
     ) -> None:
+        self._spawning = spawning
         self._context = context
         self._registry = registry
         self._store = store
@@ -45,6 +51,7 @@ class Queries:
         self._sending = sending
         self._backpressure = backpressure
         self._loops = loops
+        self._requests = requests
         self._reviving: set[tuple[int, str]] = set()  # dead letters on their way back, so that each goes once
         self._started = context.steady_ms
         self._started_at = context.wall_ms
@@ -52,7 +59,8 @@ class Queries:
     # --- agents -------------------------------------------------------------------------------------------------------
 
     def list_agents(self, peer: Peer, frame: envelope.ListAgents) -> None:
-        peer.say("AGENTS", {"agents": self.agents(), "server": self.server(), "reply_to": frame.id})
+        sessions = self._spawning.describe()
+        peer.say("AGENTS", {"agents": self.agents(), "server": self.server(), "sessions": sessions, "reply_to": frame.id})
 
     def agents(self) -> list[dict[str, Any]]:
         found = [self._describe(agent) for agent in self._registry.agents.values()]
@@ -91,6 +99,7 @@ class Queries:
             "door": said.door if said else None,
             "door_note": said.door_note if said else None,
             "loop": self._loops.describe(agent),
+            "requests": self._requests.of(agent),
             "cli": agent.cli,
             "session_id": agent.session_id,
             "queue_depth": self._backpressure.depth(agent),
@@ -121,11 +130,7 @@ class Queries:
             peer.say_error(error, frame.id)
 
     def _find(self, peer: Peer, request_id: str, asked: payloads.History) -> None:
-        before = None
-        if asked.cursor is not None:
-            if not asked.cursor.isdecimal() or len(asked.cursor) > 19:
-                raise RelayError(ErrorCode.INVALID_FORMAT, "That is not a cursor of ours.", field="payload.cursor")
-            before = int(asked.cursor)
+        before = read_cursor(asked.cursor)
         to = asked.to
         by_name = to is not None and is_name(to)
         query = MessageQuery(
@@ -304,7 +309,7 @@ def _in_order(trail: list[TrailRow]) -> list[tuple[int, TrailRow]]:
 
 def _show_step(step: TrailRow, at: int) -> dict[str, Any]:
     shown = {"at": at, "event": step.event, "to": step.recipient, "detail": step.detail}
-    if step.event in {"injected", "read"}:
+    if step.event in {"handed", "injected", "read"}:
         seen = read_seen(step.detail)
         shown |= {"detail": describe_seen(seen)} | seen
     return shown

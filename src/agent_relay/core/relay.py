@@ -22,29 +22,39 @@ from agent_relay.core.loops import Loops
 from agent_relay.core.membership import Membership
 from agent_relay.core.notices import tell_what_was_missed
 from agent_relay.core.peer import Peer
+from agent_relay.core.policy import Policy
+from agent_relay.core.publishing import publish_request, publish_state
 from agent_relay.core.queries import Queries
 from agent_relay.core.recovery import recover
 from agent_relay.core.registry import Registry
 from agent_relay.core.reports import OnInput, Reports
+from agent_relay.core.requests import Request, Requests
 from agent_relay.core.resume import Resumption
 from agent_relay.core.sending import Sending
+from agent_relay.core.session_events import publish_session
+from agent_relay.core.spawning import Spawning
 from agent_relay.core.tokens import Tokens
+from agent_relay.core.watching import Watching
+from agent_relay.events.bus import EventBus
+from agent_relay.ports.agents import SessionRow
 from agent_relay.ports.connection import Connection
 from agent_relay.ports.entropy import Entropy
+from agent_relay.ports.events import EventSink
 from agent_relay.ports.log import Log
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import BadFrame, decode_client_frame
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.names import EVENTS_TOPIC, fold_name
 from agent_relay.protocol.states import CloseReason, DaemonEvent, DaemonState
 
 
 class Relay:
     def __init__(
-        self, limits: Limits, store: MessageStore, entropy: Entropy, log: Log, snapshot: Snapshot, steady_ms: int, wall_ms: int
-    ) -> None:
-        self.context = context = Context(limits, entropy, log, snapshot.last_number, steady_ms, wall_ms)
+        self, limits: Limits, store: MessageStore, entropy: Entropy, log: Log, snapshot: Snapshot, steady_ms: int, wall_ms: int,
+        *, policy: Policy | None = None, events: EventSink | None = None, bus: EventBus | None = None,
+    ) -> None:  # fmt: skip
+        self.context = context = Context(limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events)
         self._peers: dict[Peer, None] = {}
         self._stopping = False
         self._heartbeat_at = steady_ms
@@ -59,13 +69,20 @@ class Relay:
             context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure
         )  # fmt: skip
         self._membership = Membership(self.registry, self.sending.committer)
-        self.queries = Queries(context, self.registry, store, self.journal, self.sending, self.backpressure, self.loops)
+        self._watching = Watching(context, bus)
+        self.spawning = Spawning(context, self.registry, self.sending, self._session_changed)
+        self.requests = Requests(context, policy or Policy(), self._request_changed)
+        self.queries = Queries(
+            context, self.registry, store, self.journal, self.sending, self.backpressure, self.loops, self.requests,
+            self.spawning,
+        )  # fmt: skip
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
-        self._reports = Reports(context, store, self.journal, self.on_input)
-        self._controls = Controls(context, self.registry, self.on_input)
+        self._reports = Reports(context, store, self.journal, self.requests, self.on_input)
+        self._controls = Controls(context, self.registry, self.requests, self.on_input)
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
         self._handshake = Handshake(
-            context, self.registry, self.tokens, self.sending.committer, resumption, self._end, self._opened
+            context, self.registry, self.tokens, self.sending.committer, resumption, self._end, self._opened,
+            self.spawning.session_for,
         )  # fmt: skip
         self._housekeeping = Housekeeping(context, self.registry, self.tokens, self.journal, self.sending.committer, store)
         recover(snapshot, context, self.registry, self.tokens, self.journal, self.ledger)
@@ -117,6 +134,7 @@ class Relay:
     def drained(self, peer: Peer) -> None:
         """Everything queued for this connection has left."""
         self.ledger.writable(peer)
+        self._watching.drained(peer)
 
     def crashed(self, peer: Peer) -> None:
         """Something of ours failed while hearing this client. It learns no more than that; the log has the rest."""
@@ -132,6 +150,7 @@ class Relay:
     def turn_ended(self) -> None:
         self.sending.committer.flush()
         self.ledger.pump()
+        self._watching.pump()
 
     # --- what the clock says ----------------------------------------------------------------------------------------------
 
@@ -144,6 +163,8 @@ class Relay:
         now = self.context.steady_ms
         self.ledger.clock_says(now)
         self.loops.clock_says(now)
+        self.requests.clock_says(now)
+        self.spawning.clock_says(now)
         self.correlations.clock_says(now)
         if now - self._heartbeat_at >= min(self.context.limits.heartbeat_ms, self.context.limits.handshake_timeout_ms) // 8:
             self._heartbeat_at = now
@@ -218,9 +239,9 @@ class Relay:
                 self.ledger.acknowledge(agent, frame.payload)
             case e.Nack():
                 self.ledger.refuse(agent, frame.payload)
-            case e.Subscribe():
+            case e.Subscribe() if frame.payload.topic != EVENTS_TOPIC:
                 self._membership.subscribe(peer, agent, frame)
-            case e.Unsubscribe():
+            case e.Unsubscribe() if frame.payload.topic != EVENTS_TOPIC:
                 self._membership.unsubscribe(peer, agent, frame)
             case e.ChannelJoin():
                 self._membership.join(peer, agent, frame)
@@ -276,8 +297,14 @@ class Relay:
                 pass  # it was heard: that is all a PONG is for
             case e.Bye():
                 self._end(peer, CloseReason.CLIENT_BYE)
+            case e.Subscribe() if frame.payload.topic == EVENTS_TOPIC:
+                self._watching.subscribe(peer, frame)
+            case e.Unsubscribe() if frame.payload.topic == EVENTS_TOPIC:
+                self._watching.unsubscribe(peer, frame)
             case e.ListAgents():
                 self.queries.list_agents(peer, frame)
+            case e.History() if frame.payload.view == "events":
+                self._watching.look_back(peer, frame)
             case e.History():
                 self.queries.history(peer, frame)
             case e.Control():
@@ -287,7 +314,12 @@ class Relay:
                     self._controls.receive(peer, frame)
             case e.Hello() | e.Resume():
                 peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "The handshake is over.", field="type"), frame.id)
-            case e.Spawn() | e.Release() | e.Propose() | e.Vote():
+            case e.Spawn() | e.Release():
+                if self._stopping:
+                    peer.say_error(_stopping(), frame.id)
+                else:
+                    self.spawning.receive(peer, frame)
+            case e.Propose() | e.Vote():
                 kind = type(frame).__struct_config__.tag
                 error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"This daemon does not offer {kind}.")
                 error.details = {"type": kind}
@@ -301,6 +333,13 @@ class Relay:
             case _:
                 assert_never(frame)
 
+    def _request_changed(self, request: Request, change: str, by: str, answer: str) -> None:
+        publish_request(self.context, request, change, by, answer)
+        self.context.log.note("request", agent=request.agent.name, id=request.id, change=change, by=by)
+
+    def _session_changed(self, session: SessionRow) -> None:
+        publish_session(self.context, session)
+
     def _look_at_queue(self, agent: Agent) -> None:
         self.ledger.wake(agent)
 
@@ -313,7 +352,10 @@ class Relay:
             self.registry.connected[agent.key] = agent
             self.context.log.note("connected", agent=agent.name, session_id=agent.session_id, uid=peer.uid)
             tell_what_was_missed(agent)
+            self.spawning.connected(agent)
             self.loops.connected(agent, guarded=peer.takes_control)
+            if not peer.takes_control:  # a wrapper says itself what its agent is doing
+                publish_state(self.context, agent)
             self.ledger.wake(agent)
         held, peer.held = peer.held, []
         confirmed, peer.confirmed = peer.confirmed, True  # what was said before WELCOME does not show that it arrived
@@ -336,13 +378,16 @@ class Relay:
         peer.advance(DaemonEvent.CLOSED)
         peer.close_reason = reason
         self._peers.pop(peer, None)
+        self._watching.parted(peer)
         agent = peer.agent
         if agent is None or agent.peer is not peer:
             return
         agent.peer = None
         agent.report = None
         agent.last_seen_at = self.context.wall_ms
-        self.registry.connected.pop(agent.key, None)
+        if self.registry.connected.pop(agent.key, None) is not None:
+            publish_state(self.context, agent)
+        self.requests.disconnected(agent)
         self.ledger.disconnected(agent, peer)
         self.journal.agent_changed(agent)
         self.context.log.note("disconnected", agent=agent.name, session_id=agent.session_id, reason=reason.value)

@@ -15,11 +15,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
+from agent_relay.core.publishing import publish, publish_state
 from agent_relay.core.rate import check_rate
+from agent_relay.core.requests import Requests
+from agent_relay.events.codec import build_event
+from agent_relay.events.types import REPORTABLE
 from agent_relay.ports.store import MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name, show
-from agent_relay.protocol.reports import InputReport, ReadReport, ReceivedReport, StateReport, encode_seen, read_report
+from agent_relay.protocol.reports import (
+    REPORTS,
+    HandedReport,
+    InputReport,
+    PermissionReport,
+    PermissionResolvedReport,
+    QuestionReport,
+    QuestionResolvedReport,
+    ReadReport,
+    ReceivedReport,
+    RequestFailedReport,
+    StateReport,
+    encode_seen,
+    read_report,
+)
 from agent_relay.protocol.ulid import number_of
 
 if TYPE_CHECKING:
@@ -31,7 +49,7 @@ if TYPE_CHECKING:
 
 OnInput = Callable[["Agent"], None]
 
-_RANKS = {"received": 1, "read": 2}  # between the two the message is acknowledged
+_RANKS = {"received": 1, "handed": 2, "read": 3}  # before the last the message is acknowledged
 _REMEMBERED = 20_000  # messages; some 3 MB
 _LOOKED_UP_AT_ONCE = 256
 _MAX_WAITING = 10_000  # reports for the store; more than that is refused: nobody reads so fast
@@ -53,7 +71,10 @@ class _Claim(NamedTuple):
 
 
 class Reports:
-    def __init__(self, context: Context, store: MessageStore, journal: Journal, on_input: list[OnInput]) -> None:
+    def __init__(
+        self, context: Context, store: MessageStore, journal: Journal, requests: Requests, on_input: list[OnInput]
+    ) -> None:  # fmt: skip
+        self._requests = requests
         self._context = context
         self._store = store
         self._journal = journal
@@ -71,13 +92,28 @@ class Reports:
             peer.say_error(error, frame.id)
 
     def _take(self, peer: Peer, agent: Agent, frame: envelope.AgentEvent) -> None:
-        match read_report(frame.payload):
+        said = frame.payload
+        if said.type in REPORTABLE and said.type not in REPORTS:
+            mine = {"sessionId": agent.session_id, "agentName": agent.name}  # nobody reports of another
+            publish(self._context, agent, build_event(said.type, said.fields | mine, "payload.fields"))
+            return
+        match read_report(said):
             case StateReport() as state:
-                agent.report = state
+                before, agent.report = agent.report, state
+                if state != before:
+                    publish_state(self._context, agent)
             case ReceivedReport(message_id=message_id):
                 self._take_step(peer, agent, frame.id, message_id, "received", "")
+            case HandedReport(message_id=message_id, door=door, evidence=evidence):
+                self._take_step(peer, agent, frame.id, message_id, "handed", encode_seen(door, evidence))
             case ReadReport(message_id=message_id, evidence=evidence):
                 self._take_step(peer, agent, frame.id, message_id, "read", encode_seen(None, evidence))
+            case PermissionReport() | QuestionReport() as asked:
+                self._requests.asked(agent, asked)
+            case PermissionResolvedReport() | QuestionResolvedReport() as resolved:
+                self._requests.resolved(agent, resolved)
+            case RequestFailedReport() as failed:
+                self._requests.failed(agent, failed)
             case InputReport():
                 for hook in self._on_input:
                     hook(agent)
@@ -131,7 +167,7 @@ class Reports:
             raise RelayError(
                 ErrorCode.INVALID_TARGET, f"No message {show(claim.message_id)} was delivered to {agent.name}.", field=_FIELD
             )
-        if claim.event == "received" and stream.is_done(seq):
+        if claim.event != "read" and stream.is_done(seq):
             return  # it is further than that
         self._note(agent, claim.number, stream, seq, claim.event, claim.detail, claim.at)
 

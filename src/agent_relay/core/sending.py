@@ -18,6 +18,7 @@ from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.journal import Journal
 from agent_relay.core.messages import Message
+from agent_relay.core.publishing import publish_exchanged
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Router
@@ -163,6 +164,26 @@ class Sending:
         )  # fmt: skip
         self.committer.add(message)
 
+    def post(self, sender: Agent, recipient: Agent, body: str, client_id: str, stored: Callable[[bool], None]) -> None:
+        """A message in somebody's name, once for each id; `stored` is told whether it is durable."""
+        if client_id in sender.pending:
+            return
+        if sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms) is not None:
+            stored(True)
+            return
+        tail = encode_tail(sender.name, "", encode_json({"body": body}), b"")
+        recipient.mailbox.reserve(tail)
+        now = self._context.steady_ms
+        message = sender.pending[client_id] = Message(
+            MessageRow(0, "", sender.name, client_id, recipient.name, "", "message", None, 0, 0, 5, 0, (), (), tail), sender,
+            [recipient], shared=False, to=None, requires_ack=False, sync=None, reply_to=None, accepted=now,
+            expires=now + self._context.limits.message_ttl_ms, peer=None,
+            answer=lambda row: stored(not isinstance(row, StoreError)),
+        )  # fmt: skip
+        if sender.loop is not None:
+            message.hop = sender.loop.speak(sender)
+        self.committer.add(message)
+
     # --- duplicates ---------------------------------------------------------------------------------------------------
 
     def _is_duplicate(self, peer: Peer, sender: Agent, client_id: str, meta: payloads.SendMeta) -> bool:
@@ -217,6 +238,7 @@ class Sending:
             if message.reply_to is not None and self._correlations.answer_by_message(sender, message.reply_to, row):
                 self._ledger.mark_told(sender, message.reply_to)
         self.accepted += len(messages)
+        publish_exchanged(self._context, messages)
 
     def _failed(self, messages: list[Message], error: StoreError) -> None:
         refusal = _not_stored(error)

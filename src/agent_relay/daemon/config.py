@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agent_relay.core.limits import Limits
+from agent_relay.core.policy import Policy
+from agent_relay.daemon.permission_rules import PERMISSIONS_KEY, read_policy
 from agent_relay.protocol import places
 from agent_relay.protocol.durations import parse_duration_ms
+
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class ConfigError(Exception):
@@ -60,6 +64,18 @@ def _uids(text: str) -> frozenset[int]:
     return frozenset(int(part) for part in parts)
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.replace(",", " ").split())
+
+
+def _programs(text: str) -> frozenset[str]:
+    """A comma alone separates them: a path may have spaces in it."""
+    found = frozenset(part.strip() for part in text.split(",") if part.strip())
+    if not all("/" not in part or part.startswith("/") for part in found):
+        raise ValueError("names of programs or absolute paths, separated by commas")
+    return found
+
+
 def _path(text: str) -> str:
     return os.path.abspath(os.path.expanduser(text))
 
@@ -71,6 +87,22 @@ def _switch(text: str) -> bool:
     if lowered in {"", "0", "false", "no", "off"}:
         return False
     raise ValueError("true or false")
+
+
+def _host(text: str) -> str:
+    host = text.strip().strip("[]")
+    if not host or any(character.isspace() or character in "/@" for character in host):
+        raise ValueError("an address such as 127.0.0.1, or a name of this machine")
+    return host
+
+
+def _origins(text: str) -> frozenset[str]:
+    found = [part.rstrip("/") for part in text.replace(",", " ").split()]
+    for origin in found:
+        scheme, separator, rest = origin.partition("://")
+        if scheme not in {"http", "https"} or not separator or not rest or "/" in rest or "*" in rest:
+            raise ValueError("origins such as https://example.org, separated by commas")
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +141,24 @@ SETTINGS: tuple[Setting, ...] = (
             "before the next are slowed; 0 means never"),
     Setting("loop_hold_after", _whole(0, 1_000_000), "60", "the same before they are held until there is new input; 0 means "
             "never"),
+    Setting("max_agents", _whole(0, 1_000), "20", "agents that the daemon has started and that run at the same time"),
+    Setting("spawns_per_minute", _whole(0, 10_000), "30", "agents that the daemon starts in a minute"),
+    Setting("spawn_allow", _programs, "", "programs that may be started beside the CLIs the relay knows, separated by commas"),
+    Setting("spawn_environment", _words, "*_API_KEY,*_MODEL,LANG,LC_*,TZ,NO_COLOR", "variables that may be set for an agent that "
+            "is started, separated by commas; `*` stands for anything"),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
+    Setting("event_retention", _duration, "7d", "how long events are kept"),
     Setting("allowed_uids", _uids, "", "further user ids that may connect, separated by commas"),
     Setting("durability", _one_of("full", "normal"), "full", "full: on disk before the sender is told; normal: survives a crash "
             "of the daemon, not of the machine"),
     Setting("storage", _one_of("sqlite", "memory"), "sqlite", "where messages are kept", "AGENT_RELAY_STORAGE_TYPE"),
     Setting("storage_path", _path, None, "the SQLite file; by default messages.sqlite in the state directory"),
+    Setting("http", _switch, "true", "serve the HTTP API"),
+    Setting("port", _whole(0, 65_535), "3888", "port of the HTTP API; 0 takes a free one", "AGENT_RELAY_DASHBOARD_PORT"),
+    Setting("host", _host, "127.0.0.1", "address the HTTP API is bound to; any but loopback needs AGENT_RELAY_API_TOKEN"),
+    Setting("cors_origins", _origins, "", "other web pages that may use the HTTP API, such as https://example.org, separated by "
+            "commas"),
+    Setting("max_sse", _whole(1, 100_000), "100", "streams of events over HTTP at the same time"),
     Setting("debug", _switch, "false", "log every frame's type and ids"),
 )  # fmt: skip
 
@@ -129,7 +173,15 @@ class Config:
     storage_path: str
     durability: Literal["full", "normal"]
     debug: bool
+    http: bool
+    port: int
+    host: str
+    cors_origins: frozenset[str]
+    max_sse: int
+    api_token: str | None  # from the environment alone: flags can be seen by others, and files are shared
     limits: Limits
+    event_retention_ms: int
+    permissions: Policy
 
     def file(self, name: str) -> str:
         return os.path.join(self.state_dir, name)
@@ -161,6 +213,10 @@ def load_config(
         rate_limit=values["rate_limit"],
         loop_slow_after=values["loop_slow_after"],
         loop_hold_after=values["loop_hold_after"],
+        max_agents=values["max_agents"],
+        spawns_per_minute=values["spawns_per_minute"],
+        spawn_allow=values["spawn_allow"],
+        spawn_environment=values["spawn_environment"],
         message_retention_ms=max(values["message_retention"], values["message_ttl"], values["dedup_window"]),
         allowed_uids=values["allowed_uids"],
     )
@@ -173,8 +229,37 @@ def load_config(
         storage_path=values["storage_path"] or os.path.join(state_dir, places.DATABASE_FILE),
         durability=values["durability"],
         debug=values["debug"],
+        http=values["http"],
+        port=values["port"],
+        host=values["host"],
+        cors_origins=values["cors_origins"],
+        max_sse=values["max_sse"],
+        api_token=_read_token(environ, values["host"], http=values["http"]),
         limits=limits,
+        event_retention_ms=values["event_retention"],
+        permissions=_read_permissions(files),
     )
+
+
+def _read_token(environ: Mapping[str, str], host: str, *, http: bool) -> str | None:
+    token = environ.get(places.ENV_API_TOKEN) or None
+    if token is not None and not (token.isascii() and token.isprintable() and token == token.strip()):
+        raise ConfigError(f"{places.ENV_API_TOKEN} cannot be used; it must be plain ASCII characters.")
+    if http and token is None and host not in _LOOPBACK:
+        raise ConfigError(
+            f"--host {host} lets other machines in, so it needs a token: set {places.ENV_API_TOKEN}, or use 127.0.0.1."
+        )
+    return token
+
+
+def _read_permissions(files: list[tuple[str, dict[str, Any]]]) -> Policy:
+    project, home = files
+    if os.path.realpath(project[0]) == os.path.realpath(home[0]):  # the project is the user's home directory
+        project = (project[0], {})
+    try:
+        return read_policy(project, home)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _settle(
@@ -205,7 +290,7 @@ def _read_file(path: str) -> tuple[str, dict[str, Any]]:
         return path, {}
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}.") from None
-    known = {setting.name for setting in SETTINGS}
+    known = {setting.name for setting in SETTINGS} | {PERMISSIONS_KEY}
     for key in content:
         if key not in known:
             raise ConfigError(f"{path}: there is no setting {key!r}; see docs/configuration.md for all of them.")

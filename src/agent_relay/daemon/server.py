@@ -15,7 +15,9 @@ from collections.abc import Callable
 
 from agent_relay.core.peer import Peer
 from agent_relay.core.relay import Relay
+from agent_relay.daemon.budget_keeper import BudgetKeeper
 from agent_relay.daemon.config import Config
+from agent_relay.daemon.cost_models import load_prices
 from agent_relay.daemon.directories import (
     Lock,
     make_private_directory,
@@ -23,12 +25,19 @@ from agent_relay.daemon.directories import (
     remove_file,
     write_private_file,
 )
+from agent_relay.daemon.http import Http
 from agent_relay.daemon.logs import RelayLog, logger
+from agent_relay.daemon.recording import Recording
+from agent_relay.daemon.spawning import WrapperProcesses
 from agent_relay.daemon.system import SystemClock, SystemEntropy
+from agent_relay.ports.events import EventStore
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import places
+from agent_relay.storage.event_memory import MemoryEvents
+from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for
 from agent_relay.storage.memory import MemoryStore
 from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.transports.inner_service import InnerService
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.unix import UnixServer
 
@@ -76,6 +85,13 @@ class Daemon:
             return MemoryStore(self._post)
         return SqliteStore(self._config.storage_path, self._post, self._config.durability)
 
+    def _make_event_store(self) -> EventStore:
+        config = self._config
+        if config.storage == "memory":
+            return MemoryEvents(self._post)
+        rotation = rotation_for(config.event_retention_ms)
+        return JsonlEvents(config.file(places.EVENTS_FILE), self._post, rotation, syncs=config.durability == "full")
+
     def _open_store(self, store: MessageStore) -> Snapshot:
         limits = self._config.limits
         return store.open(limits.dedup_ids, self._clock.wall_ms() - limits.dedup_window_ms)
@@ -83,31 +99,55 @@ class Daemon:
     def _post(self, callback: Callable[[], None]) -> None:
         """A store's answer, from whatever thread: it becomes a turn of the loop."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear it
-            self._loop.call_soon_threadsafe(self._pump.run, callback)
+            self._loop.call_soon_threadsafe(self._run_turn, callback)
+
+    def _run_turn(self, callback: Callable[[], None]) -> None:
+        self._pump.run(callback)
 
     # --- run ------------------------------------------------------------------------------------------------------------
 
     async def _serve(self, store: MessageStore, snapshot: Snapshot) -> None:
         config, clock = self._config, self._clock
         self._loop = asyncio.get_running_loop()
+        self._recording = recording = Recording(self._make_event_store(), self._loop, clock, config.event_retention_ms)
+        try:
+            await self._serve_with(store, snapshot, recording)
+        finally:
+            recording.close()
+
+    async def _serve_with(self, store: MessageStore, snapshot: Snapshot, recording: Recording) -> None:
+        config, clock = self._config, self._clock
         self._relay = Relay(
-            config.limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms()
+            config.limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
+            policy=config.permissions, events=recording.recorder, bus=recording.bus,
         )  # fmt: skip
         self._pump: Pump[Peer] = Pump(self._loop, self._relay, clock)
+        wrappers = WrapperProcesses(config, self._post, self._relay.spawning)
+        self._relay.spawning.begin(wrappers, wrappers.load())
         self._server = server = UnixServer(
             self._pump, config.socket, clock, max_frame_bytes=config.limits.max_frame_bytes,
             allowed_uids=config.limits.allowed_uids, slow_consumer_ms=config.limits.slow_consumer_ms,
         )  # fmt: skip
         self._collect_garbage_rarely()
         self._watch_signals()
+        service = InnerService(self._pump, os.geteuid(), clock.wall_ms)
+        self._budgets = BudgetKeeper(
+            config.file(places.BUDGET_FILE), recording.bus, recording.recorder, self._relay.spawning, service, clock.wall_ms,
+            lambda: load_prices(config.home).prices,
+        )  # fmt: skip
+        http = Http(config, self._pump, recording.bus, clock, service, self._budgets)
         await server.start()
         write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
         self._write_agents()
         logger.info("listening", extra={"relay_fields": {"socket": config.socket, "pid": os.getpid(), "storage": config.storage}})
         ticking = asyncio.create_task(self._tick(server))
+        self._budgets.start()
+        http.begin()
         try:
             await self._stop.wait()
         finally:
+            await http.stop()
+            service.close()
             await self._drain(server)
             ticking.cancel()
             self._write_agents()
@@ -122,6 +162,8 @@ class Daemon:
                 server.check_slow_readers()
             if turns % round(_AGENTS_FILE_S / _TICK_S) == 0:
                 self._write_agents()
+                self._recording.prune_if_due()
+                self._budgets.clock_says()
 
     def _collect_garbage_rarely(self) -> None:
         """What lives here dies by reference count; a full collection over a large dedup window only costs latency."""

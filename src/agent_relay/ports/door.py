@@ -90,6 +90,7 @@ class Request(Struct, frozen=True):
     options: tuple[str, ...] = ()
     details: dict[str, Any] = {}
     can_allow: bool = True  # some doors can only refuse
+    is_exact: bool = True  # the CLI's own words; a screen may show less
 
 
 class Decision(Struct, frozen=True):

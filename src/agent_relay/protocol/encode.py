@@ -78,6 +78,15 @@ def encode_stored(
     return encode_length(len(body)) + body
 
 
+def encode_event_frame(version: int, id_: str, ts: int | str, kind: str, subscription: str, event: bytes) -> bytes:
+    """An AGENT_EVENT for a subscriber, around the event as it is recorded."""
+    head = (
+        f'{{"v":{version},"type":"AGENT_EVENT","id":"{id_}","ts":{ts},"payload":{{"type":"{kind}",'
+        f'"subscription":{_encode(subscription).decode()},"event":'
+    ).encode()
+    return b"".join((encode_length(len(head) + len(event) + 2), head, event, b"}}"))
+
+
 def read_tail(tail: bytes) -> dict[str, Any]:
     """`from`, `topic`, `payload`, `payload_meta` of a stored message."""
     json = b"{" + tail

@@ -49,12 +49,12 @@ class Cancel(Envelope, tag="CANCEL", kw_only=True):
 
 
 class Subscribe(Envelope, tag="SUBSCRIBE", kw_only=True):
-    payload: p.Subscription
+    payload: p.Subscribe
     topic: str | None = None
 
 
 class Unsubscribe(Envelope, tag="UNSUBSCRIBE", kw_only=True):
-    payload: p.Subscription
+    payload: p.Unsubscribe
     topic: str | None = None
 
 

@@ -9,6 +9,7 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 
 BROADCAST = "*"
 CHANNEL_MARK = "#"
+EVENTS_TOPIC = "$events"  # subscribing to it follows what happens in the relay; nothing can be published to it
 RESERVED = frozenset({"relay", "daemon", "system", "all", "everyone", "spawn", "release", "human"})
 MAX_TOPIC_LENGTH = 256  # a topic is part of every stream's key; a longer one is a mistake, not a topic
 

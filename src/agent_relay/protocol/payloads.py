@@ -208,8 +208,20 @@ class Heartbeat(Struct):
 # --- topics, channels, questions about the relay -----------------------------------------------------------------
 
 
-class Subscription(Struct):
+class Subscribe(Struct, omit_defaults=True):
+    """All but the topic are for `$events`."""
+
     topic: str | None = None
+    types: list[str] = []
+    agent: str | None = None
+    session_id: str | None = None
+    after_seq: Count | None = None
+    since: Count | None = None
+
+
+class Unsubscribe(Struct, omit_defaults=True):
+    topic: str | None = None
+    subscription: Identifier | None = None  # of `$events`: only this one
 
 
 class Channel(Struct):
@@ -223,11 +235,12 @@ class Empty(Struct):
 class Agents(Struct):
     agents: list[dict[str, Any]] = []
     server: dict[str, Any] = {}
+    sessions: list[dict[str, Any]] = []
     reply_to: str | None = None
 
 
 class History(Struct, omit_defaults=True, rename={"with_": "with", "from_": "from"}):
-    """Which messages to show. `view`: `messages`, `message` (one, by `id`, with its trail) or `dead_letters`."""
+    """Which messages to show. `view`: `messages`, `message` (one, by `id`, with its trail), `dead_letters` or `events`."""
 
     view: str = "messages"
     id: str | None = None
@@ -242,23 +255,27 @@ class History(Struct, omit_defaults=True, rename={"with_": "with", "from_": "fro
     limit: Annotated[int, Meta(ge=1, le=1000)] = 50
     cursor: str | None = None
     pending: bool = False  # only messages that `to` has not acknowledged
+    types: list[str] = []  # of events
+    session_id: str | None = None  # of events
 
 
 class HistoryResult(Struct):
     messages: list[dict[str, Any]] = []
+    events: list[Raw] = []
     next_cursor: str | None = None
     trail: list[dict[str, Any]] = []
     reply_to: str | None = None
 
 
-class Control(Struct):
-    """`pause`, `resume`, `interrupt`, `stop`, `input`: from a client with the `agent` it is for, then on to that agent's
-    connection. `retry_dead_letter` is for the daemon itself."""
+class Control(Struct, omit_defaults=True):
+    """`pause`, `resume`, `interrupt`, `stop`, `input`, and `approve`, `deny`, `answer` for the request `id`: from a client with
+    the `agent` it is for, then on to that agent's connection. `retry_dead_letter` is for the daemon itself."""
 
     command: str
     agent: str | None = None
     text: str | None = None
     id: str | None = None
+    by: str | None = None  # who decided, as the agent's wrapper is told
 
 
 class Spawn(Struct):
@@ -266,6 +283,8 @@ class Spawn(Struct):
     cli: str
     task: str | None = None
     cwd: str | None = None
+    backend: str = "auto"
+    environment: dict[str, str] = {}
 
 
 class SpawnResult(Struct):
@@ -288,9 +307,11 @@ class ReleaseResult(Struct):
     reply_to: str | None = None
 
 
-class AgentEvent(Struct):
+class AgentEvent(Struct, omit_defaults=True):
     type: str
     fields: dict[str, Any] = {}
+    subscription: Identifier | None = None  # the id of the SUBSCRIBE that it answers
+    event: Raw = NOTHING  # then: the whole event
 
 
 class Propose(Struct):

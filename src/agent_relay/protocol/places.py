@@ -16,7 +16,10 @@ SOCKET_FILE = "relay.sock"
 PID_FILE = "relay.pid"
 LOCK_FILE = "relay.lock"
 DATABASE_FILE = "messages.sqlite"
+EVENTS_FILE = "events.jsonl"
 AGENTS_FILE = "agents.json"
+BUDGET_FILE = "budget.json"
+HTTP_FILE = "http.json"  # where the HTTP server listens, or why it does not
 LOG_FILE = "daemon.log"
 CONFIG_FILE = "config.toml"
 PROJECT_DIRECTORY = ".agent-relay"
@@ -27,6 +30,7 @@ ENV_SOCKET = "AGENT_RELAY_SOCKET"
 ENV_NAME = "AGENT_RELAY_NAME"
 ENV_TOKEN = "AGENT_RELAY_TOKEN"  # noqa: S105 - the name of a variable
 ENV_PROJECT = "AGENT_RELAY_PROJECT"
+ENV_API_TOKEN = "AGENT_RELAY_API_TOKEN"  # noqa: S105 - the name of a variable
 
 
 def project_id(real_root: str) -> str:

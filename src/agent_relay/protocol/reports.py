@@ -1,7 +1,7 @@
 """What an AGENT_EVENT of a client may report, type by type, and how evidence is kept in a trail.
 
-`agent.state` says what an agent is doing, `message.received` and `message.read` how far a message has come inside it,
-`agent.input` that a person gave it something new to do.
+`agent.state` says what an agent is doing, `message.received`, `message.handed` and `message.read` how far a message has come
+inside it, `agent.input` that a person gave it something new to do.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from agent_relay.protocol.names import show
 from agent_relay.protocol.payloads import AgentEvent, Door, Evidence, Identifier
 
 Note = Annotated[str, Meta(max_length=200)]
+Text = Annotated[str, Meta(max_length=20_000)]
 
 
 class StateReport(Struct, frozen=True, rename="camel"):
@@ -31,6 +32,14 @@ class ReceivedReport(Struct, frozen=True, rename="camel"):
     message_id: Identifier
 
 
+class HandedReport(Struct, frozen=True, rename="camel"):
+    """The program has it, through a door; that the agent has read it is another matter."""
+
+    message_id: Identifier
+    door: Door
+    evidence: Evidence | None = None
+
+
 class ReadReport(Struct, frozen=True, rename="camel"):
     message_id: Identifier
     evidence: Evidence | None = None
@@ -40,12 +49,61 @@ class InputReport(Struct, frozen=True):
     pass
 
 
-Report = StateReport | ReceivedReport | ReadReport | InputReport
+class PermissionReport(Struct, frozen=True, rename="camel"):
+    """The program asks a person whether it may do something; a dialog of its own is open as well."""
+
+    request_id: Identifier
+    description: Text
+    tool: Note = ""
+    command: Text | None = None
+    file_path: Text | None = None
+    options: list[Note] = []
+    can_allow: bool = True  # some ways in can only refuse
+    is_exact: bool = False  # tool, command and file are the program's own words, whole: what a rule may approve
+
+
+class QuestionReport(Struct, frozen=True, rename="camel"):
+    question_id: Identifier
+    question: Text
+    options: list[Note] = []
+    default_answer: Note | None = None
+
+
+class PermissionResolvedReport(Struct, frozen=True, rename="camel"):
+    """`gone`: the dialog is closed, and nobody can say how."""
+
+    request_id: Identifier
+    resolution: Literal["approved", "denied", "timeout", "gone"]
+    resolved_by: Note = "human"
+
+
+class QuestionResolvedReport(Struct, frozen=True, rename="camel"):
+    question_id: Identifier
+    answer: Text = ""
+    resolved_by: Note = "human"
+
+
+class RequestFailedReport(Struct, frozen=True, rename="camel"):
+    """What the daemon answered could not be carried out: the dialog is another one, or gone."""
+
+    request_id: Identifier
+    reason: Note = ""
+
+
+Asked = PermissionReport | QuestionReport
+Resolved = PermissionResolvedReport | QuestionResolvedReport
+Report = StateReport | ReceivedReport | HandedReport | ReadReport | InputReport | Asked | Resolved | RequestFailedReport
 REPORTS: dict[str, type[Report]] = {
     "agent.state": StateReport,
     "message.received": ReceivedReport,
+    "message.handed": HandedReport,
     "message.read": ReadReport,
     "agent.input": InputReport,
+    "permission.requested": PermissionReport,
+    "permission.resolved": PermissionResolvedReport,
+    "question.requested": QuestionReport,
+    "question.resolved": QuestionResolvedReport,
+    "request.failed": RequestFailedReport,
 }
 
 

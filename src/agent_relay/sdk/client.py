@@ -16,27 +16,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Unpack
 
 from agent_relay.protocol import payloads
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import EVENTS_TOPIC
 from agent_relay.protocol.negotiation import CAPABILITIES, SUPPORTED_VERSIONS
 from agent_relay.protocol.places import ENV_NAME
 from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.engine import Engine
+from agent_relay.sdk.events import EventFeed, EventsPage, read_events
 from agent_relay.sdk.locate import StrPath, locate, working_directory
 from agent_relay.sdk.messages import Message
-from agent_relay.sdk.queries import expect_agents, expect_history, expect_receipt
+from agent_relay.sdk.queries import expect_agents, expect_history, expect_receipt, expect_spawned
 from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question, Reply
 from agent_relay.sdk.sending import PublishOptions, SendOptions, Target
 from agent_relay.sdk.session import Greeting
 from agent_relay.sdk.streams import MessageStream
-from agent_relay.sdk.views import AgentsView, HistoryPage, MessageView, read_agent
+from agent_relay.sdk.views import AgentsView, HistoryPage, MessageView, Spawned, read_agent
 
 MAX_INFLIGHT = 256
 CONNECT_TIMEOUT_S = 10.0
@@ -254,7 +256,7 @@ class RelayClient:
 
     async def agents(self) -> AgentsView:
         found = expect_agents(await self._queries.ask("LIST_AGENTS", {}))
-        return AgentsView([read_agent(raw) for raw in found.agents], found.server)
+        return AgentsView([read_agent(raw) for raw in found.agents], found.server, found.sessions)
 
     async def history(
         self,
@@ -296,6 +298,47 @@ class RelayClient:
         receipt = expect_receipt(await self._queries.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id}))
         return receipt.message_id or ""
 
+    # --- what happens ---------------------------------------------------------------------------------------------
+
+    def events(
+        self,
+        types: Iterable[str] = (),
+        *,
+        agent: str | None = None,
+        session_id: str | None = None,
+        after_seq: int | None = None,
+        since: int | None = None,
+        timeout: float | None = None,
+    ) -> EventFeed:
+        """What happens in the relay, to loop over: `types` such as `permission.requested` or `item.*` (none: all), of one agent
+        or session. It begins after the event of that number (0: with the oldest there is), or at that moment (milliseconds
+        since 1970), and otherwise now: with the loop, or with `async with`.
+
+        The loop ends when the client is closed, or when `timeout` seconds pass without an event.
+        """
+        asked = payloads.Subscribe(EVENTS_TOPIC, list(types), agent, session_id, after_seq, since)
+        return EventFeed(self._engine.events, asked, timeout)
+
+    async def past_events(
+        self,
+        types: Iterable[str] = (),
+        *,
+        agent: str | None = None,
+        session_id: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> EventsPage:
+        """Events that are recorded, oldest first; `cursor` is the last page's `next_cursor`, or the number of an event to go on
+        after."""
+        asked = payloads.History(
+            view="events", types=list(types), with_=agent, session_id=session_id, since=since, until=until, limit=limit,
+            cursor=cursor,
+        )  # fmt: skip
+        found = expect_history(await self._queries.ask("HISTORY", asked))
+        return EventsPage(read_events(found.events), found.next_cursor)
+
     # --- agents the relay runs ------------------------------------------------------------------------------------
 
     def report(self, kind: str, /, **fields: Any) -> None:
@@ -307,14 +350,38 @@ class RelayClient:
         self._check_agent()
         self._engine.reports.say(kind, fields)
 
-    async def control(self, agent: str, command: str, text: str | None = None) -> str:
-        """`pause`, `resume`, `interrupt`, `stop`, or `input` with a text: for an agent that the relay runs.
+    async def control(self, agent: str, command: str, text: str | None = None, *, request_id: str | None = None) -> str:
+        """`pause`, `resume`, `interrupt`, `stop`, or `input` with a text: for an agent that the relay runs. `approve`, `deny`
+        (with a reason) and `answer` are for one of its open requests, and return when the agent has the answer.
 
         Returns its name as the daemon spells it, once the command is handed over. It is never given twice: where the
         connection breaks before the answer, ConnectionLost is raised.
         """
-        asked = {"command": command, "agent": agent, "text": text}
+        asked = {"command": command, "agent": agent, "text": text, **({"id": request_id} if request_id else {})}
         return expect_receipt(await self._queries.ask_once("CONTROL", asked)).by or agent
+
+    async def spawn(
+        self,
+        name: str,
+        cli: str,
+        task: str | None = None,
+        *,
+        cwd: str | None = None,
+        backend: str = "auto",
+        environment: Mapping[str, str] | None = None,
+    ) -> Spawned:
+        """Has the daemon start a CLI as an agent of that name, and returns when its program runs. `cli` is one that the relay
+        knows (claude, codex, …) or that the settings allow; `task` is the first message it gets, from this agent.
+
+        After a reconnection it is the same wish, and starts nothing twice.
+        """
+        asked = payloads.Spawn(name, cli, task, cwd, backend, dict(environment or {}))
+        found = expect_spawned(await self._queries.ask("SPAWN", asked))
+        return Spawned(found.name, found.session_id or "")
+
+    async def release(self, name: str, reason: str | None = None) -> None:
+        """Ends an agent that the daemon started, and returns when its program has ended."""
+        await self._queries.ask("RELEASE", payloads.Release(name, reason))
 
     def _check_agent(self) -> None:
         if self.observer:

@@ -17,6 +17,8 @@ from agent_relay.protocol.envelope import (
     HistoryResult,
     Nack,
     Receipt,
+    ReleaseResult,
+    SpawnResult,
 )
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.payloads import AgentEvent as EventPayload
@@ -25,6 +27,7 @@ from agent_relay.protocol.payloads import Control as ControlPayload
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.errors import read_error
+from agent_relay.sdk.events import EventFeeds
 from agent_relay.sdk.inbox import Inbox, ReplySender
 from agent_relay.sdk.outbox import Outbox
 from agent_relay.sdk.queries import Queries
@@ -61,6 +64,7 @@ class Engine:
         self.session = Session(socket, greeting, self, backoff=backoff, attempts=attempts, connect_timeout=connect_timeout)
         self.outbox = Outbox(self.session)
         self.queries = Queries(self.session)
+        self.events = EventFeeds(self.queries)
         self.reports = Reports(self.session)
         self.inbox = Inbox(self.session, send_reply)
         self.sender = Sender(self.session, self.outbox, self.queries, self.inbox.questions, backoff)
@@ -78,11 +82,13 @@ class Engine:
     def on_closed(self, error: RelayError | None) -> None:
         self.outbox.on_closed(error)
         self.queries.on_closed(error)
+        self.events.on_closed(error)
         self.inbox.on_closed(error)
 
     def on_state(self, state: ClientState) -> None:
         if state is ClientState.BACKOFF:
             self.queries.on_lost()
+            self.events.on_lost()
         _tell(self._listener.on_state, state)
 
     def on_frame(self, frame: DaemonFrame) -> None:
@@ -99,19 +105,26 @@ class Engine:
                     self.outbox.on_nack(said)
             case Error(payload=said):
                 self._on_error(said.reply_to, read_error(said))
-            case Agents(payload=said) | HistoryResult(payload=said):
+            case (
+                Agents(payload=said) | HistoryResult(payload=said) | SpawnResult(payload=said) | ReleaseResult(payload=said)
+            ):  # fmt: skip
                 self.queries.resolve(said.reply_to, said)
             case Busy(payload=said):
                 self._on_busy(said)
             case Control(payload=said):
                 _tell(self._listener.on_control, said)
             case AgentEvent(payload=said):
-                _tell(self._listener.on_event, said)
+                if said.subscription is None:
+                    _tell(self._listener.on_event, said)
+                else:
+                    self.events.on_event(said)
             case _:
                 pass  # parts of the protocol this client takes no part in
 
     def _on_error(self, about: str | None, error: RelayError) -> None:
-        if about is None or not (self.queries.fail(about, error) or self.outbox.refuse(about, error)):
+        if about is None or not (
+            self.queries.fail(about, error) or self.outbox.refuse(about, error) or self.events.fail(about, error)
+        ):
             _log.warning("the daemon complains: %s: %s", error.code, error.message)
 
     def _on_busy(self, said: BusyPayload) -> None:

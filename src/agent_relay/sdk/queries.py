@@ -10,13 +10,13 @@ from typing import Any
 
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.payloads import Agents, HistoryResult, Receipt
+from agent_relay.protocol.payloads import Agents, HistoryResult, Receipt, ReleaseResult, SpawnResult
 from agent_relay.sdk.errors import ConnectionLost
 from agent_relay.sdk.ids import wall_ms
 from agent_relay.sdk.outcome import Outcome
 from agent_relay.sdk.session import Session
 
-Answer = Receipt | Agents | HistoryResult
+Answer = Receipt | Agents | HistoryResult | SpawnResult | ReleaseResult
 
 
 class Queries:
@@ -30,7 +30,7 @@ class Queries:
         self._session.check()
         if not self._session.ready:
             raise ConnectionLost("There is no connection to the daemon now; nothing was done.", reason="not_connected")
-        id_, outcome = self._begin(kind, payload)
+        id_, outcome = self.begin(kind, payload)
         self._once.add(id_)
         try:
             return await outcome.wait()
@@ -40,7 +40,7 @@ class Queries:
 
     async def ask(self, kind: str, payload: Any) -> Answer:
         """Returns the answer, or raises the RelayError that came in its place."""
-        id_, outcome = self._begin(kind, payload)
+        id_, outcome = self.begin(kind, payload)
         try:
             return await outcome.wait()
         finally:
@@ -48,9 +48,10 @@ class Queries:
 
     def ask_unheard(self, kind: str, payload: Any) -> Outcome[Answer]:
         """Asks, now or after the next reconnect, without having to wait for the answer."""
-        return self._begin(kind, payload)[1]
+        return self.begin(kind, payload)[1]
 
-    def _begin(self, kind: str, payload: Any) -> tuple[str, Outcome[Answer]]:
+    def begin(self, kind: str, payload: Any) -> tuple[str, Outcome[Answer]]:
+        """Asks, and returns the question's id with what will become of it; `forget` it after that."""
         self._session.check()
         id_ = self._session.ids.next("q_")
         frame = encode_envelope(kind, id_, wall_ms(), payload)
@@ -59,6 +60,9 @@ class Queries:
         self._open[id_] = (frame, outcome)
         self._session.write(frame)
         return id_, outcome
+
+    def forget(self, id_: str) -> None:
+        self._open.pop(id_, None)
 
     def on_lost(self) -> None:
         for id_ in self._once:
@@ -101,6 +105,12 @@ def expect_agents(answer: Answer) -> Agents:
 
 def expect_history(answer: Answer) -> HistoryResult:
     if not isinstance(answer, HistoryResult):
+        raise _unexpected(answer)
+    return answer
+
+
+def expect_spawned(answer: Answer) -> SpawnResult:
+    if not isinstance(answer, SpawnResult):
         raise _unexpected(answer)
     return answer
 

@@ -13,22 +13,24 @@ Every method may be called from any thread.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from types import CodeType, TracebackType
 from typing import Any, TypeVar, Unpack
 
+from agent_relay.events.types import AnyEvent
 from agent_relay.protocol.errors import ErrorCode
 from agent_relay.protocol.payloads import Busy, ServerInfo
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.client import CLOSE_TIMEOUT_S, RelayClient
 from agent_relay.sdk.errors import ConnectionLost, TimedOut
+from agent_relay.sdk.events import EventFeed, EventsPage
 from agent_relay.sdk.loop_thread import LoopThread
 from agent_relay.sdk.messages import Incoming, Message
 from agent_relay.sdk.receipts import Delivered, Receipt
 from agent_relay.sdk.requests import Reply
 from agent_relay.sdk.sending import PublishOptions, SendOptions, Target
 from agent_relay.sdk.streams import MessageStream, code_of_loop, left_deliberately
-from agent_relay.sdk.views import AgentsView, HistoryPage, MessageView
+from agent_relay.sdk.views import AgentsView, HistoryPage, MessageView, Spawned
 
 T = TypeVar("T")
 
@@ -142,6 +144,39 @@ class SyncMessageStream:
         return SyncMessage(self._thread.run(self._stream.receive(timeout)), self._thread)
 
 
+class SyncEventFeed:
+    """As `EventFeed`; waiting for an event blocks."""
+
+    def __init__(self, feed: EventFeed, thread: LoopThread) -> None:
+        self._feed = feed
+        self._thread = thread
+
+    @property
+    def cursor(self) -> int | None:
+        return self._feed.cursor
+
+    def __iter__(self) -> SyncEventFeed:
+        return self
+
+    def __next__(self) -> AnyEvent:
+        event = self._thread.run(_next_or_none(self._feed))
+        if event is None:
+            raise StopIteration
+        return event
+
+    def close(self) -> None:
+        self._thread.run(self._feed.aclose())
+
+
+async def _begin(feed: EventFeed) -> EventFeed:
+    return await feed.__aenter__()
+
+
+async def _next_or_none(feed: EventFeed) -> AnyEvent | None:
+    """StopAsyncIteration cannot leave a coroutine."""
+    return await anext(feed, None)
+
+
 class SyncRelayClient:
     """Takes what `RelayClient` takes. The callbacks `on_state`, `on_busy`, `on_control` and `on_event` are called on its
     thread."""
@@ -253,14 +288,28 @@ class SyncRelayClient:
     def retry_dead_letter(self, message_id: str) -> str:
         return self._run(self.client.retry_dead_letter(message_id))
 
+    def events(self, types: Iterable[str] = (), **options: Any) -> SyncEventFeed:
+        """Takes what `RelayClient.events` takes, and begins at once."""
+        return SyncEventFeed(self._run(_begin(self.client.events(types, **options))), self._thread)
+
+    def past_events(self, types: Iterable[str] = (), **filters: Any) -> EventsPage:
+        return self._run(self.client.past_events(types, **filters))
+
     # --- agents the relay runs ------------------------------------------------------------------------------------
 
     def report(self, kind: str, /, **fields: Any) -> None:
         """Does not wait, so a callback may call it too; a report that cannot be written is logged."""
         self._thread.call(lambda said: self.client.report(kind, **said), fields)
 
-    def control(self, agent: str, command: str, text: str | None = None) -> str:
-        return self._run(self.client.control(agent, command, text))
+    def control(self, agent: str, command: str, text: str | None = None, *, request_id: str | None = None) -> str:
+        return self._run(self.client.control(agent, command, text, request_id=request_id))
+
+    def spawn(self, name: str, cli: str, task: str | None = None, **options: Any) -> Spawned:
+        """Takes what `RelayClient.spawn` takes."""
+        return self._run(self.client.spawn(name, cli, task, **options))
+
+    def release(self, name: str, reason: str | None = None) -> None:
+        self._run(self.client.release(name, reason))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._thread.run(work)

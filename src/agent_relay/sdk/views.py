@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ class AgentInfo(Struct, frozen=True):
     door: str | None = None  # the way messages go into its program
     door_note: str | None = None  # why it is not a better one
     loop: dict[str, Any] | None = None  # it only answers others: `stage` (slowed or held), `hops`, `agents`
+    requests: tuple[dict[str, Any], ...] = ()  # permissions and questions that wait for a person
     cli: str | None = None
     session_id: str = ""
     queue_depth: int = 0
@@ -34,9 +35,18 @@ class AgentInfo(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class Spawned:
+    """An agent that the daemon started."""
+
+    name: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class AgentsView:
     agents: list[AgentInfo]
     server: dict[str, Any]  # version, uptime, counts, storage
+    sessions: list[dict[str, Any]] = field(default_factory=list)  # of agents that the daemon started, the oldest first
 
     def find(self, name: str) -> AgentInfo | None:
         """Names are compared without regard to case."""

@@ -242,15 +242,20 @@ class Deliverer:
         try:
             seen = await self._try_door(door, asked)
         except DoorError as error:
+            if self.doorway.current is not door:
+                return False  # it was lost meanwhile, and what was on its way stands in front again
             if self._handed.pop(message.id, None) is None:
                 return True  # it arrived all the same
             if isinstance(error, DoorShut):
                 self.lose_door(str(error))
             else:
                 self._refused.add(message.id)
+                self.wake()
+            return False
+        if self.doorway.current is not door:
             return False
         _log.info("%s: handed to %s (%s)", message.id, door.name, seen)
-        self._reporter.injected(message.id, door.name, seen)
+        self._reporter.handed(message.id, door.name, seen)
         return True
 
     async def _try_door(self, door: Door, asked: DoorMessage) -> str:

@@ -1,7 +1,7 @@
 """An open dialog on the screen: what it asks, its options, which one is selected, and a digest to know it again by.
 
-Nothing is ever typed into a dialog. An answer selects an option by its text, after the digest has shown that the
-dialog on the screen is still the one that was asked about; so the digest leaves out what moves: the selection.
+Nothing is ever typed into a dialog but its answer. An answer selects an option by its text, after the digest has shown
+that the dialog on the screen is still the one that was asked about; so the digest leaves out what moves: the selection.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import re
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_relay.terminal.profile import Dialog, Profile, any_of, compile_pattern
 from agent_relay.terminal.screen import Line
 
 NOWHERE = -1  # the position of a dialog that is not known from the screen
+NO_LOOK = -1  # of a dialog that no look of the profile describes
 NEAR_BOTTOM = 5  # rows: a dialog is the last thing on the screen, but for a hint or two below it
 
 
@@ -29,15 +31,17 @@ class OpenDialog(Struct, frozen=True):
     top: int  # position of its first row
     tool: str | None = None
     subject: str | None = None  # the command or file it is about
+    look: int = NO_LOOK  # which of the profile's looks it has
+    typed: str = ""  # what stands behind it in its last row, where answers are typed
 
 
 def find_dialog(profile: Profile, lines: tuple[Line, ...]) -> OpenDialog | None:
     """The dialog among these visible lines; the first look that fits wins."""
     shown = [line for line in lines if line.text]
-    for look in profile.dialogs:
+    for index, look in enumerate(profile.dialogs):
         marked = _find_marks(look, shown)
         if marked is not None:
-            return _read(look, shown, marked)
+            return replace(_read(look, shown, marked), look=index)
     return _find_plain(profile, shown[-1:])
 
 
@@ -70,22 +74,29 @@ def _read(look: Dialog, shown: list[Line], marked: int) -> OpenDialog:
     start = _find_top(look, shown, marked)
     border = compile_pattern(look.border) if look.border else None
     rows = [border.sub("", line.text).rstrip() if border else line.text for line in shown[start:]]
-    options, selected = _read_options(look, rows)
+    at = _find_options(look, rows)
+    options, selected = _read_options(look, [rows[index] for index in at])
+    if look.is_selected_by_ink:
+        selected = _find_inked(look, options, [shown[start + index] for index in at])
     question = _first(look.question, rows) or next((row.strip() for row in rows if row.strip()), "")
     text = "\n".join(row.strip() for row in rows if row.strip())
-    option = compile_pattern(look.option or look.option_row or look.option_list)
-    body = [row for row in rows if row.strip() and question not in row and not option.search(row)]
+    body = [row for index, row in enumerate(rows) if row.strip() and question not in row and index not in at]
     subject = _last(look.subject, body)
+    # The selection, or what is typed, may change the rows of the options and the hints below them.
+    lasting = [row for index, row in enumerate(rows) if index not in at and index < max(at, default=len(rows))]
+    if look.is_last_row and subject:
+        lasting = []  # what else stands above it may be a complaint about an answer
     return OpenDialog(
         kind=look.kind,
         question=question,
         text=text,
         options=options,
         selected=selected,
-        digest=digest_of(look.kind, question, [] if look.is_last_row else rows, (*options, subject or "")),
+        digest=digest_of(look.kind, question, lasting, (*options, subject or "")),
         top=shown[start].position,
         tool=_first(look.tool, body),
         subject=subject,
+        typed=_read_typed(look, shown[-1].text) if look.typed else "",
     )
 
 
@@ -111,6 +122,19 @@ def _paragraphs_up(shown: list[Line], marked: int) -> int:
     return marked
 
 
+def _find_options(look: Dialog, rows: list[str]) -> list[int]:
+    """The rows with options. What is asked about may hold a list too: of several that count from 1, the last is meant."""
+    pattern = compile_pattern(look.option or look.option_row or look.option_list)
+    found: list[int] = []
+    for index, row in enumerate(rows):
+        match = pattern.search(row)
+        if match and look.option and match.groupdict().get("number") == "1":
+            found.clear()
+        if match:
+            found.append(index)
+    return found if look.option else found[-1:]
+
+
 def _read_options(look: Dialog, rows: list[str]) -> tuple[tuple[str, ...], int | None]:
     if look.option_row or look.option_list:
         row = _last(look.option_row or look.option_list, rows) or ""
@@ -118,14 +142,27 @@ def _read_options(look: Dialog, rows: list[str]) -> tuple[tuple[str, ...], int |
         return tuple(part.strip() for part in parts if part.strip()), None
     options: list[str] = []
     selected: int | None = None
-    pattern = compile_pattern(look.option) if look.option else None
     for row in rows:
-        match = pattern.search(row) if pattern else None
+        match = compile_pattern(look.option).search(row)
         if match:
             if match.groupdict().get("selected"):
                 selected = len(options)
             options.append(match["text"].strip())
     return tuple(options), selected
+
+
+def _find_inked(look: Dialog, options: tuple[str, ...], shown: list[Line]) -> int | None:
+    """The one option that is painted differently from all the others, which are painted alike. `shown`: rows with options."""
+    lines = shown[-1:] * len(options) if look.option_row else shown
+    inks = [line.ink_at(line.text.find(option)) for option, line in zip(options, lines, strict=True) if line.ink_at is not None]
+    odd = [index for index, ink in enumerate(inks) if inks.count(ink) == 1]
+    # Of two that differ nobody can say which one is meant.
+    return odd[0] if len(inks) > 2 and len(odd) == 1 and len(set(inks)) == 2 else None
+
+
+def _read_typed(look: Dialog, row: str) -> str:
+    match = compile_pattern(look.marks[-1]).search(row)
+    return row[match.end() :].strip(" :>?") if match else ""
 
 
 def digest_of(kind: str, question: str, rows: list[str], options: tuple[str, ...]) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from agent_relay.ports.door import DoorState, Request, Resolution
+from agent_relay.ports.door import DoorState, Request, RequestKind, Resolution
 from agent_relay.terminal.commands import SendCommand
+from agent_relay.terminal.dialogs import OpenDialog
 from agent_relay.terminal.observations import MessageTaken, Observation
 from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.speaking import Speaker
 from agent_relay.terminal.state import State
+from agent_relay.terminal.telling import Teller
 from agent_relay.terminal.transcripts.follow import SessionFollower
 from agent_relay.terminal.transcripts.records import Saying
 from agent_relay.terminal.watch import DOOR, CommandSeen, CommandUnfinished, Event, Noticed, StateChanged, Watcher
@@ -20,14 +23,31 @@ from agent_relay.terminal.watch import DOOR, CommandSeen, CommandUnfinished, Eve
 if TYPE_CHECKING:
     from agent_relay.terminal.delivering import Deliverer
 
+SCREEN_REQUEST = "screen-"  # begins the ids of requests that were found on the screen; the dialog's digest follows
+_ANSWERS = {"approve": Resolution.ALLOWED, "deny": Resolution.DENIED, "answer": Resolution.ANSWERED}
 _STATES = {State.STARTING: "starting", State.IDLE: "idle", State.WORKING: "working", State.DIALOG: "waiting"}
 _log = logging.getLogger("agent_relay.terminal")
+
+
+def request_of(dialog: OpenDialog) -> Request:
+    return Request(
+        id=SCREEN_REQUEST + dialog.digest,
+        kind=RequestKind.PERMISSION if dialog.kind == "permission" else RequestKind.QUESTION,
+        text=dialog.question or dialog.text,
+        tool=dialog.tool or "",
+        subject=dialog.subject or "",
+        options=dialog.options,
+        is_exact=False,
+    )
 
 
 class Hearing:
     """Listens to the doors too. `typed_at`: when a person last typed; `entered_at`: when we last pressed Enter."""
 
-    def __init__(self, watcher: Watcher, speaker: Speaker, reporter: Reporter, now: Callable[[], float]) -> None:
+    def __init__(
+        self, watcher: Watcher, speaker: Speaker, reporter: Reporter, teller: Teller, now: Callable[[], float]
+    ) -> None:  # fmt: skip
+        self._teller = teller
         self._watcher = watcher
         self._speaker = speaker
         self._reporter = reporter
@@ -36,6 +56,8 @@ class Hearing:
         self._door_state: DoorState | None = None
         self._door_waits_for = ""
         self._is_catching_up = False
+        self._asked_digest = ""  # of the dialog on the screen that was told
+        self._answering_digest = ""  # the dialog that we are answering
         self.deliverer: Deliverer  # set once, right after both were made
         self.follower: SessionFollower | None = None
 
@@ -65,13 +87,43 @@ class Hearing:
                     self._note_state(event, entered_at)
                 case Noticed(observation=observation):
                     self.door_noticed(observation)
+                    self._note_dialog()
 
     def _note_state(self, event: StateChanged, entered_at: float) -> None:
         _log.info("state: %s", event.state.value)
         self._report_state()
+        self._note_dialog()
         if event.state is State.WORKING and self._typed_at > entered_at:
             self._typed_at = float("-inf")
             self._reporter.input()
+
+    def _note_dialog(self) -> None:
+        """What the screen asks is asked by the relay too, unless a door tells it better."""
+        dialog = self._watcher.dialog if self._door_state is None else None
+        digest = dialog.digest if dialog is not None else ""
+        if digest == self._asked_digest:
+            return
+        if self._asked_digest not in {"", self._answering_digest}:
+            self._reporter.resolved(SCREEN_REQUEST + self._asked_digest, Resolution.GONE, "person")
+        self._asked_digest = digest
+        if dialog is not None:
+            self._reporter.asked(request_of(dialog))
+
+    @contextlib.contextmanager
+    def answering_screen(self, digest: str, command: str) -> Iterator[None]:
+        """While we answer the dialog on the screen: that it closes then is our doing, unless that fails."""
+        self._answering_digest = digest
+        try:
+            yield
+        except BaseException:
+            self._answering_digest = ""
+            if self._asked_digest != digest:
+                self._reporter.resolved(SCREEN_REQUEST + digest, Resolution.GONE, "person")
+            raise
+        self._answering_digest = ""
+        self._reporter.resolved(SCREEN_REQUEST + digest, _ANSWERS[command], "door")
+        if self._asked_digest == digest:
+            self._asked_digest = ""
 
     def catch_up(self) -> None:
         """The session file holds what a wrapper before us has dealt with, but for commands that it could not carry out."""
@@ -115,6 +167,9 @@ class Hearing:
     def door_noticed(self, observation: Observation) -> None:
         if isinstance(observation, MessageTaken):
             self.deliverer.note_taken(observation.text)
+        told = self._teller.tell(observation)
+        if told is not None:
+            self._reporter.noticed(*told)
 
     def door_said(self, to: str, body: str, id_: str) -> None:
         self._speaker.say(CommandSeen(self._now(), SendCommand((to,), body), DOOR, f"said:{id_}"))

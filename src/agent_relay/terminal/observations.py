@@ -39,6 +39,7 @@ class TokensUsed(Struct, frozen=True, tag="tokens"):
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
     input_includes_cache: bool = False  # the cached tokens are among the input tokens, and must not be charged twice
+    id: str = ""  # of the record that says so; the same when the session file is read again
 
 
 class FileTouched(Struct, frozen=True, tag="file"):
@@ -87,7 +88,7 @@ class TranscriptObserver:
                 return [
                     TokensUsed(
                         record.input_tokens, record.output_tokens, record.model, record.cache_read_tokens,
-                        record.cache_write_tokens, self._transcript.input_includes_cache,
+                        record.cache_write_tokens, self._transcript.input_includes_cache, record.id,
                     )
                 ]  # fmt: skip
             case Taking():

@@ -49,6 +49,7 @@ class SentFile(Struct, frozen=True, omit_defaults=True):
     recipients: int
     queued: int
     await_ms: int | None = None  # it was a question, and its answer is waited for so long
+    session_id: str | None = None  # it was a `spawn`: the new agent's session
 
 
 Send = Callable[[HeaderMessage, str], Awaitable[SentFile]]

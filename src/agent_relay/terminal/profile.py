@@ -95,6 +95,10 @@ class Dialog(Struct, frozen=True, forbid_unknown_fields=True):
     tool: str = ""  # group 1
     subject: str = ""  # group 1: the command or file it is about
     is_last_row: bool = False  # the last mark stands in the last row that is not empty
+    approve: Patterns = ()  # the option that allows it this once, and nothing beyond
+    deny: Patterns = ()  # the option that refuses it
+    typed: str = ""  # letter, word or number of the option, where one is typed; else the selection is moved to it
+    is_selected_by_ink: bool = False  # nothing but its colours tells which option is selected
 
 
 class Submit(Struct, frozen=True, forbid_unknown_fields=True):
@@ -187,6 +191,8 @@ def parse_profile(source: str, origin: str) -> Profile:
     _check_patterns(profile, origin)
     if any(dialog.kind not in {"permission", "question"} for dialog in profile.dialogs):
         raise ProfileError(f"{origin}: a dialog's kind is `permission` or `question`")
+    if any(dialog.typed not in {"", "letter", "word", "number"} for dialog in profile.dialogs):
+        raise ProfileError(f"{origin}: what is typed into a dialog is a `letter`, a `word` or a `number`")
     if profile.submit.max_characters < 0:
         raise ProfileError(f"{origin}: submit.max_characters is a number of characters, or 0 for no limit")
     return profile
@@ -221,7 +227,7 @@ def _check_patterns(profile: Profile, origin: str) -> None:
         ("asking", profile.asking), ("patterns", profile.patterns),
         *((f"dialogs[{index}]", dialog) for index, dialog in enumerate(profile.dialogs)),
     ]  # fmt: skip
-    plain = {"default", "code_ink", "close_lines", "block_marks", "kind"}
+    plain = {"default", "code_ink", "close_lines", "block_marks", "kind", "typed"}
     for group, struct in groups:
         for field in struct.__struct_fields__:
             value = getattr(struct, field)

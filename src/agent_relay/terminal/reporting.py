@@ -6,13 +6,19 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
-from agent_relay.ports.door import Request, Resolution
+from agent_relay.ports.door import Request, RequestKind, Resolution
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.client import RelayClient
 from agent_relay.terminal.message_text import clean
 
 _MAX_TEXT = 200
+_MAX_BODY = 20_000
+_MAX_OPTIONS = 50
 _MAX_UNSENT = 1_000
+_ASKING = {"permission.requested", "question.requested"}
+_RESOLUTIONS = {
+    Resolution.ALLOWED: "approved", Resolution.DENIED: "denied", Resolution.ANSWERED: "approved", Resolution.GONE: "gone",
+}  # fmt: skip
 _REMEMBERED = 2_000
 
 
@@ -23,11 +29,15 @@ class Reporter:
         self._relay = relay
         self._state: dict[str, Any] = {"state": "starting"}
         self._unsent: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MAX_UNSENT)
+        self._open: dict[str, Request] = {}
         self._read: OrderedDict[str, None] = OrderedDict()
 
     def joined(self) -> None:
         """The daemon hears us (again)."""
         self._relay().report("agent.state", **self._state)
+        self._unsent = deque((each for each in self._unsent if each[0] not in _ASKING), maxlen=_MAX_UNSENT)
+        for request in self._open.values():
+            self._say_asked(request)
         while self._unsent:
             type_, fields = self._unsent.popleft()
             self._relay().report(type_, **fields)
@@ -37,12 +47,34 @@ class Reporter:
         self._change(state=state, waitingFor=_line(waiting_for) or None)
 
     def asked(self, request: Request) -> None:
-        """Something a person has to decide."""
-        fields = {"tool": request.tool, "command": request.subject, "options": list(request.options)}
-        self._say(f"{request.kind.value}.requested", requestId=request.id, text=_line(request.text), **fields)
+        """Something a person has to decide. It is said again to a daemon that was restarted, as long as it is open."""
+        self._open[request.id] = request
+        self._say_asked(request)
 
     def resolved(self, request_id: str, resolution: Resolution, by: str) -> None:
-        self._say("request.resolved", requestId=request_id, resolution=resolution.value, resolvedBy=by)
+        request = self._open.pop(request_id, None)
+        if request is None:
+            return
+        if request.kind is RequestKind.QUESTION:
+            self._say("question.resolved", questionId=request_id, answer="", resolvedBy=by)
+        else:
+            self._say("permission.resolved", requestId=request_id, resolution=_RESOLUTIONS[resolution], resolvedBy=by)
+
+    def failed(self, request_id: str, reason: str) -> None:
+        """An answer from outside could not be given."""
+        self._say("request.failed", requestId=request_id, reason=_line(reason))
+
+    def _say_asked(self, request: Request) -> None:
+        options = [_line(option) for option in request.options[:_MAX_OPTIONS]]
+        if request.kind is RequestKind.QUESTION:
+            self._say("question.requested", questionId=request.id, question=clean(request.text)[:_MAX_BODY], options=options)
+            return
+        tool, subject = _line(request.tool), clean(request.subject)[:_MAX_BODY]
+        self._say(
+            "permission.requested", requestId=request.id, description=clean(request.text)[:_MAX_BODY], tool=tool,
+            command=subject or None, options=options, canAllow=request.can_allow,
+            isExact=request.is_exact and (tool, subject) == (request.tool, request.subject),
+        )  # fmt: skip
 
     def paused(self, is_paused: bool) -> None:
         self._change(paused=is_paused)
@@ -54,9 +86,9 @@ class Reporter:
     def received(self, message_id: str) -> None:
         self._say("message.received", messageId=message_id)
 
-    def injected(self, message_id: str, door: str, evidence: str) -> None:
+    def handed(self, message_id: str, door: str, evidence: str) -> None:
         """The CLI has it; that the agent has read it is another matter."""
-        self._say("message.injected", messageId=message_id, door=door, evidence=evidence)
+        self._say("message.handed", messageId=message_id, door=door, evidence=evidence)
 
     def read(self, message_id: str, evidence: str) -> None:
         """Once for each message."""
@@ -66,6 +98,10 @@ class Reporter:
         if len(self._read) > _REMEMBERED:
             self._read.popitem(last=False)
         self._say("message.read", messageId=message_id, evidence=evidence)
+
+    def noticed(self, type_: str, fields: dict[str, Any]) -> None:
+        """Something about the agent's work, for whoever watches."""
+        self._say(type_, **fields)
 
     def input(self) -> None:
         """A person gave the agent something to do."""

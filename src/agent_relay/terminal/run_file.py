@@ -55,6 +55,10 @@ class RunFile:
         return False
 
     @property
+    def id(self) -> str:
+        return self._run.id
+
+    @property
     def mark(self) -> str:
         return self._run.mark
 

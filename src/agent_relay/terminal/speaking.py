@@ -1,21 +1,23 @@
-"""What an agent asked for, carried out in order: messages to others, files of its outbox; and what it hears if that fails."""
+"""What an agent asked for, carried out in order: messages to others, files of its outbox, other agents to be started or ended;
+and what it hears of that."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
+import os
 import secrets
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.headers import HeaderMessage
 from agent_relay.protocol.names import fold_name
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.errors import ConnectionLost
-from agent_relay.sdk.receipts import Receipt
+from agent_relay.sdk.locate import working_directory
 from agent_relay.sdk.requests import Question
 from agent_relay.sdk.sending import SendOptions
 from agent_relay.terminal.commands import FileCommand, ReleaseCommand, SendCommand, SpawnCommand, words_of
@@ -27,8 +29,7 @@ from agent_relay.terminal.watch import SCREEN, CommandSeen
 
 PATIENCE_S = 60.0  # for a recipient's queue to have room
 _AGAIN_S = 0.5
-R = TypeVar("R", bound=Receipt)
-_MESSAGE_KINDS_NOT_YET = frozenset({"spawn", "release"})
+R = TypeVar("R")
 _log = logging.getLogger("agent_relay.terminal")
 
 
@@ -83,10 +84,10 @@ class Speaker:
             case FileCommand(name):
                 if not await self.outbox.take(name):
                     self._tell(f"There is no file {name} in your outbox, so nothing was sent.")
-            case SpawnCommand(name):
-                self._tell(f"{name} was not started: starting agents for you is not possible yet.")
-            case ReleaseCommand(name):
-                self._tell(f"{name} was not released: ending agents for you is not possible yet.")
+            case SpawnCommand() as command:
+                await self._spawn(command)
+            case ReleaseCommand() as command:
+                await self._release(command)
 
     def _id_of(self, seen: CommandSeen) -> str:
         """A place of the session file is the same for every wrapper of this run, one of the screen only for this one."""
@@ -114,13 +115,34 @@ class Speaker:
         if receipt.skipped:
             self._tell(f"Your message did not reach {', '.join(receipt.skipped)}: their queues are full.")
 
+    async def _spawn(self, command: SpawnCommand) -> None:
+        """It is waited for: what the agent says next may be for the new one."""
+        try:
+            await self._insist(
+                lambda relay: relay.spawn(command.name, command.cli, command.task or None, cwd=working_directory())
+            )  # fmt: skip
+        except RelayError as error:
+            _log.info("%s was not started: %s", command.name, error.code.value)
+            self._tell(f"{command.name} was not started. {explain(error)}")
+        else:
+            self._tell(f"{command.name} was started and can be written to.")
+
+    async def _release(self, command: ReleaseCommand) -> None:
+        try:
+            await self._insist(lambda relay: relay.release(command.name, command.reason or None))
+        except RelayError as error:
+            _log.info("%s was not released: %s", command.name, error.code.value)
+            self._tell(f"{command.name} was not released. {explain(error)}")
+        else:
+            self._tell(f"{command.name} was released.")
+
     def _questions_of(self, command: SendCommand) -> deque[str] | None:
         """What the recipient asked and has no answer to yet, the oldest first."""
         return self._asked.get(fold_name(command.to[0])) if len(command.to) == 1 and command.kind == "message" else None
 
     async def _send_file(self, message: HeaderMessage, id_: str) -> SentFile:
-        if message.kind in _MESSAGE_KINDS_NOT_YET:
-            raise RelayError(ErrorCode.INVALID_HEADER, f"The kind {message.kind} is not possible yet.", header="KIND")
+        if message.kind in {"spawn", "release"}:
+            return await self._start_or_end(message)
         options: SendOptions = {
             "id": message.id or id_, "kind": message.kind, "thread": message.thread, "priority": message.priority,
             "ttl_ms": message.ttl_ms, "reply_to": message.reply_to, "topic": message.topic,
@@ -132,6 +154,18 @@ class Speaker:
         except RelayError as error:
             raise RelayError(error.code, explain(error)) from None
         return SentFile(receipt.message_id, receipt.recipients, receipt.queued)
+
+    async def _start_or_end(self, message: HeaderMessage) -> SentFile:
+        name, cli, words = message.name or "", message.cli or "", message.body.strip() or None
+        try:
+            if message.kind == "release":
+                await self._insist(lambda relay: relay.release(name, words))
+                return SentFile("", 0, 0)
+            folder = os.path.join(working_directory(), message.cwd or "")
+            spawned = await self._insist(lambda relay: relay.spawn(name, cli, words, cwd=folder))
+        except RelayError as error:
+            raise RelayError(error.code, explain(error)) from None
+        return SentFile("", 0, 0, session_id=spawned.session_id)
 
     async def _ask(self, message: HeaderMessage, timeout_s: float, options: SendOptions) -> SentFile:
         question = await self._insist(lambda relay: relay.ask(message.target, message.body, timeout_s, **options))

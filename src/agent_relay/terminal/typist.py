@@ -27,12 +27,14 @@ class Typist:
     """`read` reads the screen and tells the watcher."""
 
     def __init__(
-        self, terminal: Terminal[Screen], watcher: Watcher, profile: Profile, read: Callable[[], Awaitable[None]]
-    ) -> None:
+        self, terminal: Terminal[Screen], watcher: Watcher, profile: Profile, read: Callable[[], Awaitable[None]],
+        keyboard: asyncio.Lock | None = None,
+    ) -> None:  # fmt: skip
         self._terminal = terminal
         self._watcher = watcher
         self._profile = profile
         self._read = read
+        self._keyboard = keyboard or asyncio.Lock()  # shared with whoever else presses keys
         self._changed = asyncio.Event()
         self._is_paused = False
         self._state_since = 0.0
@@ -97,17 +99,12 @@ class Typist:
         reason = ""
         while True:
             self._changed.clear()
-            view = await self._look()
-            is_late = until is not None and view.t >= until and not injector.is_begun
-            step: Step = Failed(TOO_LATE) if is_late else injector.step(view)
+            async with self._keyboard:  # from the look to the key that follows from it, and not while waiting
+                view = await self._look()
+                is_late = until is not None and view.t >= until and not injector.is_begun
+                step: Step = Failed(TOO_LATE) if is_late else injector.step(view)
+                await self._carry_out(step, render)
             match step:
-                case Paste():
-                    text = render(self._room())
-                    self._watcher.expect_echo(text)
-                    await self._terminal.paste(text)
-                case Press(key):
-                    self._last_enter = asyncio.get_running_loop().time()
-                    await self._press(key)
                 case Wait(moment, why):
                     if why != reason:
                         _log.info("%s waits: %s", mark, why)
@@ -116,6 +113,16 @@ class Typist:
                 case Done() | Failed():
                     self._awaited = ""
                     return step
+
+    async def _carry_out(self, step: Step, render: Render) -> None:
+        match step:
+            case Paste():
+                text = render(self._room())
+                self._watcher.expect_echo(text)
+                await self._terminal.paste(text)
+            case Press(key):
+                self._last_enter = asyncio.get_running_loop().time()
+                await self._press(key)
 
     async def _look(self) -> View:
         person = await self._terminal.person()

@@ -226,7 +226,7 @@ class Watcher:
     def _tell(self, item: Found, t: float) -> list[Event]:
         if isinstance(item, Unfinished):
             return [CommandUnfinished(t, item.to, item.reason, SCREEN)]
-        if self.profile.transcript is not None:
+        if self._expects_transcript:
             self._told_by_screen.append(item.command)
             del self._told_by_screen[:-_MAX_REMEMBERED]
         return [CommandSeen(t, item.command, SCREEN, f"line:{item.place}")]

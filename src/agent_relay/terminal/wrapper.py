@@ -14,17 +14,19 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
 from msgspec import Struct
 
-from agent_relay.ports.terminal import ExitStatus, Terminal, TerminalEnded, TerminalListener
+from agent_relay.ports.door import Decision, DoorError, NotOpen
+from agent_relay.ports.terminal import ExitStatus, Terminal, TerminalEnded, TerminalError, TerminalListener
 from agent_relay.protocol.payloads import AgentEvent, Control
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.errors import ConnectionLost
+from agent_relay.terminal.answering import ScreenAnswerer
 from agent_relay.terminal.backends.tmux import TmuxTerminal
 from agent_relay.terminal.commands import words_of
 from agent_relay.terminal.delivering import Deliverer, Manners
 from agent_relay.terminal.doors.launching import AgentPlace, Kit, Prepared, Program
 from agent_relay.terminal.doorway import Doorway
-from agent_relay.terminal.hearing import Hearing
+from agent_relay.terminal.hearing import SCREEN_REQUEST, Hearing
 from agent_relay.terminal.inbox_file import InboxFile
 from agent_relay.terminal.launch import Home
 from agent_relay.terminal.message_text import introduction_for_start
@@ -36,6 +38,7 @@ from agent_relay.terminal.run_file import RunFile, digest
 from agent_relay.terminal.screen import Screen
 from agent_relay.terminal.screen_log import ScreenLog
 from agent_relay.terminal.speaking import Speaker
+from agent_relay.terminal.telling import Teller
 from agent_relay.terminal.transcripts.find import home_of
 from agent_relay.terminal.transcripts.follow import SessionFollower
 from agent_relay.terminal.typist import Typist
@@ -75,17 +78,23 @@ class Wrapper:
         self._make_client = make_client
         self._terminal = make_terminal(self)
         profile = setup.profile
-        self._watcher = Watcher(profile, prefix=setup.prefix, expects_transcript=profile.transcript is not None)
-        self._typist = Typist(self._terminal, self._watcher, profile, self._read)
+        # A door may tell the agent's words as exactly as a session file does.
+        is_heard = profile.transcript is not None or setup.kit is not None
+        self._watcher = Watcher(profile, prefix=setup.prefix, expects_transcript=is_heard)
+        keyboard = asyncio.Lock()
+        self._typist = Typist(self._terminal, self._watcher, profile, self._read, keyboard)
         self._log = ScreenLog(setup.home.team)
         self._run_file = RunFile(setup.home.team)
         self._reporter = Reporter(lambda: self._relay)
         self._speaker = Speaker(setup.home, lambda: self._relay, self._run_file, self._tell, self._note_answered)
-        self._hearing = Hearing(self._watcher, self._speaker, self._reporter, lambda: self._now)
+        self._hearing = Hearing(
+            self._watcher, self._speaker, self._reporter, Teller(lambda: self._run_file.id), lambda: self._now
+        )  # fmt: skip
         self._deliverer = self._hearing.deliverer = Deliverer(
             Manners(setup.home.name, profile, setup.prefix), self._typist, InboxFile(setup.home.team), self._run_file,
             self._reporter, self._speaker.expect_answer, self._hearing.was_seen, lambda: self._hearing.is_idle,
         )  # fmt: skip
+        self._answerer = ScreenAnswerer(self._terminal, self._watcher, profile, self._read, keyboard)
         self._woken = asyncio.Event()
         self._stopping = asyncio.Event()
         self._reading = asyncio.Lock()
@@ -318,8 +327,27 @@ class Wrapper:
                 self._do(self._interrupt())
             case "input":
                 self._do(self._terminal.write((control.text or "").replace("\n", "\r").encode("utf-8", "replace")))
+            case "approve" | "deny" | "answer":
+                self._do(self._answer(control))
             case other:
                 _log.warning("the daemon asked for %r, which this version does not know", other)
+
+    async def _answer(self, control: Control) -> None:
+        """What somebody decided elsewhere. On any doubt nothing is decided: the CLI's own dialog stays."""
+        id_, text = control.id or "", control.text or ""
+        decision = Decision(control.command != "deny", text, text if control.command == "answer" else "", control.by or "")
+        try:
+            if id_.startswith(SCREEN_REQUEST):
+                digest = id_.removeprefix(SCREEN_REQUEST)
+                with self._hearing.answering_screen(digest, control.command):
+                    await self._answerer.answer(digest, decision)
+            elif self._deliverer.doorway.current is not None:
+                await self._deliverer.doorway.current.answer(id_, decision)
+            else:
+                raise NotOpen("The way it was asked through is not there any more.")
+        except (DoorError, TerminalError) as error:
+            _log.info("%s was not answered: %s", id_, error)
+            self._reporter.failed(id_, str(error))
 
     async def _interrupt(self) -> None:
         key = self._setup.profile.submit.interrupt_key

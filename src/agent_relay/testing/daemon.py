@@ -10,6 +10,7 @@ Only the process started here is ever signalled.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -22,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from agent_relay.protocol.places import ENV_HOME, ENV_PREFIX, SOCKET_FILE
+from agent_relay.protocol.places import ENV_HOME, ENV_PREFIX, HTTP_FILE, SOCKET_FILE
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.sync import SyncRelayClient
 
@@ -41,6 +42,7 @@ class DaemonProcess:
 
     def __init__(self, *flags: str, directory: str | os.PathLike[str] | None = None) -> None:
         self.flags = flags
+        self.environ: dict[str, str] = {}  # further variables for it
         self._temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="relay-") if directory is None else directory)
         self.state_dir = self.directory / "state"
@@ -58,6 +60,9 @@ class DaemonProcess:
         """Returns when it accepts connections; raises DaemonFailed."""
         environ = {name: value for name, value in os.environ.items() if not name.startswith(ENV_PREFIX)}
         environ[ENV_HOME] = str(self.directory / "home")
+        if not any(flag.startswith(("--port", "--http")) for flag in self.flags):
+            environ[f"{ENV_PREFIX}HTTP"] = "false"  # most tests do not ask for it, and starting it takes a while
+        environ |= self.environ
         command = [sys.executable, "-m", "agent_relay.daemon", "--socket", self.socket, "--state-dir", str(self.state_dir)]
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
@@ -71,6 +76,20 @@ class DaemonProcess:
         if self._process is None:
             raise DaemonFailed("It was not started.")
         return self._process.pid
+
+    def wait_for_url(self) -> str:
+        """Of its HTTP server, which `--port=0` asks for; raises DaemonFailed where there is none."""
+        deadline = time.monotonic() + START_DEADLINE_S
+        while time.monotonic() < deadline and self.running:
+            try:
+                said = json.loads((self.state_dir / HTTP_FILE).read_text())
+            except (OSError, ValueError):
+                time.sleep(_POLL_S)
+                continue
+            if said["url"] is None:
+                raise DaemonFailed(said["reason"])
+            return str(said["url"])
+        raise DaemonFailed(f"Its HTTP server did not start. It printed: {self.output[-2000:]}")
 
     @property
     def running(self) -> bool:

@@ -20,9 +20,11 @@ from typing import Any
 
 from agent_relay.core.limits import Limits
 from agent_relay.core.peer import Peer
+from agent_relay.core.policy import Policy
 from agent_relay.core.relay import Relay
 from agent_relay.protocol.states import CloseReason
 from agent_relay.testing.controlled_store import ControlledStore
+from agent_relay.testing.event_driver import HarnessEvents
 
 Frame = dict[str, Any]
 
@@ -219,9 +221,11 @@ class HarnessClient:
 class RelayHarness:
     """A core over a `ControlledStore`. `limits` are fields of `Limits`; time-outs of connections are off unless named."""
 
-    def __init__(self, store: ControlledStore | None = None, **limits: Any) -> None:
+    def __init__(self, store: ControlledStore | None = None, *, policy: Policy | None = None, **limits: Any) -> None:
+        self._policy = policy
         self.limits = Limits(**({"heartbeat_ms": _NEVER_MS, "handshake_timeout_ms": _NEVER_MS} | limits))
         self.store = store if store is not None else ControlledStore()
+        self.events = HarnessEvents()
         self.log = RecordingLog()
         self.entropy = FixedEntropy()
         self.steady_ms = START_STEADY_MS
@@ -269,7 +273,7 @@ class RelayHarness:
 
     def settle(self) -> None:
         """Runs everything that is due now: answers of the store, and connections that have drained."""
-        while self.store.step() or self._drain_one():
+        while self.store.step() or self._drain_one() or self.events.step():
             self.relay.turn_ended()
 
     def advance(self, milliseconds: int, *, step_ms: int = TICK_MS) -> None:
@@ -307,4 +311,7 @@ class RelayHarness:
 
     def _start(self) -> Relay:
         snapshot = self.store.open(self.limits.dedup_ids, self.wall_ms - self.limits.dedup_window_ms)
-        return Relay(self.limits, self.store, self.entropy, self.log, snapshot, self.steady_ms, self.wall_ms)
+        return Relay(
+            self.limits, self.store, self.entropy, self.log, snapshot, self.steady_ms, self.wall_ms,
+            policy=self._policy, events=self.events.recorder, bus=self.events.bus,
+        )  # fmt: skip

@@ -228,8 +228,6 @@ def test_types_only_the_daemon_says_are_refused_from_a_client(relay: Relay) -> N
 @pytest.mark.parametrize(
     ("kind", "payload"),
     [
-        ("SPAWN", {"name": "Worker", "cli": "claude"}),
-        ("RELEASE", {"name": "Worker"}),
         ("PROPOSE", {"title": "Lunch", "participants": ["Bob"]}),
         ("VOTE", {"proposalId": "p1", "vote": "approve"}),
     ],

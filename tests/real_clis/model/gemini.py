@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from tests.real_clis.model.dialects import INPUT_TOKENS, OUTPUT_TOKENS, Event, Json, gather, shell_call, text_of
 from tests.real_clis.model.script import Asked, Reply
 
+_ADDED = re.compile(r"<hook_context>(.*?)</hook_context>", re.DOTALL)
 _TOTAL = INPUT_TOKENS + OUTPUT_TOKENS
 _USAGE = {"promptTokenCount": INPUT_TOKENS, "candidatesTokenCount": OUTPUT_TOKENS, "totalTokenCount": _TOTAL}
 
@@ -26,8 +27,8 @@ def read(body: Json) -> Asked:
 def _words(turn: Json) -> str:
     """With what hooks have added to the results of tools."""
     parts = turn.get("parts") or []
-    outputs = (str((part["functionResponse"].get("response") or {}).get("output")) for part in parts if "functionResponse" in part)
-    added = [context for output in outputs for context in re.findall(r"<hook_context>(.*?)</hook_context>", output, re.DOTALL)]
+    results = (part["functionResponse"].get("response") or {} for part in parts if "functionResponse" in part)
+    added = [text for result in results for text in _ADDED.findall(str(result.get("output")))]
     return "\n".join(text for text in [text_of(parts), *added] if text)
 
 

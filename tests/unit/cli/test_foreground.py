@@ -13,7 +13,7 @@ NAMES = {"--socket": "socket", "--max-frame-bytes": "max_frame_bytes"}
     ("words", "values"),
     [
         (["--foreground"], {}),
-        (["--foreground", "--no-http", "--socket", "/s"], {"socket": "/s"}),
+        (["--foreground", "--no-http", "--socket", "/s"], {"http": "false", "socket": "/s"}),
         (["--socket=/s=t", "--foreground"], {"socket": "/s=t"}),
         (["--socket=", "--max-frame-bytes", "5"], {"socket": "", "max_frame_bytes": "5"}),
         (["--socket", "/a", "--socket", "/b"], {"socket": "/b"}),

@@ -13,9 +13,9 @@ from agent_relay.cli.reference import render_reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 COMMANDS = [
-    "wrap", "attach", "logs", "record", "replay",
-    "up", "down", "status", "agents", "who", "send", "inbox", "read", "history", "explain", "dead-letters", "version", "demo",
-    "completion", "pause", "resume", "interrupt", "stop", "input",
+    "wrap", "attach", "logs", "record", "replay", "up", "down", "status", "agents", "who", "send", "inbox", "read",
+    "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "interrupt", "stop",
+    "input", "doctor", "costs", "events", "permissions", "questions", "openapi", "spawn", "release",
 ]  # fmt: skip
 
 
@@ -34,7 +34,13 @@ def test_these_are_the_commands() -> None:
     assert sorted(group.commands) == sorted(COMMANDS)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("words", [*([name] for name in COMMANDS), ["dead-letters", "list"], ["dead-letters", "retry"]])
+SECOND_WORDS = [
+    ["dead-letters", "list"], ["dead-letters", "retry"], ["permissions", "list"], ["permissions", "approve"],
+    ["permissions", "deny"], ["questions", "list"], ["questions", "answer"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [*([name] for name in COMMANDS), *SECOND_WORDS])
 def test_every_command_explains_itself_with_an_example(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     assert main([*words, "--help"]) == 0
     shown = capsys.readouterr().out

@@ -32,11 +32,25 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "rate_limit": ("0", 0, ["-1", "x"]),
     "loop_slow_after": ("30", 30, ["-1", "x"]),
     "loop_hold_after": ("60", 60, ["-1", "x"]),
+    "max_agents": ("3", 3, ["-1", "1001", "x"]),
+    "spawns_per_minute": ("0", 0, ["-1", "10001", "x"]),
+    "spawn_allow": ("my-agent, /opt/my agent", frozenset({"my-agent", "/opt/my agent"}), ["./agent", "bin/agent"]),
+    "spawn_environment": ("LANG, *_KEY", ("LANG", "*_KEY"), []),
     "message_retention": ("60d", 5_184_000_000, ["0", "x"]),
+    "event_retention": ("2d", 172_800_000, ["0", "x"]),
     "allowed_uids": ("1000, 1001", frozenset({1000, 1001}), ["me", "1000;1001", "1.5"]),
     "durability": ("normal", "normal", ["FULL", "none", ""]),
     "storage": ("memory", "memory", ["postgresql", "SQLITE", ""]),
     "storage_path": ("/somewhere/x.sqlite", "/somewhere/x.sqlite", []),
+    "http": ("no", False, ["maybe", "3888"]),
+    "port": ("0", 0, ["-1", "65536", "http", ""]),
+    "host": ("::1", "::1", ["a b", "http://127.0.0.1", ""]),
+    "cors_origins": (
+        "https://a.org, http://localhost:5173/",
+        frozenset({"https://a.org", "http://localhost:5173"}),
+        ["*", "a.org", "ftp://a.org", "https://a.org/x"],
+    ),
+    "max_sse": ("1", 1, ["0", "100001", "x"]),
     "debug": ("yes", True, ["maybe", "2"]),
 }
 
@@ -82,7 +96,8 @@ def test_every_setting_has_its_values_here() -> None:
 def test_names_flags_and_variables_follow_one_rule() -> None:
     for setting in SETTINGS:
         assert setting.flag == "--" + setting.name.replace("_", "-")
-        assert setting.env == ("AGENT_RELAY_STORAGE_TYPE" if setting.name == "storage" else "AGENT_RELAY_" + setting.name.upper())
+        named = {"storage": "AGENT_RELAY_STORAGE_TYPE", "port": "AGENT_RELAY_DASHBOARD_PORT"}
+        assert setting.env == named.get(setting.name, "AGENT_RELAY_" + setting.name.upper())
         assert setting.help
         assert not setting.help.endswith(".")
 
@@ -196,3 +211,14 @@ def test_history_is_kept_at_least_as_long_as_anything_refers_to_it(project: Proj
 def test_paths_may_begin_at_home(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/somewhere")
     assert project.load({"storage_path": "~/x.sqlite"}).storage_path == "/somewhere/x.sqlite"
+
+
+def test_other_machines_are_let_in_with_a_token_alone(project: Project) -> None:
+    with pytest.raises(ConfigError, match="AGENT_RELAY_API_TOKEN"):
+        project.load({"host": "0.0.0.0"})
+    assert project.load({"host": "0.0.0.0", "http": "false"}).api_token is None
+    assert project.load({"host": "0.0.0.0"}, {"AGENT_RELAY_API_TOKEN": "s3cret"}).api_token == "s3cret"
+    assert project.load({"host": "localhost"}).api_token is None
+    for unusable in ("spa ced ", "tab\tbed", "ümlaut"):
+        with pytest.raises(ConfigError, match="plain ASCII"):
+            project.load({}, {"AGENT_RELAY_API_TOKEN": unusable})

@@ -42,6 +42,7 @@ def test_everything_we_have_is_of_the_contract() -> None:
         "priorities",
         "channels",
         "shadows",
+        "events",
     }
-    assert set(CAPABILITIES) <= contract | {"events", "control"}
+    assert set(CAPABILITIES) <= contract | {"control"}
     assert negotiate_capabilities(dict.fromkeys(contract | {"control"}, True)) == CAPABILITIES

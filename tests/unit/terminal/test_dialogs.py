@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from agent_relay.terminal.asciicast import read_cast
 from agent_relay.terminal.dialogs import OpenDialog, find_dialog
+from agent_relay.terminal.emulator import Emulator
 from agent_relay.terminal.profile import profile_for
 from agent_relay.terminal.screen import screen_of_text
-from tests.unit.terminal.recordings import SCREENS, profile_of, steps_of
+from tests.unit.terminal.recordings import SCREENS, cast_of, profile_of, steps_of
 
 
 def dialog_in(recording: str, text: str) -> OpenDialog:
@@ -83,6 +85,90 @@ def test_the_digest_does_not_move_with_what_was_typed() -> None:
 def test_the_digest_tells_one_command_from_another() -> None:
     text = dict(steps_of("claude/perm-h-enter"))["prompt open"]
     assert dialog_in("claude", text).digest != dialog_in("claude", text.replace("rm -rf build", "rm -rf /")).digest
+
+
+@pytest.mark.parametrize("selected", [1, 2, 3])
+def test_a_dialog_is_known_whichever_option_is_selected(selected: int) -> None:
+    text = dict(steps_of("gemini/perm-h-enter"))["prompt open"]
+    moved = text.replace("● 1.", "  1.").replace(f"  {selected}. ", f"● {selected}. ")
+    assert (dialog_in("gemini", moved).selected, dialog_in("gemini", moved).digest) == (
+        selected - 1,
+        dialog_in("gemini", text).digest,
+    )
+
+
+def test_hints_that_come_and_go_with_the_selection_change_nothing() -> None:
+    text = dict(steps_of("claude/perm-h-enter"))["prompt open"]
+    assert dialog_in("claude", text.replace(" · Tab to amend", "")).digest == dialog_in("claude", text).digest
+    first = ["◆  Goose would like to call the above tool, do you allow?", "│  ● Allow (once)", "│  ○ Deny", "└"]
+    second = [first[0], "│  ○ Allow", "│  ● Deny (it is not run)", "└"]
+    dialogs = [dialog_in("goose", "\n".join(["─── shell ───", "command: ls", *rows])) for rows in (first, second)]
+    assert [dialog.selected for dialog in dialogs] == [0, 1]
+    assert dialogs[0].digest == dialogs[1].digest
+
+
+def test_a_list_in_what_is_asked_about_is_no_option() -> None:
+    text = dict(steps_of("claude/perm-h-enter"))["prompt open"]
+    listed = text.replace(" rm -rf build\n", " rm -rf build\n   1. Yes\n   2. echo done\n")
+    other = text.replace(" rm -rf build\n", " rm -rf build\n   1. Yes\n   2. rm -rf /\n")
+    assert dialog_in("claude", listed).options == dialog_in("claude", text).options
+    assert len({dialog_in("claude", shown).digest for shown in (text, listed, other)}) == 3
+
+
+def test_colours_tell_what_is_selected_where_nothing_else_does() -> None:
+    emulator, seen = Emulator(120, 40), []
+    for event in read_cast(cast_of("opencode/perm-h-inject")).events:
+        if event.kind == "o":
+            emulator.feed(event.data.encode())
+            dialog = find_dialog(profile_of("opencode"), emulator.read().visible)
+            if dialog is not None and dialog.selected not in seen:
+                seen.append(dialog.selected)
+    assert seen == [0, 2]
+    assert step("opencode/perm-h-enter", "prompt open").selected is None  # a text has no colours
+
+
+@pytest.mark.parametrize(
+    ("colours", "selected"), [("1", None), ("12", None), ("112", 2), ("211", 0), ("111", None), ("123", None), ("1121", 2)]
+)
+def test_the_one_that_is_painted_otherwise_is_selected(colours: str, selected: int | None) -> None:
+    options = "".join(f" \x1b[4{colour}m{number}. Option{number}\x1b[0m\r\n" for number, colour in enumerate(colours, 1))
+    emulator = Emulator(80, 20)
+    emulator.feed(f"┃ Which?\r\n{options.replace(' ', '┃ ')}┃ enter submit  esc dismiss".replace(".┃ ", ". ").encode())
+    dialog = find_dialog(profile_of("opencode"), emulator.read().visible)
+    assert dialog is not None
+    assert (len(dialog.options), dialog.selected) == (len(colours), selected)
+
+
+def test_what_is_typed_behind_a_question_is_read() -> None:
+    text = dict(steps_of("aider/perm-aidersh-inject"))["prompt open"].rstrip()
+    assert (dialog_in("aider", text).typed, dialog_in("aider", f"{text} y").typed) == ("", "y")
+    assert [dialog_in("generic", f"Proceed? (yes/no){typed}").typed for typed in ("", ":", ": ye", " yes")] == [
+        "",
+        "",
+        "ye",
+        "yes",
+    ]
+
+
+def test_two_questions_of_an_unknown_program_differ_by_what_they_ask() -> None:
+    menu = "❯ 1. Yes\n  2. No\nEsc to cancel"
+    first, second = (dialog_in("generic", f"{question}\n{menu}") for question in ("Keep it?", "Delete it?"))
+    assert (first.question, second.question) == ("Keep it?", "Delete it?")
+    assert first.digest != second.digest
+
+
+def test_two_commands_of_an_unknown_program_are_two_questions() -> None:
+    first, second, typed = (
+        dialog_in("generic", f"I will run a tool.\n  {command}\nAllow this command to run? [y/n]{answer}")
+        for command, answer in (("make", ""), ("rm -rf /", ""), ("make", " y"))
+    )
+    assert first.digest != second.digest
+    assert first.digest == typed.digest
+
+
+def test_a_numbered_list_that_asks_for_a_number() -> None:
+    dialog = dialog_in("generic", "Which one?\n1) Red\n2) Blue\nEnter your choice: 2")
+    assert (dialog.kind, dialog.options, dialog.typed) == ("question", ("Red", "Blue"), "2")
 
 
 def test_a_dialog_that_is_over_is_none() -> None:

@@ -45,6 +45,9 @@ def test_a_home_can_be_moved() -> None:
     assert CLAUDE.transcript is not None
     assert home_of(CLAUDE.transcript, {"HOME": "/h", "CLAUDE_CONFIG_DIR": "/elsewhere"}) == Path("/elsewhere")
     assert home_of(CLAUDE.transcript, {"HOME": "/h"}) == Path("/h/.claude")
+    gemini = profile_for("gemini").transcript
+    assert gemini is not None
+    assert home_of(gemini, {"HOME": "/h", "GEMINI_CLI_HOME": "/elsewhere"}) == Path("/elsewhere/.gemini")
 
 
 def test_spellings_of_a_directory() -> None:
@@ -53,6 +56,15 @@ def test_spellings_of_a_directory() -> None:
     assert gemini is not None
     assert "-srv-my-app-v1-2" in project_names(CLAUDE.transcript, "/srv/my_app/v1.2")
     assert {"proj", "my-app"} <= {*project_names(gemini, "/x/proj"), *project_names(gemini, "/x/My App")}
+
+
+def test_a_second_folder_of_the_same_name_has_a_number(tmp_path: Path) -> None:
+    for name in ("proj", "proj-1", "proj-ect"):
+        chats = tmp_path / "tmp" / name / "chats"
+        chats.mkdir(parents=True)
+        (chats / "session-1.jsonl").write_text('{"sessionId": "1"}\n')
+    found = find_sessions(profile_for("gemini"), "/srv/proj", home=tmp_path)
+    assert {path.parent.parent.name for path in found} == {"proj", "proj-1"}
 
 
 # --- following ---------------------------------------------------------------------------------------------------------

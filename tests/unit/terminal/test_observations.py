@@ -71,8 +71,8 @@ def test_a_result_whose_call_was_not_seen() -> None:
 
 def test_tokens_say_whether_the_cache_is_in_them() -> None:
     spending = Spending("1", "m", 0, 1234, 57, 100, 0)
-    assert observe("claude", spending) == [TokensUsed(1234, 57, "m", 100, 0, False)]
-    assert observe("codex", spending) == [TokensUsed(1234, 57, "m", 100, 0, True)]
+    assert observe("claude", spending) == [TokensUsed(1234, 57, "m", 100, 0, False, "1")]
+    assert observe("codex", spending) == [TokensUsed(1234, 57, "m", 100, 0, True, "1")]
 
 
 def test_messages_that_were_read() -> None:

@@ -101,10 +101,12 @@ def test_who_is_not_there_is_said_so_with_who_may_be_meant(tmp_path: Path) -> No
 
 def test_what_is_not_possible_is_said_so(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
-        for command in (SpawnCommand("Eve", "claude", "x"), ReleaseCommand("Bob", "x"), FileCommand("none")):
+        for command in (SpawnCommand("Eve", "no-such-cli", "x"), ReleaseCommand("Bob", "x"), FileCommand("none")):
             stage.say(command)
         await passes(lambda: len(stage.told) == 3)
         assert [text.split()[0] for text in stage.told] == ["Eve", "Bob", "There"]
+        assert "Eve was not started. 'no-such-cli' may not be started here" in stage.told[0]
+        assert "Bob was not released. Bob was not started by the daemon" in stage.told[1]
         await stage.hears_nothing_more()
 
     play(tmp_path, scene)
@@ -115,14 +117,14 @@ def test_a_file_that_was_named_is_sent_and_one_that_is_wrong_is_answered(tmp_pat
         outbox = Path(stage.home.outbox)
         (outbox / "note").write_text("TO: Bob\nTHREAD: t\nPRIORITY: 1\n\nlong text\n")
         (outbox / "bad").write_text("TO: Nobody\n\nx\n")
-        (outbox / "spawn").write_text("KIND: spawn\nNAME: Eve\nCLI: claude\n\nx\n")
+        (outbox / "spawn").write_text("KIND: spawn\nNAME: Eve\nCLI: no-such-cli\n\nx\n")
         for name in ("note", "bad", "spawn"):
             stage.say(FileCommand(name))
         message = await stage.hear()
         assert (message.body, message.thread, message.meta.priority) == ("long text", "t", 1)
         await stage.hears_nothing_more()
         codes = {name: parse_headers((outbox / f"{name}.error").read_text()).code for name in ("bad", "spawn")}
-        assert codes == {"bad": "AGENT_NOT_FOUND", "spawn": "INVALID_HEADER"}
+        assert codes == {"bad": "AGENT_NOT_FOUND", "spawn": "INVALID_TARGET"}
 
     play(tmp_path, scene)
 

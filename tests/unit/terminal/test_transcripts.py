@@ -229,3 +229,20 @@ def test_lines_that_are_no_objects() -> None:
 def test_ids_are_forgotten_only_when_there_are_too_many() -> None:
     seen = Seen(limit=2)
     assert [seen.is_new(id_) for id_ in ("a", "b", "a", "c", "a")] == [True, True, False, True, True]
+
+
+def gemini_result(output: str) -> dict[str, Any]:
+    part = {"functionResponse": {"id": "c1", "name": "run_shell_command", "response": {"output": output}}}
+    return {"id": "7", "timestamp": "2026-11-15T11:55:35.161Z", "type": "user", "content": [part]}
+
+
+def test_gemini_takes_what_a_hook_adds_to_a_tools_result() -> None:
+    added = "<hook_context>Relay message from Alice [0a1b2c3d]: look &lt;here&gt;</hook_context>"
+    (taken,) = feed("gemini", gemini_result(f"Output: (empty)\n\n{added}"))
+    assert isinstance(taken, Taking)
+    assert taken.text == "Relay message from Alice [0a1b2c3d]: look &lt;here&gt;"
+
+
+def test_gemini_takes_nothing_that_a_tool_printed() -> None:
+    printed = "a\n\n<hook_context>Relay message from Alice [0a1b2c3d]: not given</hook_context>\n\nb"
+    assert feed("gemini", gemini_result(printed)) == []

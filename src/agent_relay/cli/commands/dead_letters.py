@@ -9,7 +9,7 @@ import typer
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.formats import count, format_time
 from agent_relay.cli.message_view import now_ms, show_heading, show_text
-from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.options import Json, Socket, StateDir, find_place, inherit
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.sdk.locate import Place
@@ -36,7 +36,7 @@ def list_letters(
     context: typer.Context, limit: Limit = 50, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
 ) -> int:
     """List them; the same as `dead-letters` alone."""
-    socket, state_dir, as_json = _inherit(context, socket, state_dir, as_json)
+    socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     return _list(limit, find_place(socket, state_dir), as_json=as_json)
 
 
@@ -58,7 +58,7 @@ def retry(
 
     if every == (message_id is not None):
         raise typer.BadParameter("name one message, or say --all.", param_hint="ID")
-    socket, state_dir, as_json = _inherit(context, socket, state_dir, as_json)
+    socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     place = find_place(socket, state_dir)
     retried, refused = run(_retry(place, message_id))
     screen = Screen()
@@ -72,14 +72,6 @@ def retry(
     if refused:
         raise Failure(f"{count(len(refused), 'dead letter')} could not be sent again: {clean_line(refused[0]['message'])}")
     return 0
-
-
-def _inherit(
-    context: typer.Context, socket: str | None, state_dir: str | None, as_json: bool
-) -> tuple[str | None, str | None, bool]:
-    """Options may stand before or after the second word."""
-    outer = context.obj if isinstance(context.obj, tuple) else (None, None, False)
-    return socket or outer[0], state_dir or outer[1], as_json or bool(outer[2])
 
 
 def _list(limit: int, place: Place, *, as_json: bool) -> int:

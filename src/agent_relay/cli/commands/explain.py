@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _STYLES = {
     "stored": "green", "acknowledged": "green", "injected": "green", "read": "green", "sent": "cyan", "received": "cyan",
+    "handed": "cyan",
     "resent": "yellow", "busy": "yellow", "unanswered": "yellow", "slowed": "yellow", "held": "yellow",
     "rejected": "red", "expired": "red",
 }  # fmt: skip
@@ -97,7 +98,7 @@ def _sentence(event: str, name: str, seq: object, detail: str) -> str:
     match event:
         case "sent":
             return f" to {name}, number {seq} in its stream{more}"
-        case "resent":
+        case "resent" | "handed":
             return f" to {name}{more}"
         case "busy" | "expired" | "unanswered" | "slowed" | "held":
             return f": {name}{more}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agent_relay.cli.agent_table import show_agents
 from agent_relay.cli.failures import NOT_RUNNING, Failure
 from agent_relay.cli.formats import count, format_bytes, format_span
+from agent_relay.cli.http_place import HttpPlace, read_http_place
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Part, Screen
@@ -40,10 +41,10 @@ def status(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
     if as_json:
         screen.json(
             {"up": True, "pid": found.pid, "socket": place.socket, "state_dir": place.state_dir, **view.server}
-            | {"rate": _rate(view.server), "agents": [agent.raw for agent in view.agents]}
+            | {"http": _show_http(place), "rate": _rate(view.server), "agents": [agent.raw for agent in view.agents]}
         )
         return 0
-    show_server(screen, place.socket, found.pid, view.server)
+    show_server(screen, place.socket, found.pid, view.server, read_http_place(place.state_dir))
     if view.agents:
         screen.line()
         show_agents(screen, view.agents)
@@ -60,7 +61,14 @@ def _ask(place: Place) -> AgentsView:
     return run(ask())
 
 
-def show_server(screen: Screen, socket: str, pid: int | None, server: dict[str, Any]) -> None:
+def _show_http(place: Place) -> dict[str, str | None]:
+    http = read_http_place(place.state_dir)
+    return {"url": None, "reason": None} if http is None else {"url": http.url, "reason": http.reason or None}
+
+
+def show_server(
+    screen: Screen, socket: str, pid: int | None, server: dict[str, Any], http: HttpPlace | None = None
+) -> None:  # fmt: skip
     storage = server.get("storage") or {}
     size_bytes = int(storage.get("size_bytes") or 0) + int(storage.get("wal_bytes") or 0)
     dead = int(server.get("dead_letters") or 0)
@@ -82,6 +90,8 @@ def show_server(screen: Screen, socket: str, pid: int | None, server: dict[str, 
         f", version {server.get('version')}",
     )
     _row(screen, "socket", socket)
+    if http is not None:
+        _row(screen, "http", http.url if http.url is not None else (f"none: {clean_line(http.reason)}", "yellow"))
     _row(screen, "storage", ", ".join(kept))
     if location:
         _row(screen, "", location)

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from agent_relay.cli.failures import FAILED, USAGE, Failure
+from agent_relay.cli.http_place import wait_for_http_place
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
@@ -29,9 +30,7 @@ _LAST_WORDS_BYTES = 65_536
 
 def up(
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay here and be the daemon, until Ctrl-C.")] = False,
-    no_http: Annotated[
-        bool, typer.Option("--no-http", help="Start without the HTTP server. This version has none yet, so nothing changes.")
-    ] = False,
+    no_http: Annotated[bool, typer.Option("--no-http", help="Start without the HTTP server.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -41,22 +40,31 @@ def up(
 
     Every setting can also be given as an environment variable or in a config.toml; docs/configuration.md lists them.
     """
-    del no_http
     chosen = {name: value for name, value in settings.items() if value is not None}
+    if no_http:
+        chosen["http"] = "false"
     if foreground:
         from agent_relay.cli.foreground import serve
 
         return serve(socket, state_dir, chosen)
     place = find_place(socket, state_dir)
     pid, was_up = start(place, chosen)
+    http = wait_for_http_place(place.state_dir)
+    url = http.url if http is not None else None
     screen = Screen()
     if as_json:
-        screen.json({"up": True, "already_up": was_up, "pid": pid, "socket": place.socket, "state_dir": place.state_dir})
+        screen.json(
+            {"up": True, "already_up": was_up, "pid": pid, "socket": place.socket, "state_dir": place.state_dir, "url": url}
+        )
     else:
         word = "already up" if was_up else "up"
         width = max(8, len(word))
         screen.line((f"{word:<{width}}", "bold green"), f"  pid {pid}" if pid else "")
         screen.line((f"{'socket':<{width}}", "dim"), f"  {place.socket}")
+        if url is not None:
+            screen.line((f"{'http':<{width}}", "dim"), f"  {url}")
+        elif http is not None and not no_http:
+            screen.line((f"{'http':<{width}}", "dim"), "  ", (f"none: {clean_line(http.reason)}", "yellow"))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -41,6 +42,8 @@ def wrap(
         str | None, typer.Option("--record", metavar="FILE", help="Record its terminal, for `agent-relay replay`.")
     ] = None,
     ready: Annotated[int | None, typer.Option("--ready-descriptor", hidden=True)] = None,
+    session: Annotated[str | None, typer.Option("--session", hidden=True)] = None,
+    end_file: Annotated[str | None, typer.Option("--end-file", hidden=True)] = None,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
@@ -61,8 +64,10 @@ def wrap(
         if name is not None:
             check_agent_name(name)
         recording = os.path.abspath(record) if record else None
-        wish = Wish(command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors)
+        wish = Wish(command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors, session, end_file)
     except WrapFailed as error:
+        if ready is not None:
+            os.write(ready, json.dumps({"sentence": str(error)}).encode())
         raise Failure(str(error)) from None
     if ready is not None:
         return _be_wrapper(place, wish, ready)
@@ -111,7 +116,8 @@ def _be_wrapper(place: Place, wish: Wish, ready: int) -> int:
         nonlocal told
         if not told:
             told = True
-            os.write(ready, json.dumps(facts).encode())
+            with contextlib.suppress(BrokenPipeError):  # whoever started us is gone, and we go on
+                os.write(ready, json.dumps(facts).encode())
             os.close(ready)
 
     try:

@@ -16,7 +16,7 @@ from agent_relay.terminal.backends.modes import ModeTracker
 from agent_relay.terminal.emulator import MAX_UNREAD_LINES, Emulator
 from agent_relay.terminal.screen import Line, Screen
 
-_STEP_BYTES = 4096  # about 10 to 20 ms of drawing
+_STEP_BYTES = 2048  # about 5 to 10 ms of drawing
 MAX_WAITING_BYTES = 1024 * 1024
 _KEPT_BYTES = 256 * 1024  # of what waits, when it is too much; several screens
 

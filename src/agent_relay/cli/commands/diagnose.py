@@ -1,0 +1,48 @@
+"""`doctor`: looks at everything the relay needs, and says how to mend what is wrong."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from agent_relay.cli.doctor.findings import Finding
+
+_SIGNS = {"ok": ("✓", "green"), "note": ("!", "yellow"), "bad": ("✗", "bold red"), "absent": ("–", "dim")}
+
+
+def doctor(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """Look at everything the relay needs: tmux, the terminal, folders, the daemon, and the CLIs with their versions.
+
+    Ends with status 1 if something does not work. Nothing is changed.
+    """
+    from agent_relay.cli.doctor.clis import check_clis
+    from agent_relay.cli.doctor.findings import Verdict
+    from agent_relay.cli.doctor.machine import check_machine
+    from agent_relay.cli.doctor.relay import check_relay
+
+    place = find_place(socket, state_dir)
+    screen = Screen()
+    found: list[Finding] = []
+    for check in (check_machine(place, os.environ), check_relay(place), check_clis()):
+        for finding in check:
+            found.append(finding)
+            if not as_json:
+                _show(screen, finding)
+    if as_json:
+        screen.json({"findings": msgspec.to_builtins(found)})
+    return 1 if any(finding.verdict is Verdict.BAD for finding in found) else 0
+
+
+def _show(screen: Screen, finding: Finding) -> None:
+    sign, style = _SIGNS[finding.verdict.value]
+    screen.line((sign, style), "  ", (f"{clean_line(finding.about):<10}", "bold"), clean_line(finding.text))
+    if finding.mend:
+        screen.line(("             → ", "dim"), clean_line(finding.mend))
+    screen.flush()

@@ -1,0 +1,101 @@
+"""`events`: what happens in the relay, as one stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from agent_relay.cli.event_view import show_event
+from agent_relay.cli.message_view import now_ms
+from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_moment_ms
+from agent_relay.cli.screen import Screen
+from agent_relay.events.codec import encode_event
+
+if TYPE_CHECKING:
+    from agent_relay.events.types import Event
+    from agent_relay.sdk.locate import Place
+
+_PAGE = 500
+_LAST_HOUR = "1h"
+
+
+def events(
+    types: Annotated[
+        str | None,
+        typer.Option("--types", metavar="TYPES", help="Only these, separated by commas; item.* stands for all that begin so."),
+    ] = None,
+    agent: Annotated[str | None, agent_option("--agent", "Only this agent's, and messages from or to it.")] = None,
+    session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this session's.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="N|WHEN", help="After the event of that number (0: all), or since then: 1h, 7d, a date."),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on and show what comes, until Ctrl-C.")] = False,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Show what happens: messages, what agents do and ask, sessions, use of tokens.
+
+    Without --since: the last hour's, or with --follow what comes from now on. With --json: one object a line, whose _seq is the
+    event's number.
+    """
+    from agent_relay.cli.link import run
+
+    wanted = [name.strip() for name in (types or "").split(",") if name.strip()]
+    after_seq = int(since) if since is not None and since.isdecimal() else None
+    if since is None and not follow:
+        since = _LAST_HOUR
+    since_ms = None if after_seq is not None else read_moment_ms(since, "--since")
+    place = find_place(socket, state_dir)
+    screen = Screen()
+    if follow:
+        return run(_follow(place, screen, wanted, agent, session, after_seq, since_ms, as_json=as_json))
+    return run(_show_past(place, screen, wanted, agent, session, after_seq, since_ms, as_json=as_json))
+
+
+async def _show_past(
+    place: Place, screen: Screen, types: list[str], agent: str | None, session: str | None, after_seq: int | None,
+    since_ms: int | None, *, as_json: bool,
+) -> int:  # fmt: skip
+    from agent_relay.cli.link import observe
+
+    cursor = None if after_seq is None else str(after_seq)
+    shown = 0
+    async with observe(place) as relay:
+        while True:
+            page = await relay.past_events(
+                types, agent=agent, session_id=session, since=since_ms, limit=_PAGE, cursor=cursor
+            )  # fmt: skip
+            for event in page.events:
+                _show(screen, event, as_json=as_json)
+            shown += len(page.events)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+    if not shown and not as_json:
+        screen.line(("Nothing has happened.", "dim"))
+    return 0
+
+
+async def _follow(
+    place: Place, screen: Screen, types: list[str], agent: str | None, session: str | None, after_seq: int | None,
+    since_ms: int | None, *, as_json: bool,
+) -> int:  # fmt: skip
+    from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
+    from agent_relay.sdk.client import RelayClient
+
+    async with RelayClient(socket=place.socket, observer=True, reconnect_attempts=RECONNECT_ATTEMPTS) as relay:
+        async for event in relay.events(types, agent=agent, session_id=session, after_seq=after_seq, since=since_ms):
+            _show(screen, event, as_json=as_json)
+            screen.flush()
+    return 0
+
+
+def _show(screen: Screen, event: Event, *, as_json: bool) -> None:
+    if as_json:
+        screen.json_line(msgspec.json.decode(encode_event(event)))
+    else:
+        show_event(screen, event, now_ms())

@@ -1,0 +1,19 @@
+"""`openapi`: the description of the HTTP API, for generators of clients."""
+
+from __future__ import annotations
+
+import sys
+
+from agent_relay.cli.options import Json, Socket, StateDir
+
+
+def openapi(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """Print the OpenAPI 3.1 description of the HTTP API, which is JSON in any case.
+
+    A running daemon serves the same at /openapi.json, and for people at /docs.
+    """
+    del as_json, socket, state_dir  # every command takes them
+    from agent_relay.daemon.http_description import describe_http
+
+    sys.stdout.write(describe_http().decode())
+    return 0

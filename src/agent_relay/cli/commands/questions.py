@@ -1,0 +1,75 @@
+"""`questions`: what agents ask people, and answering."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_relay.cli import open_requests
+from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, inherit
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from agent_relay.sdk.locate import Place
+
+KIND = "question"
+
+questions = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[list|answer]")
+AgentName = Annotated[str | None, agent_option("--agent", "Only this agent's.")]
+
+
+@questions.callback(invoke_without_command=True)
+def root(
+    context: typer.Context, agent: AgentName = None, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
+) -> int:
+    """Show what agents ask people, and answer."""
+    if context.invoked_subcommand is not None:
+        context.obj = (socket, state_dir, as_json, agent)
+        return 0
+    return _list(find_place(socket, state_dir), agent, as_json=as_json)
+
+
+@questions.command("list", epilog="\b\nExample:\n  agent-relay questions list")
+def list_questions(
+    context: typer.Context, agent: AgentName = None, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
+) -> int:
+    """List them, the oldest first; the same as `questions` alone."""
+    socket, state_dir, as_json, outer = inherit(context, socket, state_dir, as_json)
+    return _list(find_place(socket, state_dir), agent or outer, as_json=as_json)
+
+
+@questions.command("answer", epilog="\b\nExample:\n  agent-relay questions answer 3f9c2a11 blue")
+def answer(
+    context: typer.Context,
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The question's id, or the beginning of it.", show_default=False)],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="One of its options, or other words.", show_default=False)],
+    agent: AgentName = None,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Answer it."""
+    if not text:
+        raise typer.BadParameter("say the answer.", param_hint="TEXT")
+    socket, state_dir, as_json, outer = inherit(context, socket, state_dir, as_json)
+    done = open_requests.answer(find_place(socket, state_dir), KIND, id_, agent or outer, "answer", text)
+    screen = Screen()
+    if as_json:
+        screen.json({"agent": done.get("agent"), "id": done.get("id"), "command": "answer"})
+    else:
+        screen.line(("answered", "bold green"), "  ", clean_line(f"{done.get('agent')}: {done.get('question')}"))
+    return 0
+
+
+def _list(place: Place, agent: str | None, *, as_json: bool) -> int:
+    found = open_requests.ask_for_all(place, KIND, agent)
+    screen = Screen()
+    if as_json:
+        screen.json({"questions": found, "next_cursor": None})
+        return 0
+    open_requests.show(screen, found)
+    if not found:
+        screen.line(("Nobody asks a question.", "dim"))
+    return 0

@@ -1,0 +1,103 @@
+"""`spawn` and `release`: agents that the daemon starts and ends."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent_relay.cli.failures import USAGE, Failure
+from agent_relay.cli.names_on_disk import complete_names
+from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.screen import Screen
+from agent_relay.cli.through_outbox import ask_through, own_outbox
+
+if TYPE_CHECKING:
+    from agent_relay.sdk.client import RelayClient
+    from agent_relay.sdk.locate import Place
+
+_CLOSE_S = 2.0
+
+
+def spawn(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.", show_default=False)],
+    cli: Annotated[str, typer.Argument(metavar="CLI", help="The program: claude, codex, gemini …", show_default=False)],
+    task: Annotated[str | None, typer.Argument(metavar="TASK", help="Its first message; - reads it from standard input.")] = None,
+    cwd: Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="Where it works; by default here.")] = None,
+    backend: Annotated[
+        str, typer.Option("--backend", metavar="auto|tmux|pty", help="Where it runs; auto takes tmux where there is one.")
+    ] = "auto",
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Have the daemon start an agent in the background, and return when its program runs.
+
+    It goes on without you and without the daemon, until its program ends or it is released. The task is a message from you
+    (inside a wrapped agent: from that agent), and so are the answers to it.
+    """
+    from agent_relay.cli.commands.send import read_body
+
+    place = find_place(socket, state_dir)
+    words = read_body(task) if task is not None else None
+    folder = os.path.abspath(cwd) if cwd is not None else os.getcwd()
+    outbox = own_outbox(None, place.socket)
+    if outbox is not None:
+        if backend != "auto":
+            raise Failure("Inside a wrapped agent the backend cannot be chosen: leave out --backend.", USAGE)
+        session_id = str(ask_through(outbox, kind="spawn", name=name, cli=cli, cwd=folder, body=words or "").get("session_id"))
+    else:
+
+        async def start(relay: RelayClient) -> str:
+            return (await relay.spawn(name, cli, words, cwd=folder, backend=backend)).session_id
+
+        session_id = _run(place, start)
+    screen = Screen()
+    if as_json:
+        screen.json({"name": name, "session_id": session_id})
+    else:
+        screen.line((f"{name} is running", "bold green"), f"  {clean_line(session_id)}")
+        screen.line(("see it", "dim"), f"  agent-relay attach {name}, agent-relay logs {name}")
+    return 0
+
+
+def release(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the record.")] = None,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """End an agent that the daemon started, and return when its program has ended."""
+    place = find_place(socket, state_dir)
+    outbox = own_outbox(None, place.socket)
+    if outbox is not None:
+        ask_through(outbox, kind="release", name=name, body=reason or "")
+    else:
+
+        async def end(relay: RelayClient) -> None:
+            await relay.release(name, reason)
+
+        _run(place, end)
+    screen = Screen()
+    if as_json:
+        screen.json({"name": name, "released": True})
+    else:
+        screen.line((f"{clean_line(name)} is released", "bold green"))
+    return 0
+
+
+def _run(place: Place, work: Any) -> Any:
+    """As an agent: a task is a message, and has a sender."""
+    from agent_relay.cli.link import connect_as, run
+
+    async def do() -> Any:
+        relay = await connect_as(place, None, max_inflight=1)
+        try:
+            return await work(relay)
+        finally:
+            await relay.close(_CLOSE_S)
+
+    return run(do())

@@ -1,0 +1,60 @@
+"""The project's daemon: whether it answers, what it stores, and how its agents are reached."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from agent_relay.cli.doctor.findings import Finding, Verdict
+from agent_relay.cli.formats import count
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.sdk.locate import Place
+from agent_relay.sdk.views import AgentInfo, AgentsView
+from agent_relay.version import __version__
+
+_KNOCK_S = 3.0
+
+
+def check_relay(place: Place) -> Iterator[Finding]:
+    from agent_relay.cli.process import Answer, knock
+
+    answer = knock(place.socket, _KNOCK_S).answer
+    if answer is Answer.NOBODY:
+        if os.path.exists(place.socket):
+            yield Finding(
+                "daemon", Verdict.NOTE, f"nobody listens at {place.socket}, which a daemon left behind", "agent-relay up"
+            )
+        else:
+            yield Finding("daemon", Verdict.OK, "not running; `agent-relay up`, or wrapping an agent, starts it")
+        return
+    if answer is Answer.SILENCE:
+        yield Finding("daemon", Verdict.BAD, f"the one at {place.socket} does not answer", "agent-relay down, then up")
+        return
+    view = _ask(place)
+    version = str(view.server.get("version", ""))
+    if version != __version__:
+        yield Finding("daemon", Verdict.NOTE, f"version {version}, this command is {__version__}", "agent-relay down, then up")
+    else:
+        yield Finding("daemon", Verdict.OK, f"version {version}, {count(len(view.agents), 'agent')}")
+    for agent in view.agents:
+        yield from _check_agent(agent)
+
+
+def _check_agent(agent: AgentInfo) -> Iterator[Finding]:
+    if not agent.connected or agent.door is None:
+        return
+    name = clean_line(agent.name)
+    if agent.door_note:
+        yield Finding(name, Verdict.NOTE, f"reached by {clean_line(agent.door)}: {clean_line(agent.door_note)}")
+    else:
+        yield Finding(name, Verdict.OK, f"reached by {clean_line(agent.door)}")
+
+
+def _ask(place: Place) -> AgentsView:
+    from agent_relay.cli.link import observe, run
+
+    async def ask() -> AgentsView:
+        async with observe(place) as relay:
+            return await relay.agents()
+
+    return run(ask())

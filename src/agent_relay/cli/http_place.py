@@ -1,0 +1,38 @@
+"""Where the daemon's HTTP server listens, as it wrote down itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+
+from agent_relay.protocol import places
+
+_WAIT_S = 10.0  # the server starts after the socket, and is slower
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class HttpPlace:
+    url: str | None
+    reason: str = ""  # why there is none
+
+
+def read_http_place(state_dir: str) -> HttpPlace | None:
+    """None: it has not said yet."""
+    try:
+        with open(os.path.join(state_dir, places.HTTP_FILE), encoding="utf-8") as file:
+            said = json.load(file)
+        return HttpPlace(said["url"], str(said.get("reason") or ""))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def wait_for_http_place(state_dir: str) -> HttpPlace | None:
+    deadline = time.monotonic() + _WAIT_S
+    while True:
+        found = read_http_place(state_dir)
+        if found is not None or time.monotonic() >= deadline:
+            return found
+        time.sleep(_POLL_S)

@@ -1,0 +1,93 @@
+"""What the core has to tell as events. Without a sink nothing is made: each of these returns at once.
+
+Messages are many: of those only references are put together here, and what is written is made where it is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from agent_relay.events import types as t
+from agent_relay.events.drafts import Exchange, Handover
+from agent_relay.protocol.reports import PermissionReport, QuestionReport
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+    from agent_relay.core.context import Context
+    from agent_relay.core.messages import Delivery, Message
+    from agent_relay.core.requests import Request
+
+_RESOLUTIONS: dict[str, t.Resolution] = {"approved": "approved", "denied": "denied"}
+
+
+def publish(context: Context, agent: Agent, event: t.Event) -> None:
+    if context.events is not None:
+        context.events.publish(event, agent=agent.name, session_id=agent.session_id, at_ms=context.wall_ms)
+
+
+def publish_exchanged(context: Context, messages: list[Message]) -> None:
+    """They are durable."""
+    if context.events is None:
+        return
+    record = context.events.record
+    for message in messages:
+        row = message.row
+        record(
+            Exchange(
+                row.ts, message.sender.session_id, row.id, row.sender, row.target, row.topic, row.kind, row.thread, row.tail
+            )
+        )  # fmt: skip
+
+
+def publish_delivered(context: Context, delivery: Delivery, door: str | None, evidence: str | None) -> None:
+    """Its recipient has acknowledged it."""
+    if context.events is not None:
+        message, recipient = delivery.message, delivery.recipient
+        context.events.record(
+            Handover(
+                context.wall_ms, recipient.session_id, message.row.id, recipient.name, door, evidence, delivery.attempts,
+                context.steady_ms - message.accepted,
+            )
+        )  # fmt: skip
+
+
+def publish_state(context: Context, agent: Agent) -> None:
+    """What it says it is doing, or what has to be assumed of one that says nothing."""
+    if context.events is None:
+        return
+    said = agent.report
+    if said is None:
+        publish(context, agent, t.AgentState(state="idle" if agent.connected else "offline"))
+    else:
+        event = t.AgentState(
+            state=said.state, waiting_for=said.waiting_for, door=said.door, door_note=said.door_note, paused=said.paused
+        )
+        publish(context, agent, event)
+
+
+def publish_request(context: Context, request: Request, change: str, by: str, answer: str) -> None:
+    """A permission or a question is asked for (`requested`), or is over."""
+    if context.events is not None:
+        publish(context, request.agent, _describe(request, change, by, answer, context.wall_ms))
+
+
+def _describe(request: Request, change: str, by: str, answer: str, now_ms: int) -> t.Event:
+    report, session_id = request.report, request.agent.session_id
+    if isinstance(report, QuestionReport):
+        if change != "requested":
+            return t.QuestionResolved(session_id=session_id, question_id=request.id, answer=answer, resolved_by=by)
+        return t.QuestionRequested(
+            session_id=session_id, question_id=request.id, question=report.question, options=tuple(report.options) or None,
+            default_answer=report.default_answer,
+        )  # fmt: skip
+    assert isinstance(report, PermissionReport)
+    if change != "requested":
+        # Of a dialog that nobody can say the end of, it is only known that nobody approved it in time.
+        resolution = _RESOLUTIONS.get(change, "timeout")
+        return t.PermissionResolved(
+            session_id=session_id, request_id=request.id, resolution=resolution, resolved_by=by, resolved_at=now_ms
+        )
+    return t.PermissionRequested(
+        session_id=session_id, request_id=request.id, tool=report.tool, command=report.command, file_path=report.file_path,
+        description=report.description, risk_level=cast("t.Risk", request.risk),
+    )  # fmt: skip

@@ -1,0 +1,240 @@
+"""What agents ask people: permissions and questions that are open, who answers them, and what became of the answers.
+
+A request is open from the wrapper's report of it until its report of the end. An answer is passed to the wrapper, which
+carries it out or says why not; only then whoever answered is told. The first answer counts: while one is on its way no
+other is taken. The person at the terminal may always be faster.
+
+A wrapper that loses its connection says again what is open when it is back. Until then its requests are kept, but neither
+shown nor answered. They are in memory alone: a new daemon hears of them from the wrappers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
+
+from agent_relay.core.context import Context
+from agent_relay.core.policy import Decision, Policy, Verdict
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import show
+from agent_relay.protocol.reports import (
+    Asked,
+    PermissionReport,
+    PermissionResolvedReport,
+    QuestionReport,
+    QuestionResolvedReport,
+    RequestFailedReport,
+    Resolved,
+)
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+
+ANSWER_MS = 30_000  # for a wrapper to carry an answer out
+FORGET_MS = 60_000  # after its wrapper was lost a request is gone; wrappers come back sooner, or not at all
+MAX_OPEN = 50  # of one agent; more than that nobody answers
+SHOWN_TEXT = 2_000  # characters of a text in a list; lists of many must fit into one frame
+BY_POLICY, BY_HUMAN = "policy", "human"
+BY_DOOR = "door"  # a wrapper says so of an answer that it gave for us
+COMMANDS = frozenset({"approve", "deny", "answer"})
+
+Tell: TypeAlias = Callable[[RelayError | None], None]  # None: it was carried out
+OnChange: TypeAlias = Callable[["Request", str, str, str], None]  # what became of it, by whom, and the answer's words
+
+
+class _Answer(Struct):
+    command: str
+    text: str
+    by: str
+    tell: Tell
+    deadline: int
+    is_time_out: bool = False
+
+
+class Request(Struct, eq=False):
+    id: str
+    agent: Agent
+    report: Asked
+    risk: str
+    asked_at: int  # wall clock
+    expires: int | None  # steady clock: when it is denied by itself
+    answer: _Answer | None = None
+    lost: int | None = None  # steady clock: since when its wrapper is away, or has not said it again
+
+    @property
+    def is_permission(self) -> bool:
+        return isinstance(self.report, PermissionReport)
+
+    def show(self, most: int | None = None) -> dict[str, Any]:
+        """`most`: characters of each text; `shortened` says that something was left out."""
+        report = self.report
+        if isinstance(report, QuestionReport):
+            texts: dict[str, str | None] = {"question": report.question}
+            more: dict[str, Any] = {"default_answer": report.default_answer}
+        else:
+            texts = {"command": report.command, "file": report.file_path, "description": report.description}
+            more = {"tool": report.tool, "risk": self.risk, "can_allow": report.can_allow}
+        return {
+            "kind": "permission" if self.is_permission else "question", "id": self.id, "agent": self.agent.name,
+            "at": self.asked_at, "options": report.options, **more,
+            **{name: text if text is None else text[:most] for name, text in texts.items()},
+            "shortened": any(text != text[:most] for text in texts.values() if text is not None),
+        }  # fmt: skip
+
+
+class Requests:
+    def __init__(self, context: Context, policy: Policy, on_change: OnChange) -> None:
+        self._context = context
+        self._policy = policy
+        self._on_change = on_change
+        self._open: dict[tuple[str, str], Request] = {}  # (agent's key, id)
+
+    # --- what wrappers say ----------------------------------------------------------------------------------------------
+
+    def asked(self, agent: Agent, report: Asked) -> None:
+        id_ = report.question_id if isinstance(report, QuestionReport) else report.request_id
+        key = (agent.key, id_)
+        known = self._open.get(key)
+        if known is not None and known.report == report:
+            if known.lost is not None:  # said again, after a reconnection
+                known.lost = None
+                self._decide(known)
+            return
+        if known is not None:  # who read the old words must not decide on the new ones
+            self._end(known, "gone", "", _changed(known, ""))
+        if sum(1 for owner, _ in self._open if owner == agent.key) >= MAX_OPEN:
+            raise RelayError(ErrorCode.QUEUE_FULL, f"{agent.name} has {MAX_OPEN} open requests.", retry_after_ms=ANSWER_MS)
+        request = self._open[key] = Request(id_, agent, report, "", self._context.wall_ms, None)
+        if isinstance(report, PermissionReport):
+            request.risk = self._judge(report).risk
+            if self._policy.timeout_ms is not None:
+                request.expires = self._context.steady_ms + self._policy.timeout_ms
+        self._on_change(request, "requested", "", "")
+        self._decide(request)
+
+    def _judge(self, report: PermissionReport) -> Verdict:
+        return self._policy.judge(report.tool, report.command, report.file_path, is_exact=report.is_exact)
+
+    def _decide(self, request: Request) -> None:
+        """What the policy is sure about needs nobody."""
+        report = request.report
+        if isinstance(report, QuestionReport):
+            return
+        verdict = self._judge(report)
+        if verdict.decision is Decision.DENY or (verdict.decision is Decision.APPROVE and report.can_allow):
+            command = "approve" if verdict.decision is Decision.APPROVE else "deny"
+            self._pass_on(request, command, verdict.reason, BY_POLICY, _nobody)
+
+    def resolved(self, agent: Agent, report: Resolved) -> None:
+        id_ = report.question_id if isinstance(report, QuestionResolvedReport) else report.request_id
+        request = self._open.get((agent.key, id_)) or _before_our_time(agent, report, self._context.wall_ms)
+        outcome = report.resolution if isinstance(report, PermissionResolvedReport) else "answered"
+        words = report.answer if isinstance(report, QuestionResolvedReport) else ""
+        answer = request.answer
+        if answer is None or report.resolved_by != BY_DOOR:
+            self._end(request, outcome, BY_HUMAN, _too_late(request), words)
+        else:
+            outcome = "timeout" if answer.is_time_out and outcome == "denied" else outcome
+            self._end(request, outcome, answer.by, None, words or answer.text)
+
+    def _end(self, request: Request, outcome: str, by: str, error: RelayError | None, words: str = "") -> None:
+        self._open.pop((request.agent.key, request.id), None)
+        answer, request.answer = request.answer, None
+        self._on_change(request, outcome, by, words)
+        if answer is not None:
+            answer.tell(error)
+
+    def failed(self, agent: Agent, report: RequestFailedReport) -> None:
+        """It stays open, if it is: the wrapper says when it is not."""
+        request = self._open.get((agent.key, report.request_id))
+        if request is not None and request.answer is not None:
+            answer, request.answer = request.answer, None
+            answer.tell(_changed(request, report.reason))
+
+    def disconnected(self, agent: Agent) -> None:
+        for request in [request for request in self._open.values() if request.agent is agent]:
+            request.lost = self._context.steady_ms
+            if request.answer is not None:
+                answer, request.answer = request.answer, None
+                answer.tell(RelayError(ErrorCode.AGENT_OFFLINE, f"{agent.name} is not connected any more.", name=agent.name))
+
+    # --- what people say ------------------------------------------------------------------------------------------------
+
+    def answer(self, agent: Agent, id_: str, command: str, text: str, by: str, tell: Tell) -> None:
+        """Raises RelayError where there is nothing to answer; else `tell` is called once, later."""
+        request = self._open.get((agent.key, id_))
+        if request is None or request.lost is not None:
+            raise RelayError(ErrorCode.ROUTE_NOT_FOUND, f"{agent.name} has no open request {show(id_)}.", id=id_)
+        if (command == "answer") is request.is_permission:
+            verb = "approved or denied" if request.is_permission else "answered"
+            raise RelayError(ErrorCode.INVALID_FORMAT, f"This request is {verb}.", field="payload.command")
+        if request.answer is not None:
+            raise _conflict("Somebody else is answering it.", request, "being_answered")
+        report = request.report
+        if command == "approve" and isinstance(report, PermissionReport) and not report.can_allow:
+            raise _conflict(
+                f"{agent.name} can only be allowed this at its own terminal; it can be denied here.", request, "deny_only"
+            )
+        self._pass_on(request, command, text, by, tell)
+
+    def _pass_on(
+        self, request: Request, command: str, text: str, by: str, tell: Tell, *, is_time_out: bool = False
+    ) -> None:  # fmt: skip
+        holder = request.agent.peer
+        if holder is None or not holder.active:
+            tell(RelayError(ErrorCode.AGENT_OFFLINE, f"{request.agent.name} is not connected.", name=request.agent.name))
+            return
+        request.answer = _Answer(command, text, by, tell, self._context.steady_ms + ANSWER_MS, is_time_out)
+        holder.say("CONTROL", {"command": command, "id": request.id, "text": text, "by": by})
+
+    # --- the rest -------------------------------------------------------------------------------------------------------
+
+    def clock_says(self, now: int) -> None:
+        for request in list(self._open.values()):
+            answer = request.answer
+            if request.lost is not None:
+                if now >= request.lost + FORGET_MS:
+                    self._end(request, "gone", "", None)
+            elif answer is not None:
+                if now >= answer.deadline:
+                    request.answer = None
+                    answer.tell(
+                        RelayError(ErrorCode.DELIVERY_TIMEOUT, f"{request.agent.name} did not say what became of the answer.")
+                    )
+            elif request.expires is not None and now >= request.expires:
+                request.expires = now + ANSWER_MS  # what could not be denied is denied again
+                self._pass_on(request, "deny", "Nobody decided in time.", BY_POLICY, _nobody, is_time_out=True)
+
+    def of(self, agent: Agent) -> list[dict[str, Any]]:
+        """For a list: long texts are shortened."""
+        return [request.show(SHOWN_TEXT) for request in self.all() if request.agent is agent]
+
+    def all(self) -> list[Request]:
+        """Those that can be answered now."""
+        return [request for request in self._open.values() if request.lost is None]
+
+
+def _before_our_time(agent: Agent, report: Resolved, wall_ms: int) -> Request:
+    """What was asked before this daemon was started, and has ended since."""
+    if isinstance(report, QuestionResolvedReport):
+        return Request(report.question_id, agent, QuestionReport(report.question_id, ""), "", wall_ms, None)
+    return Request(report.request_id, agent, PermissionReport(report.request_id, ""), "", wall_ms, None)
+
+
+def _nobody(error: RelayError | None) -> None:
+    """A policy is not told what came of its decision; `on_change` is."""
+    del error
+
+
+def _too_late(request: Request) -> RelayError:
+    return _conflict("Somebody at the terminal was faster.", request, "already_answered")
+
+
+def _changed(request: Request, reason: str) -> RelayError:
+    return _conflict(reason or "The dialog is not the one that was asked about any more.", request, "changed")
+
+
+def _conflict(sentence: str, request: Request, reason: str) -> RelayError:
+    return RelayError(ErrorCode.PERMISSION_DENIED, sentence, reason=reason, id=request.id)

@@ -1,0 +1,73 @@
+"""What may be started, by the rules alone: names, programs, variables, how many and how fast."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from agent_relay.core.context import Context
+from agent_relay.core.limits import Limits
+from agent_relay.protocol.clis import KNOWN_CLIS
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import check_agent_name, show
+from agent_relay.protocol.payloads import Spawn
+from agent_relay.protocol.places import ENV_PREFIX
+
+BACKENDS = ("auto", "tmux", "pty")
+_MINUTE_MS = 60_000
+_RETRY_MS = 10_000
+
+
+def check_wish(asked: Spawn, limits: Limits) -> None:
+    """Raises RelayError. A program is a name of the list and nothing else: no path, no arguments, no shell."""
+    check_agent_name(asked.name)
+    if asked.cli not in KNOWN_CLIS and asked.cli not in limits.spawn_allow:
+        known = ", ".join(sorted(KNOWN_CLIS | limits.spawn_allow))
+        raise RelayError(
+            ErrorCode.INVALID_TARGET, f"{show(asked.cli)} may not be started here; these may: {known}.",
+            field="payload.cli", reason="cli_not_allowed",
+        )  # fmt: skip
+    if asked.backend not in BACKENDS:
+        raise RelayError(
+            ErrorCode.INVALID_FORMAT, f"There is no backend {show(asked.backend)}; there are auto, tmux and pty.",
+            field="payload.backend",
+        )  # fmt: skip
+    check_environment(asked.environment, limits)
+
+
+def check_environment(environment: Mapping[str, str], limits: Limits) -> None:
+    """Only variables that the settings allow: many others make a program run something else (LD_PRELOAD, PATH, NODE_OPTIONS)."""
+    for name, value in environment.items():
+        is_allowed = any(fnmatchcase(name, pattern) for pattern in limits.spawn_environment)
+        if not is_allowed or name.upper().startswith(ENV_PREFIX) or "=" in name or "\0" in name + value:
+            raise RelayError(
+                ErrorCode.INVALID_TARGET, f"The variable {show(name)} may not be set for an agent.",
+                field="payload.environment", reason="environment_not_allowed",
+            )  # fmt: skip
+
+
+class Pace:
+    """How many were started in the last minute."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._started: deque[int] = deque()
+
+    def check(self, running: int) -> None:
+        limits, now = self._context.limits, self._context.steady_ms
+        if running >= limits.max_agents:
+            raise RelayError(
+                ErrorCode.RATE_LIMITED, f"{running} agents run already, which is the most; release one first.",
+                retry_after_ms=_RETRY_MS, reason="too_many_agents",
+            )  # fmt: skip
+        while self._started and self._started[0] <= now - _MINUTE_MS:
+            self._started.popleft()
+        if len(self._started) >= limits.spawns_per_minute:
+            raise RelayError(
+                ErrorCode.RATE_LIMITED, f"{len(self._started)} agents were started in the last minute, which is the most.",
+                retry_after_ms=self._started[0] + _MINUTE_MS - now, reason="too_fast",
+            )  # fmt: skip
+
+    def note(self) -> None:
+        self._started.append(self._context.steady_ms)

@@ -1,0 +1,312 @@
+"""SPAWN and RELEASE: which agents the daemon started, how they are, and how they ended.
+
+The work is done by `ports.AgentService`; this is the book about it. An agent's session begins here, so the id is known before
+its wrapper has connected, and the wrapper's HELLO takes it up (`session_for`). The task is the first message from whoever
+asked for the agent. All of it outlives the daemon: the wrapper runs on, and the next daemon finds it in the saved rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agent_relay.core.context import Context
+from agent_relay.core.rate import check_rate
+from agent_relay.core.registry import Registry
+from agent_relay.core.sending import Sending
+from agent_relay.core.spawn_checks import Pace, check_wish
+from agent_relay.ports.agents import AgentService, EndReason, SessionRow, SessionStatus
+from agent_relay.protocol import envelope
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import fold_name, show
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+    from agent_relay.core.peer import Peer
+    from agent_relay.protocol import payloads
+
+START_MS = 60_000  # a CLI on a loaded machine; beyond that nobody waits for it
+STOP_MS = 20_000  # for a program to end by itself after it was released
+REMEMBERED = 100  # sessions that have ended
+SHOWN_TASK = 200  # characters of a task in a list
+BY_HUMAN = "human"
+_TASK_AGAIN_MS = 1_000
+
+Tell: TypeAlias = Callable[[SessionRow, RelayError | None], None]
+OnChange: TypeAlias = Callable[[SessionRow], None]  # it runs, or it has ended
+
+
+class Spawning:
+    def __init__(self, context: Context, registry: Registry, sending: Sending, on_change: OnChange) -> None:
+        self._context = context
+        self._registry = registry
+        self._sending = sending
+        self._on_change = on_change
+        self._pace = Pace(context)
+        self._service: AgentService | None = None
+        self._sessions: dict[str, SessionRow] = {}  # by id, the oldest first
+        self._tells: dict[str, list[Tell]] = {}  # by id: who waits for the start, or for the end
+        self._due: dict[str, int] = {}  # by id: when the start or the end has taken too long
+        self._tasks_at = 0
+        self._hold = ""  # why nothing is started now
+
+    def begin(self, service: AgentService, rows: Sequence[SessionRow]) -> None:
+        """Before anybody connects. `rows`: what the daemon before us saved."""
+        self._service = service
+        for session in rows:
+            self._sessions[session.id] = session
+            if session.status is SessionStatus.ENDED:
+                continue
+            self._due[session.id] = self._context.steady_ms + START_MS
+            if session.pid:
+                service.adopt(session)
+                if session.status is SessionStatus.ENDING:
+                    service.stop(session, force=False)
+        self._save()
+
+    def pause(self, reason: str) -> None:
+        """Nothing is started any more until `resume`; the reason is a sentence."""
+        self._hold = reason
+
+    def resume(self) -> None:
+        self._hold = ""
+
+    # --- the wire -------------------------------------------------------------------------------------------------------
+
+    def receive(self, peer: Peer, frame: envelope.Spawn | envelope.Release) -> None:
+        kind = "SPAWN" if isinstance(frame, envelope.Spawn) else "RELEASE"
+
+        def tell(session: SessionRow, error: RelayError | None) -> None:
+            if error is not None:
+                peer.say_error(error, frame.id)
+                return
+            more = {"session_id": session.id} if kind == "SPAWN" else {}
+            peer.say(f"{kind}_RESULT", {"name": session.name, "success": True, **more, "reply_to": frame.id})
+
+        try:
+            if self._service is None:
+                error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"This daemon does not offer {kind}.")
+                error.details = {"type": kind}
+                raise error
+            if peer.allowance is not None:
+                check_rate(self._context, peer.allowance)
+            if isinstance(frame, envelope.Spawn):
+                self.spawn(frame.payload, peer.agent, frame.id, tell)
+            else:
+                self.release(frame.payload, peer.agent, frame.id, tell)
+        except RelayError as error:
+            peer.say_error(error, frame.id)
+
+    # --- asked for ------------------------------------------------------------------------------------------------------
+
+    def spawn(self, asked: payloads.Spawn, by: Agent | None, request_id: str, tell: Tell) -> None:
+        """Raises RelayError where it may not be; else `tell` is called once, when the program runs or could not be started."""
+        spawner = by.name if by is not None else BY_HUMAN
+        again = self._live_one(asked.name)
+        if again is not None and (again.spawned_by, again.request_id) == (spawner, request_id):
+            self._wait_for_start(again, tell)
+            return
+        if self._hold:
+            raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, self._hold, reason="spawning_paused")
+        check_wish(asked, self._context.limits)
+        if asked.task and by is None:
+            raise RelayError(ErrorCode.PERMISSION_DENIED, "An observer sends no messages, so it cannot give a task.")
+        self._check_name(asked.name)
+        self._pace.check(len(self._live()))
+        session = SessionRow(
+            id="ses_" + self._context.ids.reserve(self._context.wall_ms)[0], name=asked.name, cli=asked.cli, cwd=asked.cwd or "",
+            backend=asked.backend, spawned_by=spawner, started_at=self._context.wall_ms, request_id=request_id,
+            task=asked.task or None,
+        )  # fmt: skip
+        assert self._service is not None
+        self._service.start(session, asked.environment)
+        self._pace.note()
+        self._sessions[session.id] = session
+        self._due[session.id] = self._context.steady_ms + START_MS
+        self._wait_for_start(session, tell)
+        self._context.log.note("spawning", agent=session.name, cli=session.cli, by=spawner, session_id=session.id)
+        self._save()
+
+    def _wait_for_start(self, session: SessionRow, tell: Tell) -> None:
+        if session.status is SessionStatus.STARTING:
+            self._tells.setdefault(session.id, []).append(tell)
+        else:
+            tell(session, None)
+
+    def _check_name(self, name: str) -> None:
+        known = self._registry.find(name)
+        if self._live_one(name) is not None or (known is not None and known.connected):
+            raise RelayError(
+                ErrorCode.PERMISSION_DENIED, f"There is an agent {name} already; choose another name.", reason="name_in_use",
+                name=name,
+            )  # fmt: skip
+
+    def release(self, asked: payloads.Release, by: Agent | None, request_id: str, tell: Tell) -> None:
+        """Raises RelayError where there is nothing to end; else `tell` is called once, when it has ended."""
+        name, releaser = asked.name, by.name if by is not None else BY_HUMAN
+        again = [s for s in self._sessions.values() if (s.name, s.released_by, s.release_id) == (name, releaser, request_id)]
+        session = self._live_one(name) or (again[-1] if again else None)
+        if session is None:
+            known = self._registry.find(name)
+            if known is None:
+                raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"No agent {show(name)} has ever connected.", name=show(name, 80))
+            sentence = f"{known.name} was not started by the daemon, or has ended; what a person started is ended with `stop`."
+            raise RelayError(ErrorCode.INVALID_TARGET, sentence, name=known.name, reason="not_spawned")
+        assert self._service is not None
+        if session.status is SessionStatus.ENDED:
+            tell(session, None)
+            return
+        if session.status is not SessionStatus.ENDING:
+            if session.status is SessionStatus.STARTING:
+                self._tell(session, _start_failed(session, "It was released before it ran."))
+            session.status = SessionStatus.ENDING
+            session.released_by, session.release_id = releaser, request_id
+            session.release_note = asked.reason or ""
+            self._due[session.id] = self._context.steady_ms + STOP_MS
+            self._save()
+            self._service.stop(session, force=False)
+        self._tells.setdefault(session.id, []).append(tell)
+
+    # --- what became of it: ports.AgentListener ---------------------------------------------------------------------------
+
+    def launched(self, session_id: str, pid: int, pid_started: str) -> None:
+        session = self._sessions[session_id]
+        session.pid, session.pid_started = pid, pid_started
+        self._save()
+        if session.status in {SessionStatus.ENDING, SessionStatus.ENDED} and self._service is not None:
+            self._service.stop(session, force=session.status is SessionStatus.ENDED)
+
+    def running(self, session_id: str) -> None:
+        session = self._sessions[session_id]
+        if session.status is not SessionStatus.STARTING:
+            return
+        session.status = SessionStatus.RUNNING
+        self._due.pop(session_id, None)
+        self._on_change(session)
+        self._save()
+        self._tell(session, None)
+        self._give_task(session)
+
+    def failed(self, session_id: str, sentence: str) -> None:
+        session = self._sessions[session_id]
+        if session.status is SessionStatus.STARTING:
+            self._tell(session, _start_failed(session, sentence))
+            self._end(session, None)
+        else:
+            self.ended(session_id, None)
+
+    def ended(self, session_id: str, exit_code: int | None) -> None:
+        session = self._sessions[session_id]
+        if session.status is SessionStatus.STARTING:
+            self._tell(session, _start_failed(session, "It ended before it had begun."))
+        if session.status is not SessionStatus.ENDED:
+            self._end(session, exit_code)
+
+    def _end(self, session: SessionRow, exit_code: int | None) -> None:
+        ran = session.status is not SessionStatus.STARTING
+        crashed = EndReason.COMPLETED if exit_code == 0 else EndReason.CRASHED
+        session.reason = EndReason.RELEASED if session.status is SessionStatus.ENDING else crashed
+        session.status = SessionStatus.ENDED
+        session.exit_code = exit_code
+        session.ended_at = self._context.wall_ms
+        self._due.pop(session.id, None)
+        self._context.log.note("session_ended", agent=session.name, session_id=session.id, reason=session.reason.value)
+        if ran:
+            self._on_change(session)
+        self._forget_oldest()
+        self._save()
+        self._tell(session, None)
+
+    def _tell(self, session: SessionRow, error: RelayError | None) -> None:
+        for tell in self._tells.pop(session.id, ()):
+            tell(session, error)
+
+    # --- the agent itself ---------------------------------------------------------------------------------------------------
+
+    def session_for(self, name: str, meta: dict[str, Any]) -> str | None:
+        """The session that a HELLO of this name, from the wrapper that was started for it, belongs to."""
+        session = self._live_one(name)
+        return session.id if session is not None and meta.get("session") == session.id else None
+
+    def connected(self, agent: Agent) -> None:
+        session = self._live_one(agent.name)
+        if session is None or session.id != agent.session_id or self._service is None:
+            return
+        pid = agent.traits.meta.get("pid")
+        if not session.pid and isinstance(pid, int):  # the daemon before us died before it knew
+            session.pid = pid
+            self._service.adopt(session)
+        if session.id not in self._tells and session.status is SessionStatus.STARTING:
+            self.running(session.id)  # nobody is left who would be told
+        self._give_task(session)
+
+    def _give_task(self, session: SessionRow) -> None:
+        agent, sender = self._registry.find(session.name), self._registry.find(session.spawned_by)
+        is_there = agent is not None and agent.connected and agent.session_id == session.id
+        if session.task is None or session.is_task_sent or session.status is not SessionStatus.RUNNING:
+            return
+        if agent is None or sender is None or not is_there:
+            return
+
+        task = session.task
+
+        def stored(is_stored: bool) -> None:
+            if is_stored and not session.is_task_sent:
+                session.is_task_sent = True
+                session.task = task[:SHOWN_TASK]  # the rest is in the history
+                self._save()
+
+        self._sending.post(sender, agent, task, f"task-{session.id}", stored)
+
+    # --- the rest -----------------------------------------------------------------------------------------------------------
+
+    def clock_says(self, now: int) -> None:
+        for id_ in [id_ for id_, due in self._due.items() if now >= due]:
+            session = self._sessions[id_]
+            self._due[id_] = now + STOP_MS
+            if session.status is SessionStatus.STARTING:
+                self._tell(session, _start_failed(session, f"It did not begin within {START_MS // 1000} seconds."))
+            if session.status in {SessionStatus.STARTING, SessionStatus.ENDING}:
+                if session.pid and self._service is not None:
+                    self._service.stop(session, force=True)
+                else:
+                    self._end(session, None)
+            else:
+                del self._due[id_]
+        if self._sessions and now >= self._tasks_at:
+            self._tasks_at = now + _TASK_AGAIN_MS
+            for session in self._live():
+                self._give_task(session)  # a store that failed may work again
+
+    def describe(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "session_id": s.id, "agent": s.name, "cli": s.cli, "cwd": s.cwd, "backend": s.backend, "status": s.status.value,
+                "spawned_by": s.spawned_by, "task": s.task[:SHOWN_TASK] if s.task else None, "started_at": s.started_at,
+                "pid": s.pid or None, "exit_code": s.exit_code,
+                "ended_at": s.ended_at, "reason": s.reason.value if s.reason is not None else None,
+            }
+            for s in self._sessions.values()
+        ]  # fmt: skip
+
+    def _live(self) -> list[SessionRow]:
+        return [session for session in self._sessions.values() if session.status is not SessionStatus.ENDED]
+
+    def _live_one(self, name: str) -> SessionRow | None:
+        key = fold_name(name)
+        return next((session for session in self._live() if fold_name(session.name) == key), None)
+
+    def _forget_oldest(self) -> None:
+        ended = [session.id for session in self._sessions.values() if session.status is SessionStatus.ENDED]
+        for id_ in ended[:-REMEMBERED]:
+            del self._sessions[id_]
+
+    def _save(self) -> None:
+        if self._service is not None:
+            self._service.save(list(self._sessions.values()))
+
+
+def _start_failed(session: SessionRow, sentence: str) -> RelayError:
+    return RelayError(
+        ErrorCode.SERVICE_UNAVAILABLE, f"{session.name} could not be started. {sentence}", reason="start_failed"
+    )  # fmt: skip

@@ -1,0 +1,164 @@
+"""The budget: kept in `budget.json`, held against what the events say was spent, and acted upon.
+
+Nothing is watched while no budget is set. Once one is, spending is counted from the oldest event that is kept; what was
+reached before is not told again, but still counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from agent_relay.daemon.directories import write_private_file
+from agent_relay.daemon.logs import logger
+from agent_relay.events.budgets import Budget, BudgetWatch, Crossing
+from agent_relay.events.bus import EventBus, Subscription
+from agent_relay.events.codec import BadEvent, decode_event
+from agent_relay.events.costs import cost_of, read_usage
+from agent_relay.events.filter import make_filter
+from agent_relay.events.prices import Prices
+from agent_relay.events.record import Record
+from agent_relay.events.types import BudgetExceeded, SessionEnded, TokensUsed
+from agent_relay.ports.events import EventSink
+from agent_relay.ports.service import RelayService
+from agent_relay.protocol.errors import ErrorCode, RelayError
+
+_WATCHED = ("tokens.used", "session.ended")
+_NO_LIMIT = Budget()
+
+
+class Gate(Protocol):
+    """Whether agents may be started."""
+
+    def pause(self, reason: str) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+class BudgetKeeper:
+    """Implements `ports.Budgets`."""
+
+    def __init__(
+        self, path: str, bus: EventBus, sink: EventSink, gate: Gate, service: RelayService, wall_ms: Callable[[], int],
+        read_prices: Callable[[], Prices],
+    ) -> None:  # fmt: skip
+        self._path = path
+        self._bus = bus
+        self._sink = sink
+        self._gate = gate
+        self._service = service
+        self._wall_ms = wall_ms
+        self._read_prices = read_prices
+        self._prices = Prices()
+        self._watch = BudgetWatch()
+        self._counted: set[str] = set()
+        self._subscription: Subscription | None = None
+        self._told_until = 0  # events up to this number are the past
+        self._is_held = False
+        self._stopping: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        budget = self._load()
+        if budget != _NO_LIMIT:
+            self._follow(budget)
+
+    def current(self) -> Budget:
+        return self._watch.budget
+
+    def set(self, budget: Budget) -> None:
+        try:
+            write_private_file(self._path, msgspec.json.encode(budget).decode() + "\n")
+        except OSError as error:
+            sentence = f"The budget cannot be kept ({error.strerror or error})."
+            raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, sentence) from None
+        if self._subscription is None:
+            self._follow(budget)
+        else:
+            self._act(self._watch.set_budget(budget, self._wall_ms()))
+
+    def clock_says(self) -> None:
+        """Every now and then: the last hour moves on."""
+        if self._subscription is None:
+            return
+        if self._subscription.is_over:  # it fell behind, or the store could not be read for a while
+            self._listen(self._subscription.cursor)
+        self._act(self._watch.clock_says(self._wall_ms()))
+
+    def _load(self) -> Budget:
+        try:
+            with open(self._path, "rb") as file:
+                return msgspec.json.decode(file.read(), type=Budget)
+        except FileNotFoundError:
+            return _NO_LIMIT
+        except (OSError, msgspec.DecodeError) as error:
+            logger.warning("budget_unreadable", extra={"relay_fields": {"path": self._path, "error": str(error)}})
+            return _NO_LIMIT
+
+    # --- spending -------------------------------------------------------------------------------------------------------
+
+    def _follow(self, budget: Budget) -> None:
+        self._watch = BudgetWatch(budget)
+        self._prices = self._read_prices()
+        self._told_until = self._bus.last_seq
+        self._listen(0)
+
+    def _listen(self, after_seq: int) -> None:
+        self._subscription = self._bus.subscribe(make_filter(_WATCHED), after_seq=after_seq, on_news=self._hear)
+        self._hear()
+
+    def _hear(self) -> None:
+        while self._subscription is not None and (records := self._subscription.take()):
+            for record in records:
+                crossings = self._count(record)
+                self._act(crossings if record.seq > self._told_until else [])
+
+    def _count(self, record: Record) -> list[Crossing]:
+        try:
+            event = decode_event(record.line)
+        except BadEvent:
+            return []
+        if isinstance(event, SessionEnded):
+            self._watch.end_session(event.session_id)
+        elif isinstance(event, TokensUsed):
+            usage = read_usage(event)
+            usd = cost_of(usage, self._prices)
+            if usage.id not in self._counted and usd is not None:
+                self._counted.add(usage.id)
+                return self._watch.spend(usage.session_id, usd, usage.at_ms)
+        return []
+
+    # --- what follows ---------------------------------------------------------------------------------------------------
+
+    def _act(self, crossings: list[Crossing]) -> None:
+        for crossing in crossings:
+            event = BudgetExceeded(
+                budget=crossing.budget, limit_usd=float(crossing.limit_usd), spent_usd=float(crossing.spent_usd),
+                action=crossing.action,
+            )  # fmt: skip
+            self._sink.publish(event, session_id=crossing.session_id or "", at_ms=self._wall_ms())
+            logger.warning("budget_exceeded", extra={"relay_fields": _describe(crossing)})
+            if crossing.action == "stop-all" and (self._stopping is None or self._stopping.done()):
+                self._stopping = asyncio.create_task(self._stop_all())
+        if self._watch.is_spawning_paused != self._is_held:
+            self._is_held = self._watch.is_spawning_paused
+            if self._is_held:
+                self._gate.pause("The budget is spent: no agents are started until it is raised, or the hour is over.")
+            else:
+                self._gate.resume()
+
+    async def _stop_all(self) -> None:
+        for agent in await self._service.agents():
+            try:
+                await self._service.control(agent["name"], "stop")
+            except RelayError as error:  # one that is not here, or that the relay does not run
+                logger.info("not_stopped", extra={"relay_fields": {"agent": agent["name"], "reason": error.message}})
+
+
+def _describe(crossing: Crossing) -> dict[str, object]:
+    return {
+        "budget": crossing.budget, "limit": float(crossing.limit_usd), "spent": float(crossing.spent_usd),
+        "action": crossing.action,
+    }  # fmt: skip

@@ -1,0 +1,128 @@
+"""HTTP in the daemon: started once the socket answers, stopped before it. Without it everything else goes on.
+
+What it needs is imported in a thread meanwhile, which takes longer than everything before it together. Where it listens, or
+why it does not, stands in `http.json` in the state directory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import json
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from agent_relay.daemon.config import Config
+from agent_relay.daemon.cost_models import load_prices
+from agent_relay.daemon.directories import remove_file, write_private_file
+from agent_relay.daemon.logs import logger
+from agent_relay.events.bus import EventBus
+from agent_relay.ports.clock import Clock
+from agent_relay.ports.watchers import Budgets
+from agent_relay.protocol import places
+from agent_relay.transports.http.port import PortUnusable, open_port
+from agent_relay.transports.inner_service import InnerService
+from agent_relay.transports.pump import Pump
+
+if TYPE_CHECKING:
+    from agent_relay.transports.http.api import Api
+    from agent_relay.transports.http.server import HttpServer
+
+_PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything takes milliseconds
+
+
+class Http:
+    def __init__(
+        self, config: Config, pump: Pump[Any], bus: EventBus, clock: Clock, service: InnerService, budgets: Budgets
+    ) -> None:  # fmt: skip
+        self._config = config
+        self._pump = pump
+        self._bus = bus
+        self._clock = clock
+        self._service = service
+        self._budgets = budgets
+        self._starting: asyncio.Task[None] | None = None
+        self._server: HttpServer | None = None
+        self._is_stopping = False
+        remove_file(self._file)  # of an earlier life
+
+    @property
+    def _file(self) -> str:
+        return self._config.file(places.HTTP_FILE)
+
+    def begin(self) -> None:
+        if self._config.http:
+            self._starting = asyncio.create_task(self._start())
+        else:
+            self._say({"url": None, "reason": "It was started without HTTP."})
+
+    async def _start(self) -> None:
+        config = self._config
+        try:
+            listener = await asyncio.to_thread(open_port, config.host, config.port)
+        except PortUnusable as error:
+            logger.warning("http_unavailable", extra={"relay_fields": {"reason": str(error)}})
+            self._say({"url": None, "reason": str(error)})
+            return
+        try:
+            await self._serve(listener)
+        except Exception as error:
+            listener.close()
+            logger.exception("http_unavailable")
+            self._say({"url": None, "reason": f"HTTP could not be started: {error}"})
+
+    async def _serve(self, listener: socket.socket) -> None:
+        server = await asyncio.to_thread(self._build, listener)
+        await self._service.start()
+        await server.start()
+        self._server = server
+        gc.collect()
+        gc.freeze()  # it stays until the end
+        self._say({"url": server.url, "host": server.host, "port": server.port})
+        logger.info("http", extra={"relay_fields": {"url": server.url}})
+
+    def _build(self, listener: socket.socket) -> HttpServer:
+        """In a thread: the imports take longer than the whole rest of the start."""
+        from agent_relay.transports.http.server import HttpServer  # noqa: PLC0415
+
+        config = self._config
+        return HttpServer(
+            self._make_api(), listener, config.host, config.api_token, config.cors_origins, config.limits.max_frame_bytes
+        )  # fmt: skip
+
+    def _make_api(self) -> Api:
+        from agent_relay.storage.screens import ScreenFiles  # noqa: PLC0415
+        from agent_relay.storage.workspaces import WorkspaceFile  # noqa: PLC0415
+        from agent_relay.transports.http.api import Api  # noqa: PLC0415
+        from agent_relay.transports.http.metrics import Metrics  # noqa: PLC0415
+        from agent_relay.transports.http.openapi import encode_description  # noqa: PLC0415
+        from agent_relay.transports.http.sse import Streams  # noqa: PLC0415
+        from agent_relay.transports.http.table import ROUTES  # noqa: PLC0415
+
+        config = self._config
+        description: Callable[[], bytes] = functools.cache(functools.partial(encode_description, ROUTES))
+        return Api(
+            service=self._service, bus=self._bus, streams=Streams(self._bus, config.max_sse), metrics=Metrics(self._bus),
+            description=description, wall_ms=self._clock.wall_ms, read_prices=lambda: load_prices(config.home).prices,
+            screens=ScreenFiles(config.state_dir), workspaces=WorkspaceFile(config.home, config.project_root),
+            budgets=self._budgets, is_ready=lambda: not self._is_stopping,
+        )  # fmt: skip
+
+    def _say(self, content: dict[str, Any]) -> None:
+        try:
+            write_private_file(self._file, json.dumps(content) + "\n")
+        except OSError as error:
+            logger.warning("http_file_failed", extra={"relay_fields": {"error": str(error)}})
+
+    async def stop(self) -> None:
+        self._is_stopping = True
+        if self._starting is not None:
+            await asyncio.wait([self._starting])
+        if self._server is not None:
+            stopping = asyncio.create_task(self._server.stop())
+            await asyncio.wait([stopping], timeout=_PATIENCE_S)
+            self._service.close()  # whoever waits for a delivery is told how far it came
+            await stopping
+        remove_file(self._file)

@@ -1,0 +1,96 @@
+"""The table `[permissions]` of config.toml: rules before the default ones, and a time after which nobody's answer is a no.
+
+    [permissions]
+    timeout = "10m"
+
+    [[permissions.rules]]
+    tools = ["bash"]
+    commands = ["make test", "pytest *"]
+    decision = "approve"
+
+The project's file may make rules stricter, never laxer: it comes with the project, and the agents it is about can write it.
+So what approves is taken from the user's own file alone, and the shorter time counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agent_relay.core.policy import Decision, Policy, Rule
+from agent_relay.core.risk import Risk
+from agent_relay.protocol.durations import parse_duration_ms
+
+PERMISSIONS_KEY = "permissions"
+_Patterns = str | tuple[str, ...]
+
+
+class _RuleTable(Struct, frozen=True, forbid_unknown_fields=True):
+    decision: Decision
+    tools: _Patterns | None = None
+    commands: _Patterns | None = None
+    words: _Patterns | None = None
+    files: _Patterns | None = None
+    risk: Risk | None = None
+    reason: str = ""
+
+
+class _PermissionsTable(Struct, frozen=True, forbid_unknown_fields=True):
+    rules: tuple[_RuleTable, ...] = ()
+    timeout: str | int | None = None
+
+
+def read_policy(project: tuple[str, dict[str, Any]], home: tuple[str, dict[str, Any]]) -> Policy:
+    """From the contents of both files, each with its path; raises ValueError with a sentence that names file and rule."""
+    rules: list[Rule] = []
+    times: list[int] = []
+    for (path, content), may_approve in ((project, False), (home, True)):
+        table = _read_table(path, content.get(PERMISSIONS_KEY, {}))
+        for number, given in enumerate(table.rules, 1):
+            where = f"{path}: rule {number} of {PERMISSIONS_KEY}"
+            if given.decision is Decision.APPROVE and not may_approve:
+                raise ValueError(
+                    f"{where} approves, which only the config.toml in AGENT_RELAY_HOME may: agents can write this one."
+                )
+            rules.append(_make_rule(where, given))
+        if table.timeout is not None:
+            times.append(_read_time(path, table.timeout))
+    return Policy(rules, min(times, default=None))
+
+
+def _read_table(path: str, value: Any) -> _PermissionsTable:
+    try:
+        return msgspec.convert(value, _PermissionsTable)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{path}: {PERMISSIONS_KEY} cannot be used: {error}.") from None
+
+
+def _make_rule(where: str, given: _RuleTable) -> Rule:
+    if given.decision is Decision.APPROVE and given.tools is None:
+        raise ValueError(f'{where} approves and does not say which tools; write tools = "*" if you mean every one.')
+    conditions = {name: getattr(given, name) for name in ("tools", "commands", "words", "files")}
+    patterns = {name: _as_tuple(value) for name, value in conditions.items() if value is not None}
+    if any(not found or "" in found for found in patterns.values()):
+        raise ValueError(f"{where} has an empty condition; leave out what it should not look at.")
+    try:
+        return Rule(given.decision, **patterns, risk=given.risk, reason=given.reason)
+    except ValueError as error:
+        raise ValueError(f"{where} cannot be used: {error}.") from None
+
+
+def _as_tuple(patterns: _Patterns) -> tuple[str, ...]:
+    return (patterns,) if isinstance(patterns, str) else patterns
+
+
+def _read_time(path: str, text: str | int) -> int:
+    try:
+        time_ms = parse_duration_ms(str(text))
+    except ValueError:
+        time_ms = 0
+    if time_ms < 1:
+        raise ValueError(
+            f"{path}: timeout in {PERMISSIONS_KEY}: {text!r} cannot be used; it must be a duration such as 30s or 10m."
+        )
+    return time_ms

@@ -1,0 +1,64 @@
+"""Processes that are not our children: which one a number stands for, and waiting for its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+
+_POLL_S = 0.5
+_START_FIELD = 19  # of what follows the name in /proc/PID/stat: when it was started
+
+
+def start_mark(pid: int) -> str:
+    """Tells a process from a later one with the same number; empty where there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            after_name = file.read().rpartition(b")")[2].split()
+        is_dead = after_name[0] in {b"Z", b"X"}
+        return "" if is_dead else after_name[_START_FIELD].decode()
+    except (OSError, IndexError):
+        return "" if os.path.isdir("/proc/self") else _ask_ps(pid)
+
+
+def _ask_ps(pid: int) -> str:
+    """Where there is no /proc."""
+    try:
+        said = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    except OSError:
+        return ""
+    return " ".join(said.stdout.split())
+
+
+def is_same(pid: int, mark: str) -> bool:
+    return pid > 0 and mark != "" and start_mark(pid) == mark
+
+
+def wait_for_end(pid: int, mark: str) -> None:
+    """Blocks until this very process is gone."""
+    if hasattr(os, "pidfd_open"):
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError:
+            handle = -1
+        if handle >= 0:
+            try:
+                if is_same(pid, mark):
+                    poll = select.poll()
+                    poll.register(handle, select.POLLIN)
+                    poll.poll()
+                return
+            finally:
+                os.close(handle)
+    while is_same(pid, mark):
+        time.sleep(_POLL_S)
+
+
+def send_signal(pid: int, mark: str, number: signal.Signals, *, to_group: bool = False) -> None:
+    """To this very process, or to all of its session; to nobody where it is gone."""
+    if is_same(pid, mark):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            (os.killpg if to_group else os.kill)(pid, number)

@@ -1,0 +1,167 @@
+"""Wrappers as processes: each agent that is asked for gets one of its own, in a session of its own, and a thread that waits.
+
+A wrapper outlives the daemon. Its rows are in `sessions.json`, and how it ended it writes into a file itself, since only a
+parent is told by the system. A program is never more than a name that was looked up: no shell, no arguments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from agent_relay.daemon.config import Config
+from agent_relay.daemon.directories import make_private_directory, write_private_file
+from agent_relay.daemon.logs import logger
+from agent_relay.daemon.processes import send_signal, start_mark, wait_for_end
+from agent_relay.ports.agents import AgentListener, SessionRow
+from agent_relay.protocol import places
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import show
+
+SESSIONS_FILE = "sessions.json"
+ENDS_FOLDER = "sessions"
+# Of the agent the daemon may itself have been started by; the wrapper sets its own.
+_NOT_INHERITED = {places.ENV_NAME, places.ENV_TOKEN, "AGENT_RELAY_OUTBOX", "AGENT_RELAY_INBOX", places.ENV_SOCKET}
+_NO_WORD = "Its wrapper ended before it began; the daemon's log may say why."
+
+
+class WrapperProcesses:
+    """`ports.AgentService`. `post` brings what a thread has to say into a turn of the loop."""
+
+    def __init__(self, config: Config, post: Callable[[Callable[[], None]], None], listener: AgentListener) -> None:
+        self._config = config
+        self._post = post
+        self._listener = listener
+        self._saved = b""
+
+    def load(self) -> list[SessionRow]:
+        """What the daemon before us saved; nothing, where it cannot be read."""
+        make_private_directory(self._config.file(ENDS_FOLDER))
+        try:
+            with open(self._config.file(SESSIONS_FILE), "rb") as file:
+                return msgspec.json.decode(file.read(), type=list[SessionRow])
+        except FileNotFoundError:
+            return []
+        except (OSError, msgspec.MsgspecError) as error:
+            logger.warning("sessions_unreadable", extra={"relay_fields": {"error": str(error)}})
+            return []
+
+    # --- ports.AgentService -----------------------------------------------------------------------------------------------
+
+    def save(self, sessions: Sequence[SessionRow]) -> None:
+        content = msgspec.json.encode(sessions)
+        if content == self._saved:
+            return
+        try:
+            write_private_file(self._config.file(SESSIONS_FILE), content.decode())
+            self._saved = content
+        except OSError as error:
+            logger.warning("sessions_file_failed", extra={"relay_fields": {"error": str(error)}})
+
+    def start(self, session: SessionRow, environment: Mapping[str, str]) -> None:
+        program = shutil.which(session.cli)
+        if program is None:
+            raise RelayError(
+                ErrorCode.INVALID_TARGET, f"{show(session.cli)} is not installed: the daemon's PATH has no such program.",
+                field="payload.cli", reason="cli_not_found", cli=session.cli,
+            )  # fmt: skip
+        session.cwd = os.path.abspath(os.path.join(self._config.project_root, session.cwd))
+        if not os.path.isdir(session.cwd):
+            raise RelayError(
+                ErrorCode.INVALID_TARGET, f"There is no folder {show(session.cwd)}.", field="payload.cwd", reason="cwd_not_found"
+            )  # fmt: skip
+        inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
+        environ = inherited | {places.ENV_PROJECT: self._config.project_root} | dict(environment)
+        self._in_thread(session, lambda: self._run(session.id, self._words(session, program), session.cwd, environ))
+
+    def adopt(self, session: SessionRow) -> None:
+        pid, mark = session.pid, session.pid_started or start_mark(session.pid)
+        session.pid_started = mark
+        self._in_thread(session, lambda: self._watch(session.id, pid, mark))
+
+    def stop(self, session: SessionRow, *, force: bool) -> None:
+        """The wrapper ends its program by itself when it is asked to."""
+        number = signal.SIGKILL if force else signal.SIGTERM
+        send_signal(session.pid, session.pid_started, number, to_group=force)
+
+    # --- in threads -------------------------------------------------------------------------------------------------------
+
+    def _in_thread(self, session: SessionRow, work: Callable[[], None]) -> None:
+        threading.Thread(target=work, name=f"session-{session.name}", daemon=True).start()
+
+    def _run(self, id_: str, words: list[str], cwd: str, environ: dict[str, str]) -> None:
+        listener = self._listener
+        reading, writing = os.pipe()
+        try:
+            # Its own session, so that nothing that ends the daemon takes the agent along.
+            process = subprocess.Popen(  # noqa: S603 - ourselves, and a program that was looked up
+                [*words[:4], f"--ready-descriptor={writing}", *words[4:]], cwd=cwd, env=environ, stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, pass_fds=(writing,),
+            )  # fmt: skip
+        except OSError as error:
+            os.close(reading)
+            why = f"{error.strerror}."
+            self._post(lambda: listener.failed(id_, why))
+            return
+        finally:
+            os.close(writing)
+        mark = start_mark(process.pid)
+        self._post(lambda: listener.launched(id_, process.pid, mark))
+        with os.fdopen(reading, "rb") as pipe:
+            told = _read_word(pipe.read())
+        if "name" in told:
+            self._post(lambda: listener.running(id_))
+        else:
+            sentence = str(told.get("sentence") or _NO_WORD)
+            self._post(lambda: listener.failed(id_, sentence))
+        code = process.wait()
+        self._take_end(id_)
+        if "name" in told:
+            self._post(lambda: listener.ended(id_, code))
+
+    def _watch(self, id_: str, pid: int, mark: str) -> None:
+        wait_for_end(pid, mark)
+        code = self._take_end(id_)
+        self._post(lambda: self._listener.ended(id_, code))
+
+    def _words(self, session: SessionRow, program: str) -> list[str]:
+        config = self._config
+        return [
+            sys.executable, "-m", "agent_relay", "wrap", f"--session={session.id}", f"--end-file={self._end_file(session.id)}",
+            f"--name={session.name}", f"--backend={session.backend}", f"--socket={config.socket}",
+            f"--state-dir={config.state_dir}", "--", program,
+        ]  # fmt: skip
+
+    def _end_file(self, id_: str) -> str:
+        return os.path.join(self._config.file(ENDS_FOLDER), f"{id_}.end")
+
+    def _take_end(self, id_: str) -> int | None:
+        """How its wrapper says it ended."""
+        path = self._end_file(id_)
+        try:
+            with open(path, "rb") as file:
+                code = msgspec.json.decode(file.read(), type=int)
+        except (OSError, msgspec.MsgspecError):
+            return None
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        return code
+
+
+def _read_word(said: bytes) -> dict[str, object]:
+    """What a wrapper said about its start."""
+    try:
+        told = json.loads(said) if said else {}
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}

@@ -1,0 +1,67 @@
+"""Where events go, and what is asked of a store of them.
+
+Theory of operation. `append` returns at once. The store numbers what it was given in that order, each one more than the
+last and never the same twice, over restarts and crashes too, and tells `on_appended` (from the loop it was given) once the
+operating system has them: whoever has seen a number will find its event again. What cannot be written waits for a while; what
+is lost after that is counted, and a `stream.gap` stands in its place. Nothing of this ever stops anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from agent_relay.events.drafts import Draft
+from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.types import Event
+
+OnAppended = Callable[[int, list[bytes]], None]  # the first number, and the lines
+PageDone = Callable[["EventPage | Exception"], None]
+
+
+class EventSink(Protocol):
+    """Never waits and never raises."""
+
+    def publish(self, event: Event, *, agent: str = "", session_id: str = "", at_ms: int) -> None: ...
+
+    def record(self, draft: Draft) -> None: ...
+
+
+class EventStats(Struct, frozen=True):
+    kind: str
+    last_seq: int
+    size_bytes: int
+    waiting: int = 0  # given, and not written yet
+    lost: int = 0
+    last_error: str = ""  # why nothing can be written now; empty: all is well
+    location: str = ""
+
+
+class EventStore(Protocol):
+    @property
+    def last_seq(self) -> int:
+        """The newest number that the operating system has."""
+        ...
+
+    def open(self, on_appended: OnAppended) -> int:
+        """Blocks until the last number is known, and returns it. Where it cannot be known yet (no permission), 0: then everything
+        waits until it is."""
+        ...
+
+    def append(self, drafts: list[Draft]) -> None: ...
+
+    def read(self, query: EventQuery, done: PageDone) -> None:
+        """Everything that `on_appended` was told of is found. Answers later, from the loop, a StoreError if it cannot be read."""
+        ...
+
+    def prune(self, before_ms: int) -> None:
+        """Lets go of what is older, in whole files: something older may stay for a while."""
+        ...
+
+    def stats(self) -> EventStats: ...
+
+    def close(self) -> None:
+        """Blocks until everything given is durable, or cannot be."""
+        ...

@@ -1,0 +1,76 @@
+"""What whoever serves people (the HTTP API, pages) asks of the relay. Every call may raise RelayError.
+
+Agents, messages and requests are plain dictionaries as the wire has them (docs/protocol.md): AGENTS, HISTORY_RESULT.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from agent_relay.protocol.payloads import History
+
+
+class MessagePage(Struct, frozen=True):
+    messages: list[dict[str, Any]]
+    next_cursor: str | None = None
+
+
+class MessageLife(Struct, frozen=True):
+    message: dict[str, Any]
+    trail: list[dict[str, Any]]
+
+
+class Sent(Struct, frozen=True):
+    """`delivered` is None where nobody waited for it."""
+
+    message_id: str
+    recipients: int
+    queued: int
+    skipped: list[str]
+    delivered: bool | None = None
+    by: list[str] = []  # who acknowledged it while somebody waited
+    failure: str | None = None  # why it will not be delivered, where that is known already
+
+
+class RelayService(Protocol):
+    async def server(self) -> dict[str, Any]: ...
+
+    async def agents(self) -> list[dict[str, Any]]: ...
+
+    async def agent(self, name: str) -> dict[str, Any]: ...
+
+    async def sessions(self) -> list[dict[str, Any]]:
+        """Those of agents that the daemon started, also ended ones."""
+        ...
+
+    async def messages(self, asked: History) -> MessagePage: ...
+
+    async def message(self, message_id: str) -> MessageLife: ...
+
+    async def send(
+        self, to: str | list[str] | None, body: str, *, kind: str, thread: str | None, topic: str | None, await_ms: int | None
+    ) -> Sent:
+        """Returns when it is stored; with `await_ms`, when everyone has it or that time is over."""
+        ...
+
+    async def dead_letters(self, limit: int) -> list[dict[str, Any]]: ...
+
+    async def retry(self, message_id: str) -> dict[str, Any]:
+        """Sends a dead letter again; says under which id."""
+        ...
+
+    async def control(self, agent: str, command: str, text: str | None = None) -> None:
+        """Returns when the command was handed to the agent's wrapper."""
+        ...
+
+    async def answer(self, agent: str, request_id: str, command: str, text: str) -> None:
+        """`approve`, `deny` or `answer`. Returns when it was carried out."""
+        ...
+
+    async def spawn(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Starts an agent; `fields` are those of SPAWN, and the answer that of SPAWN_RESULT."""
+        ...
+
+    async def release(self, name: str, reason: str | None) -> dict[str, Any]: ...

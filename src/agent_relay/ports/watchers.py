@@ -1,0 +1,65 @@
+"""What is shown to people besides the relay itself: terminals, workspaces, budgets."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from agent_relay.events.budgets import Budget
+
+
+class Shown(Struct, frozen=True):
+    """Oldest line first."""
+
+    lines: list[str]
+    is_over: bool = False
+
+
+class ScreenReader(Protocol):
+    """What agents' terminals show. Blocks; None: nothing of that agent was ever recorded here."""
+
+    def screen(self, agent: str) -> Shown | None: ...
+
+    def output(self, agent: str, lines: int) -> Shown | None:
+        """The last lines, with those on the screen at the end."""
+        ...
+
+
+class Workspace(Struct, frozen=True):
+    """A project directory with its daemon."""
+
+    id: str
+    path: str
+    name: str
+    is_running: bool = False
+    is_default: bool = False
+    is_own: bool = False
+
+
+class Workspaces(Protocol):
+    """The workspaces of one user. Blocks; raises RelayError."""
+
+    def all(self) -> list[Workspace]: ...
+
+    def get(self, id_: str) -> Workspace: ...
+
+    def add(self, path: str, name: str | None) -> Workspace: ...
+
+    def remove(self, id_: str) -> None:
+        """Forgets it; what is in the directory and whatever runs there stays."""
+        ...
+
+    def switch(self, id_: str) -> Workspace:
+        """Makes it the default."""
+        ...
+
+    def agents(self, id_: str) -> list[tuple[str, str | None, bool, str]]:
+        """Name, CLI, whether it is connected, session: as the daemon of another workspace wrote them down."""
+        ...
+
+
+class Budgets(Protocol):
+    def current(self) -> Budget: ...
+
+    def set(self, budget: Budget) -> None: ...

@@ -1,0 +1,1 @@
+"""Events as lines of JSON: `events.jsonl`, the newest, and beside it the files that were full before."""

@@ -1,0 +1,80 @@
+"""Lines in a file that grows by whole lines, each with its number and its time near the beginning."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from agent_relay.events.record import read_record
+
+_HEAD = re.compile(rb'\{"type":"[a-z_.]{1,64}","_seq":(\d{1,16}),"_ts":(\d{1,16}),')
+HEAD_BYTES = 160  # more than any head takes
+_STEP_BYTES = 65_536
+_SHORT_STEP_BYTES = 2_048  # most lines are shorter, so most searches for the next one end here
+
+
+class Head(NamedTuple):
+    seq: int
+    ts: int
+
+
+def read_head(start_of_line: bytes) -> Head | None:
+    found = _HEAD.match(start_of_line)
+    return None if found is None else Head(int(found[1]), int(found[2]))
+
+
+def first_head(descriptor: int, size: int) -> Head | None:
+    """Of the first line that has one."""
+    offset = 0
+    while offset < size:
+        head = read_head(os.pread(descriptor, HEAD_BYTES, offset))
+        if head is not None:
+            return head
+        following = next_line(descriptor, offset, size)
+        if following is None:
+            return None
+        offset = following
+    return None
+
+
+def next_line(descriptor: int, offset: int, end: int) -> int | None:
+    """Where the first line begins that begins after `offset` and before `end`."""
+    step = _SHORT_STEP_BYTES
+    while offset < end:
+        chunk = os.pread(descriptor, min(step, end - offset), offset)
+        step = _STEP_BYTES
+        if not chunk:
+            return None
+        place = chunk.find(b"\n")
+        if place >= 0:
+            found = offset + place + 1
+            return found if found < end else None
+        offset += len(chunk)
+    return None
+
+
+def last_whole_line(descriptor: int, size: int) -> tuple[Head, int] | None:
+    """The last line that is an event, and where it ends. Looks as far back as it must, which is rarely far."""
+    look_back = _STEP_BYTES
+    while True:
+        begin = max(0, size - look_back)
+        found = _last_in(os.pread(descriptor, size - begin, begin), is_whole=begin == 0)
+        if found is not None or begin == 0:
+            return None if found is None else (found[0], begin + found[1])
+        look_back *= 4
+
+
+def _last_in(chunk: bytes, *, is_whole: bool) -> tuple[Head, int] | None:
+    """`is_whole`: the chunk begins where a line does."""
+    end = chunk.rfind(b"\n")
+    while end >= 0:
+        start = chunk.rfind(b"\n", 0, end) + 1
+        if start == 0 and not is_whole:
+            return None
+        line = chunk[start:end]
+        head = read_head(line)
+        if head is not None and read_record(line) is not None:
+            return head, end + 1
+        end = start - 1
+    return None

@@ -1,0 +1,227 @@
+"""Writing events, in a thread of its own: numbered, encoded, appended in batches, flushed to the disk a few times a second.
+
+What cannot be written stays here and is tried again, in order, until it can be.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import NamedTuple
+
+from agent_relay.events.drafts import Draft, Lost, encode_drafts, weigh
+from agent_relay.ports.events import OnAppended
+from agent_relay.storage.jsonl.life import Life
+from agent_relay.storage.jsonl.lines import Head, read_head
+from agent_relay.storage.jsonl.shelf import Shelf
+from agent_relay.storage.posting import Post, post_answer
+
+_log = logging.getLogger(__name__)
+
+MAX_WAITING = 10_000  # events that wait to be written; with a disk that takes nothing, what comes beyond is lost
+MAX_WAITING_BYTES = 32 * 1024 * 1024
+_AT_ONCE = 1_000  # events in one write
+_SYNC_S = 0.5
+_RETRY_S = 1.0
+_PASSED_OVER = 10_000  # numbers, after a power cut; more than are given out between two flushes
+
+
+class Rotation(NamedTuple):
+    max_bytes: int = 16 * 1024 * 1024
+    max_age_ms: int = 86_400_000
+
+
+class _Prune(NamedTuple):
+    before_ms: int
+
+
+class Writer:
+    def __init__(self, shelf: Shelf, life: Life, rotation: Rotation, post: Post, *, syncs: bool) -> None:
+        self._shelf = shelf
+        self._life = life
+        self._rotation = rotation
+        self._post = post
+        self._syncs = syncs
+        self._queue: SimpleQueue[list[Draft] | _Prune | None] = SimpleQueue()
+        self._lock = Lock()  # over the two counts, which both threads change
+        self.waiting = 0
+        self._waiting_bytes = 0
+        self.lost = 0
+        self._untold = 0  # lost, and no gap stands for them yet
+        self.last = Head(0, 0)
+        self.last_error = ""
+        self._drafts: list[Draft] = []  # taken from the queue and not written yet
+        self._stopping = False
+        self._unsynced_since: float | None = None
+        self._on_appended: OnAppended = _nobody
+        self._thread = Thread(target=self._run, name="relay-events-writer", daemon=True)
+
+    # --- for the loop ---------------------------------------------------------------------------------------------------
+
+    def start(self, on_appended: OnAppended) -> None:
+        self._on_appended = on_appended
+        self._open()
+        self._thread.start()
+
+    def append(self, drafts: list[Draft]) -> None:
+        size = weigh(drafts)
+        with self._lock:
+            if self.waiting and (self.waiting + len(drafts) > MAX_WAITING or self._waiting_bytes + size > MAX_WAITING_BYTES):
+                self.lost += len(drafts)
+                self._untold += len(drafts)
+                return
+            if self._untold:
+                drafts.insert(0, Lost(drafts[0].at_ms, self._untold))
+                self._untold = 0
+            self.waiting += len(drafts)
+            self._waiting_bytes += size
+        self._queue.put(drafts)
+
+    def prune(self, before_ms: int) -> None:
+        self._queue.put(_Prune(before_ms))
+
+    def stop(self) -> None:
+        self._queue.put(None)
+        self._thread.join()
+
+    # --- the thread -----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._take()
+            self._write_all()
+            self._sync_if_due()
+        self._finish()
+
+    def _take(self) -> None:
+        """Waits for something to do, or until something is due again."""
+        wait = _RETRY_S if self._drafts else _SYNC_S if self._unsynced_since is not None else None
+        try:
+            item = self._queue.get(timeout=wait)
+            while True:
+                self._sort(item)
+                item = self._queue.get_nowait()
+        except Empty:
+            pass
+
+    def _sort(self, item: list[Draft] | _Prune | None) -> None:
+        if item is None:
+            self._stopping = True
+        elif isinstance(item, _Prune):
+            self._prune(item.before_ms)
+        else:
+            self._drafts += item
+
+    def _open(self) -> bool:
+        """False: it cannot be known yet where the numbers go on."""
+        try:
+            found = self._shelf.open()
+            was_cut = self._life.begin()
+        except OSError as error:
+            self._shelf.close()
+            self._complain(error)
+            return False
+        if found.was_torn:
+            _log.info("The last event in %s was half written, and is cut off.", self._shelf.path)
+        if found.was_damaged:
+            _log.warning("%s held no events; it was moved to %s.damaged.", self._shelf.path, self._shelf.path)
+        self.last = max(self.last, found.last)  # a file that was taken away while we wrote to it knows less than we do
+        if (was_cut or found.was_damaged) and found.last.seq:
+            self.last = Head(self.last.seq + _PASSED_OVER, self.last.ts)
+            self._drafts.insert(0, Lost(found.last.ts))
+            with self._lock:
+                self.waiting += 1
+        return True
+
+    def _write_all(self) -> None:
+        while self._drafts:
+            chunk = self._drafts[:_AT_ONCE]
+            try:
+                written = self._write(chunk)
+            except OSError as error:
+                self._complain(error)
+                return
+            except Exception:  # noqa: BLE001
+                # An event that cannot be encoded is an error of ours; those beside it are lost with it, and nothing else.
+                _log.exception("%d events could not be encoded.", len(chunk))
+                self.lost += len(chunk)
+                written = True
+            if not written:
+                return
+            del self._drafts[:_AT_ONCE]
+            with self._lock:
+                self.waiting -= len(chunk)
+                self._waiting_bytes = max(0, self._waiting_bytes - weigh(chunk)) if self.waiting else 0
+
+    def _write(self, drafts: list[Draft]) -> bool:
+        if not self._shelf.is_open and not self._open():
+            return False
+        first_seq = self.last.seq + 1
+        lines, ts = encode_drafts(drafts, first_seq, self.last.ts)
+        data = b"\n".join(lines) + b"\n"
+        self._make_room(len(data), ts)
+        self._shelf.write(data, read_head(lines[0]) or Head(first_seq, ts))
+        self.last = Head(first_seq + len(lines) - 1, ts)
+        self.last_error = ""
+        if self._unsynced_since is None:
+            self._unsynced_since = time.monotonic()
+        post_answer(self._post, partial(self._on_appended, first_seq, lines))
+        return True
+
+    def _make_room(self, coming_bytes: int, ts: int) -> None:
+        began = self._shelf.newest_began_ms
+        if began is None:
+            return
+        is_full = self._shelf.newest_size + coming_bytes > self._rotation.max_bytes
+        if is_full or ts - began > self._rotation.max_age_ms:
+            self._shelf.put_aside()
+
+    def _prune(self, before_ms: int) -> None:
+        try:
+            removed = self._shelf.prune(before_ms)
+        except OSError as error:
+            self._complain(error)
+            return
+        if removed:
+            _log.info("%d files of old events were removed.", removed)
+
+    def _sync_if_due(self) -> None:
+        if self._unsynced_since is None or time.monotonic() - self._unsynced_since < _SYNC_S:
+            return
+        self._sync()
+
+    def _sync(self) -> None:
+        self._unsynced_since = None
+        try:
+            if self._syncs:
+                self._shelf.sync()
+            if not self._shelf.is_in_place:
+                _log.warning("%s was taken away; another takes its place.", self._shelf.path)
+                self._open()
+        except OSError as error:
+            self._complain(error)
+
+    def _finish(self) -> None:
+        with self._lock:
+            if self._untold:
+                self._drafts.append(Lost(self.last.ts, self._untold))
+                self.waiting += 1
+        self._write_all()
+        if self._shelf.is_open:
+            self._sync()
+            if not self.last_error:
+                self._life.end()
+        self._shelf.close()
+
+    def _complain(self, error: OSError) -> None:
+        text = f"{error.strerror or error} ({self._shelf.path})"
+        if text != self.last_error:  # a full disk fails every write, and would fill the log too
+            self.last_error = text
+            _log.warning("Events cannot be written now: %s. They wait, and are lost if it stays so for long.", text)
+
+
+def _nobody(first_seq: int, lines: list[bytes]) -> None:
+    del first_seq, lines

@@ -1,0 +1,53 @@
+"""Which option of a dialog a decision means: by its text, as the profile describes the dialog, and never by a guess."""
+
+from __future__ import annotations
+
+from agent_relay.ports.door import Decision, DoorError
+from agent_relay.terminal.dialogs import OpenDialog
+from agent_relay.terminal.profile import Dialog, Patterns, compile_pattern
+
+
+def choose(look: Dialog | None, dialog: OpenDialog, decision: Decision) -> int:
+    """The index of the option. Raises DoorError with a sentence where none is meant, or more than one may be."""
+    if look is None or not dialog.options:
+        raise DoorError("This dialog shows no options that could be told apart. Answer it at the terminal.")
+    if dialog.kind == "question" and decision.is_allowed:
+        return _find_answer(dialog.options, decision.answer)
+    patterns, wish = (look.approve, "allows it once") if decision.is_allowed else (look.deny, "refuses it")
+    return _find_one(dialog.options, patterns, wish)
+
+
+def _find_one(options: tuple[str, ...], patterns: Patterns, wish: str) -> int:
+    """The patterns stand in the order of preference."""
+    for pattern in patterns:
+        found = [index for index, option in enumerate(options) if compile_pattern(pattern).search(option)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise DoorError(f"More than one option {wish}: {_list(options, found)}. Answer it at the terminal.")
+    raise DoorError(f"It is not known which option {wish}: {_list(options)}. Answer it at the terminal.")
+
+
+def _find_answer(options: tuple[str, ...], answer: str) -> int:
+    wanted = _fold(answer)
+    if not wanted:
+        raise DoorError(f"This is a question: answer it with one of its options: {_list(options)}.")
+    folded = [_fold(option) for option in options]
+    for found in (
+        [index for index, option in enumerate(folded) if option == wanted],
+        [index for index, option in enumerate(folded) if option.startswith(wanted)],
+    ):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise DoorError(f"{answer!r} may mean more than one option: {_list(options, found)}.")
+    raise DoorError(f"{answer!r} is none of the options: {_list(options)}.")
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _list(options: tuple[str, ...], indexes: list[int] | None = None) -> str:
+    chosen = range(len(options)) if indexes is None else indexes
+    return ", ".join(f"`{options[index]}`" for index in chosen)

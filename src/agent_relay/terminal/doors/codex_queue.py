@@ -1,0 +1,170 @@
+"""`codex queue`: a command of Codex's that puts a message into a conversation, whoever runs it.
+
+It gives the message an id of its own, so that the reading is found by the text, which has ours in it. The conversation
+must have begun: before its first turn nobody can say which one is the agent's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from agent_relay.ports.door import Decision, DoorListener, DoorMessage, DoorShut, NotOpen, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.codex_record import Thread, is_of, load_known, mark_of, remember, was_read
+from agent_relay.terminal.doors.launching import AgentPlace
+from agent_relay.terminal.observations import Observation
+from agent_relay.terminal.profile import Profile
+from agent_relay.terminal.transcripts.codex import CodexReader
+from agent_relay.terminal.transcripts.find import find_sessions, holds, read_head
+from agent_relay.terminal.transcripts.tail import TranscriptTail
+
+RUN_S = 15.0
+LOOK_S = 1.0
+MAX_CHARACTERS = 30_000  # a single word of a command line holds 128 KiB, in any script
+_NOT_RUN = 127  # as shells say it
+_log = logging.getLogger("agent_relay.terminal")
+
+
+class Codex(Struct, frozen=True):
+    """The program that was started, as far as this door needs to know it."""
+
+    command: str
+    environment: Mapping[str, str]
+    cwd: str
+    home: Path
+    profile: Profile
+    mark: str  # words that only this agent was given
+    since_ms: int
+
+
+class CodexQueue:
+    name = "codex queue"
+    can_start_turns = True
+
+    def __init__(self, codex: Codex, place: AgentPlace, listener: DoorListener[Observation]) -> None:
+        self._codex = codex
+        self._folder = place.folder
+        self._listener = listener
+        self._thread: Thread | None = None
+        self._tail: TranscriptTail | None = None
+        self._handed: dict[str, DoorMessage] = {}
+        self._order = asyncio.Lock()
+        self._watching: asyncio.Task[None] | None = None
+        self._is_over = False
+
+    async def open(self) -> Probe:
+        if await self._run("--help") != 0:
+            raise DoorShut("This version of Codex has no `codex queue`.")
+        await self._look()
+        self._watching = asyncio.create_task(self._watch())
+        return Probe(note="" if self._thread else "until the agent's first turn messages are typed")
+
+    async def close(self) -> None:
+        self._is_over = True
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    # --- delivering ------------------------------------------------------------------------------------------------------
+
+    async def deliver(self, message: DoorMessage) -> str:
+        async with self._order:
+            if self._is_over:
+                raise DoorShut("`codex queue` is not open.")
+            if self._thread is None:
+                raise NotTaken("The conversation has not begun.")
+            if len(message.text) > MAX_CHARACTERS:
+                raise NotTaken("It is too long for a command line.")
+            self._handed[message.id] = message
+            status = await self._run("--thread", self._thread.id, "--message", message.text)
+            if status is None and await self.look_up(message) is not Whereabouts.NOWHERE:
+                return "queued, it seems"
+            if status != 0:
+                self._handed.pop(message.id, None)
+                raise NotTaken(f"`codex queue` failed ({'no answer' if status is None else status}).")
+            return "queued in the conversation"
+
+    async def _run(self, *words: str) -> int | None:
+        """How it ended; None: not in time, and whether it did what it should nobody can say."""
+        codex = self._codex
+        try:
+            done = await asyncio.to_thread(
+                subprocess.run, [codex.command, "queue", *words], cwd=codex.cwd, env=dict(codex.environment), timeout=RUN_S,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return None
+        except (OSError, ValueError) as error:
+            _log.warning("`codex queue` cannot be run: %s", type(error).__name__)
+            return _NOT_RUN
+        return done.returncode
+
+    # --- the conversation ------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            with contextlib.suppress(OSError, sqlite3.Error):
+                await self._look()
+
+    async def _look(self) -> None:
+        thread = await asyncio.to_thread(self._find)
+        if thread is not None and thread != self._thread:
+            is_other = self._thread is None or thread.id != self._thread.id
+            self._thread = thread
+            self._tail = TranscriptTail(Path(thread.path), CodexReader())
+            if is_other and not self._is_over:
+                self._listener.door_session(thread.id)
+        if self._tail is not None and self._handed:
+            for record in await asyncio.to_thread(self._tail.poll):
+                for message in [message for message in self._handed.values() if is_of(record, message)]:
+                    self._handed.pop(message.id, None)
+                    if not self._is_over:
+                        self._listener.door_read(message.id, "transcript")
+
+    def _find(self) -> Thread | None:
+        """The latest conversation that holds our words; else the one that a door before this one knew."""
+        codex = self._codex
+        if codex.mark:
+            for path in find_sessions(codex.profile, codex.cwd, home=codex.home, since_ms=codex.since_ms):
+                head = read_head(codex.profile, path) if holds(path, codex.mark) else None
+                if head is not None and head.session_id:
+                    found = Thread(head.session_id, str(path))
+                    remember(self._folder, found)
+                    return found
+        known = [thread for thread in load_known(self._folder) if thread.path and Path(thread.path).exists()]
+        return known[-1] if known else None
+
+    # --- the rest --------------------------------------------------------------------------------------------------------
+
+    async def look_up(self, message: DoorMessage) -> Whereabouts:
+        paths = [thread.path for thread in load_known(self._folder)]
+        if await asyncio.to_thread(was_read, paths, message):
+            return Whereabouts.READ
+        is_queued = await asyncio.to_thread(self._is_queued, message)
+        if is_queued:
+            self._handed.setdefault(message.id, message)
+            return Whereabouts.HELD
+        return Whereabouts.UNKNOWN if is_queued is None else Whereabouts.NOWHERE
+
+    def _is_queued(self, message: DoorMessage) -> bool | None:
+        """By Codex's own database, which is only read; None where it does not say."""
+        for path in sorted(self._codex.home.glob("queue_*.sqlite"), reverse=True):
+            try:
+                with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=1.0)) as database:
+                    rows = database.execute("SELECT payload_json FROM queued_items").fetchall()
+            except sqlite3.Error:
+                return None
+            words = (mark_of(message), message.uuid)
+            return any(word in str(payload) for (payload,) in rows for word in words)
+        return None
+
+    async def answer(self, request_id: str, decision: Decision) -> None:  # noqa: ARG002 - as the port has it
+        raise NotOpen("`codex queue` takes messages only.")

@@ -1,0 +1,38 @@
+"""What the routes work with. A part that is None is not there, and its routes say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from msgspec import Struct
+
+from agent_relay.events.bus import EventBus
+from agent_relay.events.prices import Prices
+from agent_relay.ports.service import RelayService
+from agent_relay.ports.watchers import Budgets, ScreenReader, Workspaces
+from agent_relay.transports.http.errors import unavailable
+from agent_relay.transports.http.metrics import Metrics
+from agent_relay.transports.http.sse import Streams
+
+T = TypeVar("T")
+
+
+class Api(Struct, frozen=True):
+    service: RelayService
+    bus: EventBus
+    streams: Streams
+    metrics: Metrics
+    description: Callable[[], bytes]  # OpenAPI
+    wall_ms: Callable[[], int]
+    read_prices: Callable[[], Prices]
+    screens: ScreenReader
+    workspaces: Workspaces
+    budgets: Budgets | None = None
+    is_ready: Callable[[], bool] = bool
+
+
+def need(part: T | None, what: str) -> T:
+    if part is None:
+        raise unavailable(f"This daemon runs without {what}.")
+    return part

@@ -1,0 +1,138 @@
+"""What clients send: bodies and queries, each a struct that says what it may hold. Unknown fields are ignored."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from agent_relay.events.types import EVENT_TYPES
+from agent_relay.protocol.payloads import LARGEST_NUMBER
+
+Name = Annotated[str, Meta(min_length=1, max_length=64)]
+Moment = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER, description="Milliseconds since 1970.")]
+Sequence = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER)]
+Limit = Annotated[int, Meta(ge=1, le=1000)]
+Words = Annotated[str, Meta(max_length=1000)]
+Path = Annotated[str, Meta(min_length=1, max_length=4096)]
+MAX_AWAIT_MS = 600_000
+_NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
+_TARGETS = rf"^(\*|#{_NAME}|{_NAME}( *, *{_NAME}){{0,99}})$"
+_WORD = "[!-)+-\\-/-=?-~]+"  # printable, and no `.`, `*`, `>` or space
+_TOPIC = rf"^{_WORD}(\.{_WORD})*$"
+_PREFIXES = sorted({kind.partition(".")[0] for kind in EVENT_TYPES})
+_TYPE = "|".join(re.escape(kind) for kind in [*EVENT_TYPES, *(f"{prefix}.*" for prefix in _PREFIXES), "*"])
+Types = Annotated[
+    str,
+    Meta(
+        pattern=f"^({_TYPE})( *, *({_TYPE})){{0,99}}$",
+        description="Types of events, separated by commas; `item.*` is all of those.",
+    ),
+]
+# Only described, and checked by the router: msgspec cannot do it (docs/gotchas.md).
+Target = Annotated[str, Meta(extra_json_schema={"pattern": f"^{_NAME}$"})]
+Targets = Annotated[
+    str,
+    Meta(
+        max_length=10_000, description="A name, several with commas, `#channel` or `*`.", extra_json_schema={"pattern": _TARGETS}
+    ),
+]
+
+
+class NewSession(Struct, rename="camel"):
+    agent: Annotated[str, Meta(min_length=1, max_length=64, description="The new agent's name.")]
+    cli: Annotated[str, Meta(min_length=1, max_length=200, description="Which CLI to run: claude, codex, gemini, …")]
+    task: Annotated[str, Meta(description="Its first message.")] | None = None
+    cwd: Path | None = None
+    permission_mode: Name | None = None
+    environment: dict[str, str] | None = None
+
+
+class SessionMessage(Struct):
+    message: Annotated[str, Meta(min_length=1)]
+
+
+class NewMessage(Struct):
+    to: Targets | Annotated[list[Target], Meta(min_length=1, max_length=100)]
+    body: Annotated[str, Meta(min_length=1)]
+    kind: Annotated[str, Meta(pattern="^[a-z][a-z0-9_.-]{0,63}$")] = "message"
+    thread: Words | None = None
+    topic: Annotated[str, Meta(pattern=_TOPIC, max_length=256)] | None = None
+    await_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait that long for `delivered`.")] | None = None
+
+
+class Decision(Struct):
+    reason: Words | None = None
+
+
+class AnswerBody(Struct):
+    answer: Annotated[str, Meta(min_length=1, max_length=20_000)]
+
+
+class InputBody(Struct):
+    text: Annotated[str, Meta(description="Typed as it is; a line feed is Enter.")]
+
+
+class NewWorkspace(Struct):
+    path: Path
+    name: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+
+
+class BudgetBody(Struct, rename="camel"):
+    """US dollars; without a limit there is none."""
+
+    max_per_hour: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    max_per_session: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    max_total: Annotated[float, Meta(gt=0, le=1e9)] | None = None
+    alert_threshold: Annotated[float, Meta(gt=0, le=1)] | None = None
+    action: Literal["alert", "pause-spawning", "stop-all"] = "alert"
+
+
+# --- queries -----------------------------------------------------------------------------------------------------------
+
+
+class LinesQuery(Struct):
+    lines: Annotated[int, Meta(ge=1, le=10_000)] = 200
+
+
+class PageQuery(Struct):
+    limit: Limit = 100
+
+
+class MessagesQuery(Struct, rename={"with_": "with", "from_": "from"}):
+    with_: Name | None = None
+    from_: Name | None = None
+    to: Words | None = None
+    topic: Words | None = None
+    thread: Words | None = None
+    search: Words | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    limit: Limit = 50
+    cursor: Annotated[str, Meta(pattern="^[0-9]{1,19}$")] | None = None
+
+
+class StreamQuery(Struct):
+    types: Types | None = None
+    since: Moment | None = None
+    offset: Annotated[int, Meta(ge=0, le=LARGEST_NUMBER, description="Everything after this `_seq`; 0 is everything.")] | None = (
+        None
+    )
+
+
+class EventsQuery(Struct):
+    types: Types | None = None
+    agent: Name | None = None
+    session: Name | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    limit: Limit = 100
+    cursor: Annotated[str, Meta(pattern="^[0-9]{1,16}$")] | None = None
+
+
+class CostsQuery(Struct):
+    since: Moment | None = None
+    until: Moment | None = None
+    agent: Name | None = None
+    session: Name | None = None

@@ -1,0 +1,29 @@
+"""Sessions: those of agents that the daemon started, and those of agents that connected by themselves."""
+
+from __future__ import annotations
+
+from agent_relay.protocol.names import show
+from agent_relay.transports.http.api import Api
+from agent_relay.transports.http.errors import not_found
+from agent_relay.transports.http.views import SessionView, build
+
+
+async def all_sessions(api: Api) -> list[SessionView]:
+    started = [build(SessionView, found, agent_name=found["agent"]) for found in await api.service.sessions()]
+    known = {session.session_id for session in started}
+    others = [
+        SessionView(
+            agent["session_id"], agent["name"], agent["cli"], "running" if agent["connected"] else "offline",
+            agent["registered_at"],
+        )
+        for agent in await api.service.agents()
+        if agent["session_id"] and agent["session_id"] not in known
+    ]  # fmt: skip
+    return started + others
+
+
+async def find_session(api: Api, session_id: str) -> SessionView:
+    for session in await all_sessions(api):
+        if session.session_id == session_id:
+            return session
+    raise not_found(f"There is no session {show(session_id, 80)}.")

@@ -1,0 +1,160 @@
+"""What stands before the application: the checks, the request's id, the log, and the last resort when something fails."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.transports.http.errors import HttpError, encode_error, unavailable, wrong_method
+from agent_relay.transports.http.guard import Rules, allowed_origin, check
+from agent_relay.transports.http.metrics import Metrics
+from agent_relay.transports.http.route import JSON
+from agent_relay.transports.http.table import methods_at
+
+Scope = dict[str, Any]
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_GIVEN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_SHOWN_PATH = 200
+_QUIET = frozenset({"/health", "/ready", "/metrics"})  # asked every few seconds by machines
+_CODE = b"x-relay-code"  # from the application to us; not passed on
+_PAGE_POLICY = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+log = logging.getLogger(__name__)
+
+
+class Front:
+    def __init__(self, application: Application, rules: Rules, metrics: Metrics) -> None:
+        self._application = application
+        self._rules = rules
+        self._metrics = metrics
+        self._ids = itertools.count(1)
+        self.is_stopping = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise RuntimeError(f"This server does not speak {scope['type']}.")
+        exchange = _Exchange(self._request_id(scope), scope, receive, send, self._rules)
+        try:
+            if self.is_stopping:
+                raise unavailable("The daemon is stopping.")
+            check(self._rules, scope["method"], scope["path"], scope["headers"])
+            if scope["method"] == "OPTIONS":
+                await exchange.answer_options()
+            else:
+                await self._application(scope, exchange.receive, exchange.send)
+        except RelayError as error:
+            await exchange.answer(error)
+        except Exception:
+            log.exception("http_failed", extra={"relay_fields": {"request": exchange.id, "path": scope["path"][:_SHOWN_PATH]}})
+            await exchange.answer(RelayError(ErrorCode.INTERNAL_ERROR))
+        finally:
+            self._note(exchange)
+
+    def _request_id(self, scope: Scope) -> str:
+        given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-request-id"), "")
+        return given if _GIVEN_ID.fullmatch(given) else f"r{next(self._ids):x}"
+
+    def _note(self, exchange: _Exchange) -> None:
+        """Never a query or a body: they hold what people write."""
+        method, path = exchange.method, exchange.path
+        seconds = time.monotonic() - exchange.began
+        self._metrics.answered(method, exchange.status, seconds, exchange.received, exchange.sent)
+        if exchange.code:
+            self._metrics.failed(exchange.code)
+        level = logging.DEBUG if path in _QUIET else logging.INFO
+        if log.isEnabledFor(level):
+            fields = {
+                "request": exchange.id, "method": method, "path": path[:_SHOWN_PATH], "status": exchange.status,
+                "ms": round(seconds * 1000, 1), "code": exchange.code or None,
+            }  # fmt: skip
+            log.log(level, "http", extra={"relay_fields": fields})
+
+
+class _Exchange:
+    """One request and its answer, counted on the way through."""
+
+    def __init__(self, id_: str, scope: Scope, receive: Receive, send: Send, rules: Rules) -> None:
+        self.id = id_
+        self.method: str = scope["method"] if scope["method"] in _KNOWN_METHODS else "OTHER"
+        self.path: str = scope["path"]
+        self.origin = allowed_origin(rules, scope["headers"])
+        self.began = time.monotonic()
+        self.status = 0
+        self.code = ""
+        self.received = 0
+        self.sent = 0
+        self._receive = receive
+        self._send = send
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.received += len(message.get("body", b""))
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = [pair for pair in message["headers"] if pair[0].lower() != _CODE]
+            self.code = next((value.decode() for name, value in message["headers"] if name.lower() == _CODE), "")
+            message = {
+                "type": "http.response.start",
+                "status": self.status,
+                "headers": [*headers, *self._common_headers(headers)],
+            }
+        elif message["type"] == "http.response.body":
+            self.sent += len(message["body"])
+        await self._send(message)
+
+    def _common_headers(self, given: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        names = {name.lower() for name, _ in given}
+        headers = [
+            (b"x-request-id", self.id.encode()),
+            (b"x-content-type-options", b"nosniff"),
+            (b"content-security-policy", _PAGE_POLICY),
+        ]
+        if b"cache-control" not in names:
+            headers.append((b"cache-control", b"no-store"))
+        if self.origin is not None:
+            headers += [(b"access-control-allow-origin", self.origin.encode("latin-1")), (b"vary", b"Origin")]
+            headers.append((b"access-control-expose-headers", b"X-Request-Id, Retry-After"))
+        return headers
+
+    async def answer(self, error: RelayError) -> None:
+        """Nothing can be said any more where an answer has begun: the connection ends."""
+        if self.status:
+            return
+        status, headers, body = encode_error(error)
+        pairs = [
+            (b"content-type", JSON.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (_CODE, error.code.value.encode()),
+        ]
+        pairs += [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers]
+        await self.send({"type": "http.response.start", "status": status, "headers": pairs})
+        await self.send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def answer_options(self) -> None:
+        allowed = methods_at(self.path)
+        if not allowed:
+            raise HttpError(404, ErrorCode.ROUTE_NOT_FOUND)
+        if self.origin is None:
+            raise wrong_method(allowed)
+        headers = [
+            (b"access-control-allow-methods", b"GET, POST, DELETE"),
+            (b"access-control-allow-headers", b"Authorization, Content-Type, Last-Event-ID, X-Request-Id"),
+            (b"access-control-max-age", b"600"),
+        ]
+        await self.send({"type": "http.response.start", "status": 204, "headers": headers})
+        await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+_KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})  # a label must not grow without end

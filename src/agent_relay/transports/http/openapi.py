@@ -1,0 +1,154 @@
+"""The OpenAPI 3.1 description, made of the table of routes and of the structs that the routes read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from msgspec import NODEFAULT, Struct, inspect
+
+from agent_relay.transports.http.errors import ErrorBody
+from agent_relay.transports.http.route import JSON, SSE, Route
+from agent_relay.version import __version__
+
+_REFERENCE = "#/components/schemas/{name}"
+_ABOUT = (
+    "Start agents, watch what they do, approve or deny what they ask, send them messages, and see what it costs. "
+    "Every error has the same shape, with a code of the wire protocol."
+)
+_STREAM = (
+    "Server-sent events: `event` is the type, `id` the sequence number, `data` the event as JSON. What was recorded after "
+    "`offset` (or `Last-Event-ID`, or since `since`) comes first, then what happens from "
+    "now on; without any of these only the latter."
+)
+_TAGS = {
+    "server": "The server itself", "sessions": "Starting and ending agents", "agents": "Who is there, and commands to them",
+    "permissions": "What agents ask people", "events": "What happens", "messages": "What agents write to each other",
+    "costs": "Tokens, prices, budgets", "workspaces": "Project directories, and the older routes to agents",
+}  # fmt: skip
+
+Json = dict[str, Any]
+
+
+def describe(routes: Iterable[Route]) -> Json:
+    routes = list(routes)
+    types = [ErrorBody, *_types(routes)]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+    by_type = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
+    paths: dict[str, Json] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Agent Relay", "version": __version__, "description": _ABOUT,
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
+        "security": [{}, {"bearerAuth": []}],
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(components.items())),
+            "securitySchemes": {
+                "bearerAuth": {
+                    "type": "http", "scheme": "bearer",
+                    "description": "The value of AGENT_RELAY_API_TOKEN. Not needed where none is set.",
+                }
+            },
+        },
+    }  # fmt: skip
+
+
+def encode_description(routes: Iterable[Route]) -> bytes:
+    """As it is served and written down: readable, and the same every time."""
+    return msgspec.json.format(msgspec.json.encode(describe(routes)), indent=2) + b"\n"
+
+
+def _types(routes: list[Route]) -> list[Any]:
+    found = [kind for route in routes for kind in (route.answer, route.body) if kind is not None]
+    return list({id(kind): kind for kind in found}.values())
+
+
+def _operation(route: Route, by_type: dict[int, Json]) -> Json:
+    operation: Json = {"operationId": _operation_id(route), "summary": route.summary, "tags": [route.tag]}
+    if route.media == SSE:
+        operation["description"] = _STREAM
+    if route.is_open:
+        operation["security"] = []
+    parameters = [*_path_parameters(route), *_query_parameters(route)]
+    if route.media == SSE:
+        schema = {"type": "string", "pattern": "^[0-9]{1,16}$"}
+        parameters.append({"name": "Last-Event-ID", "in": "header", "required": False, "schema": schema})
+    if parameters:
+        operation["parameters"] = parameters
+    if route.body is not None:
+        content = {JSON: {"schema": by_type[id(route.body)]}}
+        operation["requestBody"] = {"required": route.needs_body, "content": content}
+    operation["responses"] = {str(route.status): _good(route, by_type)} | {
+        str(status): _bad(status, by_type) for status in sorted(_statuses(route))
+    }
+    return operation
+
+
+def _operation_id(route: Route) -> str:
+    """`POST /api/v1/agents/{name}/pause` is `post_agents_name_pause`."""
+    words = [part.strip("{}") for part in route.path.removeprefix("/api/v1").split("/") if part]
+    prefix = "" if route.path.startswith("/api/v1") or route.tag == "server" else "plain_"
+    return "_".join([prefix + route.method.lower(), *words] if words else [route.method.lower(), "start_page"]).replace(
+        "-", "_"
+    ).replace(".", "_")  # fmt: skip
+
+
+def _path_parameters(route: Route) -> list[Json]:
+    schema = {"type": "string", "minLength": 1}
+    return [{"name": name, "in": "path", "required": True, "schema": schema} for name in route.names]
+
+
+def _query_parameters(route: Route) -> list[Json]:
+    if route.query is None:
+        return []
+    return [
+        {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in _fields(route.query).items()
+    ]  # fmt: skip
+
+
+def _fields(kind: type[Struct]) -> dict[str, Json]:
+    _, components = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
+    properties: dict[str, Json] = components[kind.__name__]["properties"]
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    defaults = {field.encode_name: field.default for field in info.fields if field.default is not NODEFAULT}
+    return {name: _without_null(schema, defaults.get(name)) for name, schema in properties.items()}
+
+
+def _without_null(schema: Json, default: Any) -> Json:
+    """A parameter is there or it is not; there is no null in a query."""
+    kinds = [kind for kind in schema.get("anyOf", []) if kind != {"type": "null"}]
+    plain = kinds[0] if len(kinds) == 1 else {name: value for name, value in schema.items() if name != "default"}
+    return plain if default is None else plain | {"default": default}
+
+
+def _good(route: Route, by_type: dict[int, Json]) -> Json:
+    schema = {"type": "string"} if route.answer is None else by_type[id(route.answer)]
+    return {"description": HTTPStatus(route.status).phrase, "content": {route.media.partition(";")[0]: {"schema": schema}}}
+
+
+def _statuses(route: Route) -> set[int]:
+    found = {403, *route.errors}
+    if not route.is_open:
+        found.add(401)
+    if route.query is not None:
+        found.add(422)
+    if route.method != "GET":
+        found |= {413, 415}
+    if route.body is not None:
+        found.add(422)
+    return found
+
+
+def _bad(status: int, by_type: dict[int, Json]) -> Json:
+    content = {JSON: {"schema": by_type[id(ErrorBody)]}}
+    return {"description": HTTPStatus(status).phrase, "content": content}

@@ -1,0 +1,37 @@
+"""Where the server listens. Apart from the rest of it, so that a port that cannot be had costs nothing."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+BACKLOG = 512
+
+
+class PortUnusable(Exception):  # noqa: N818 - named by the condition
+    """The server cannot listen there; the text says why and what to do."""
+
+
+def open_port(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 is a free one."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise PortUnusable(f"The host {host} cannot be used ({error}).") from None
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortUnusable(f"Port {port} on {host} is in use; choose another one with --port, or 0 for any.") from None
+        raise PortUnusable(f"Port {port} on {host} cannot be used ({error.strerror or error}).") from None
+    listener.setblocking(False)
+    return listener
+
+
+def make_url(host: str, port: int) -> str:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{shown}:{port}"

@@ -1,0 +1,62 @@
+"""A route: where it is, what it takes, what it answers. The server and the OpenAPI description are made of the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from agent_relay.transports.http.api import Api
+
+JSON, HTML, SSE = "application/json", "text/html", "text/event-stream"
+METRICS = "text/plain; version=0.0.4"
+
+
+class Call(Struct, frozen=True):
+    """One request, read and checked. `query` and `body` are of the types their route names."""
+
+    names: Mapping[str, str]  # of the path
+    query: Any = None
+    body: Any = None
+    headers: Mapping[str, str] = {}
+
+
+class Text(Struct, frozen=True):
+    """An answer that is no JSON."""
+
+    content: bytes
+    media: str
+
+
+class Flow(Struct, frozen=True):
+    """An answer that goes on. `close` is called when it is over, or its reader gone; when `lost` returns, its reader has been
+    too slow."""
+
+    parts: AsyncIterator[bytes]
+    lost: Callable[[], Coroutine[Any, Any, None]]
+    close: Callable[[], None]
+
+
+Handler = Callable[["Api", Call], Awaitable[Any]]
+
+
+class Route(Struct, frozen=True):
+    method: str
+    path: str  # `/api/v1/agents/{name}`
+    handle: Handler
+    summary: str
+    tag: str
+    answer: Any = None  # the type of a good answer
+    status: int = 200
+    body: type[Struct] | None = None
+    needs_body: bool = True
+    query: type[Struct] | None = None
+    errors: tuple[int, ...] = ()
+    media: str = JSON
+    is_open: bool = False  # asks for no token
+
+    @property
+    def names(self) -> list[str]:
+        return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]

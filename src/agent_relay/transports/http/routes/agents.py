@@ -1,0 +1,81 @@
+"""Agents: who is there, what they show, and commands to them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from agent_relay.ports.watchers import Shown
+from agent_relay.transports.http.api import Api
+from agent_relay.transports.http.bodies import InputBody, LinesQuery
+from agent_relay.transports.http.errors import not_found
+from agent_relay.transports.http.route import Call, Handler, Route
+from agent_relay.transports.http.views import AgentList, AgentView, Done, Output, build
+
+
+async def find_name(api: Api, name: str) -> str:
+    """As it is spelled; raises RelayError for one that nobody has."""
+    return str((await api.service.agent(name))["name"])
+
+
+def show_agent(found: dict[str, Any]) -> AgentView:
+    return build(AgentView, found, open_requests=len(found["requests"]))
+
+
+async def list_agents(api: Api, call: Call) -> AgentList:
+    del call
+    return AgentList([show_agent(found) for found in await api.service.agents()])
+
+
+async def get_agent(api: Api, call: Call) -> AgentView:
+    return show_agent(await api.service.agent(call.names["name"]))
+
+
+async def output(api: Api, call: Call) -> Output:
+    name = await find_name(api, call.names["name"])
+    return _shown(name, await asyncio.to_thread(api.screens.output, name, call.query.lines))
+
+
+async def screen(api: Api, call: Call) -> Output:
+    name = await find_name(api, call.names["name"])
+    return _shown(name, await asyncio.to_thread(api.screens.screen, name))
+
+
+def _shown(name: str, shown: Shown | None) -> Output:
+    if shown is None:
+        raise not_found(f"Nothing of {name} was recorded here; only agents that the relay runs have a terminal.")
+    return Output(shown.lines, shown.is_over)
+
+
+def controller(command: str) -> Handler:
+    async def control(api: Api, call: Call) -> Done:
+        await api.service.control(await find_name(api, call.names["name"]), command)
+        return Done()
+
+    return control
+
+
+async def type_in(api: Api, call: Call) -> Done:
+    await api.service.control(await find_name(api, call.names["name"]), "input", call.body.text)
+    return Done()
+
+
+_TAG = "agents"
+_ONE = "/api/v1/agents/{name}"
+_CONTROLS = {
+    "pause": "Keep messages from the agent for a while; they wait in order.",
+    "resume": "Let it have its messages again.",
+    "stop": "End its program.",
+    "interrupt": "Stop what it is doing now.",
+}
+ROUTES = (
+    Route("GET", "/api/v1/agents", list_agents, "Every agent the relay knows.", _TAG, AgentList),
+    Route("GET", _ONE, get_agent, "One agent.", _TAG, AgentView, errors=(404,)),
+    Route("GET", _ONE + "/output", output, "The last lines its terminal showed.", _TAG, Output, query=LinesQuery, errors=(404,)),
+    Route("GET", _ONE + "/screen", screen, "What its terminal shows now.", _TAG, Output, errors=(404,)),
+    *(
+        Route("POST", f"{_ONE}/{command}", controller(command), summary, _TAG, Done, errors=(404, 409, 429, 503))
+        for command, summary in _CONTROLS.items()
+    ),
+    Route("POST", _ONE + "/input", type_in, "Type into its terminal.", _TAG, Done, body=InputBody, errors=(404, 409, 429, 503)),
+)

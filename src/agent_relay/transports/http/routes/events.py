@@ -1,0 +1,90 @@
+"""Events: streams that go on, and pages of what was."""
+
+from __future__ import annotations
+
+import asyncio
+
+from agent_relay.events.filter import EventFilter, make_filter
+from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.transports.http.api import Api
+from agent_relay.transports.http.bodies import EventsQuery, StreamQuery
+from agent_relay.transports.http.errors import invalid, unavailable
+from agent_relay.transports.http.find import find_session
+from agent_relay.transports.http.route import JSON, SSE, Call, Flow, Route, Text
+from agent_relay.transports.http.views import EventList
+
+_MAX_DIGITS = 16
+
+
+async def all_events(api: Api, call: Call) -> Flow:
+    return _open(api, call, make_filter(_types(call.query.types)))
+
+
+async def agent_events(api: Api, call: Call) -> Flow:
+    agent = await api.service.agent(call.names["name"])
+    return _open(api, call, make_filter(_types(call.query.types), agent=agent["name"]))
+
+
+async def session_events(api: Api, call: Call) -> Flow:
+    await find_session(api, call.names["id"])
+    return _open(api, call, make_filter(_types(call.query.types), session_id=call.names["id"]))
+
+
+def _open(api: Api, call: Call, wanted: EventFilter) -> Flow:
+    asked: StreamQuery = call.query
+    after = asked.offset if "last-event-id" not in call.headers else _read_last_id(call.headers["last-event-id"])
+    stream = api.streams.open(wanted, after, asked.since if after is None else None)
+    return Flow(stream.parts(), stream.wait_until_lost, stream.close)
+
+
+def _read_last_id(text: str) -> int:
+    """It goes before the query: a browser that reconnects sends both, and has come further meanwhile."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS):
+        raise invalid("Last-Event-ID", "`Last-Event-ID` must be the id of an event: a whole number.")
+    return int(text)
+
+
+def _types(text: str | None) -> list[str]:
+    return [] if text is None else [name.strip() for name in text.split(",")]
+
+
+async def list_events(api: Api, call: Call) -> Text:
+    asked: EventsQuery = call.query
+    query = EventQuery(
+        make_filter(_types(asked.types), asked.agent, asked.session),
+        int(asked.cursor or 0),
+        asked.since,
+        asked.until,
+        asked.limit,
+    )
+    page = await read_events(api, query)
+    cursor = b"null" if page.is_end else b'"%d"' % page.last_seq
+    events = b",".join(record.line for record in page.records)  # as they were recorded
+    return Text(b'{"events":[%b],"next_cursor":%b}' % (events, cursor), JSON)
+
+
+async def read_events(api: Api, query: EventQuery) -> EventPage:
+    answer: asyncio.Future[EventPage | Exception] = asyncio.get_running_loop().create_future()
+
+    def done(page: EventPage | Exception) -> None:
+        if not answer.done():
+            answer.set_result(page)
+
+    api.bus.source.read(query, done)
+    page = await answer
+    if isinstance(page, Exception):
+        raise unavailable(f"The events cannot be read ({page}).")
+    return page
+
+
+_TAG = "events"
+_FAILS = (404, 503)
+ROUTES = (
+    Route("GET", "/api/v1/events/sse", all_events, "Everything that happens.", _TAG, query=StreamQuery, media=SSE, errors=(503,)),
+    Route("GET", "/api/v1/agents/{name}/events/sse", agent_events, "What concerns one agent.", _TAG, query=StreamQuery,
+          media=SSE, errors=_FAILS),
+    Route("GET", "/api/v1/sessions/{id}/events/sse", session_events, "What happens in one session.", _TAG, query=StreamQuery,
+          media=SSE, errors=_FAILS),
+    Route("GET", "/api/v1/events", list_events, "What happened, oldest first.", _TAG, EventList, query=EventsQuery,
+          errors=(503,)),
+)  # fmt: skip

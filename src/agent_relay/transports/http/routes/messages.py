@@ -1,0 +1,106 @@
+"""Messages: the history, what became of one, sending, and what could not be delivered."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agent_relay.protocol.names import show
+from agent_relay.protocol.payloads import History
+from agent_relay.transports.http.api import Api
+from agent_relay.transports.http.bodies import MessagesQuery, NewMessage, PageQuery
+from agent_relay.transports.http.errors import not_found
+from agent_relay.transports.http.route import Call, Route
+from agent_relay.transports.http.views import (
+    DeadLetterList,
+    DeadView,
+    MessageList,
+    MessageView,
+    Receipt,
+    RecipientView,
+    Retried,
+    Step,
+    Timeline,
+    build,
+)
+
+_ID = re.compile("msg_[0-9A-Z]{26}", re.ASCII)
+
+
+def show_message(found: dict[str, Any]) -> MessageView:
+    payload = found["payload"]
+    data, dead = payload.get("data"), found.get("dead")
+    return MessageView(
+        found["message_id"], found["from"], found["to"], found["kind"], str(payload.get("body", "")), found["ts"],
+        found["expires_at"], found["priority"], [build(RecipientView, each) for each in found["recipients"]],
+        found["skipped"], found["topic"], found["thread"], data if isinstance(data, dict) else None,
+        bool(found.get("truncated")), None if dead is None else build(DeadView, dead),
+    )  # fmt: skip
+
+
+async def list_messages(api: Api, call: Call) -> MessageList:
+    asked: MessagesQuery = call.query
+    page = await api.service.messages(
+        History(
+            with_=asked.with_,
+            from_=asked.from_,
+            to=asked.to,
+            topic=asked.topic,
+            thread=asked.thread,
+            search=asked.search,
+            since=asked.since,
+            until=asked.until,
+            limit=asked.limit,
+            cursor=asked.cursor,
+        )
+    )
+    return MessageList([show_message(found) for found in page.messages], page.next_cursor)
+
+
+def _message_id(call: Call) -> str:
+    if _ID.fullmatch(call.names["id"]) is None:
+        raise not_found(f"There is no message {show(call.names['id'], 80)}.")
+    return call.names["id"]
+
+
+async def get_message(api: Api, call: Call) -> MessageView:
+    return show_message((await api.service.message(_message_id(call))).message)
+
+
+async def timeline(api: Api, call: Call) -> Timeline:
+    life = await api.service.message(_message_id(call))
+    return Timeline(life.message["message_id"], [build(Step, step) for step in life.trail])
+
+
+async def send(api: Api, call: Call) -> Receipt:
+    asked: NewMessage = call.body
+    to = asked.to
+    if isinstance(to, str) and "," in to:
+        to = [name.strip() for name in to.split(",")]
+    sent = await api.service.send(
+        to, asked.body, kind=asked.kind, thread=asked.thread, topic=asked.topic, await_ms=asked.await_ms
+    )  # fmt: skip
+    return Receipt(sent.message_id, sent.recipients, sent.queued, sent.skipped, sent.delivered, sent.by, sent.failure)
+
+
+async def dead_letters(api: Api, call: Call) -> DeadLetterList:
+    return DeadLetterList([show_message(found) for found in await api.service.dead_letters(call.query.limit)])
+
+
+async def retry(api: Api, call: Call) -> Retried:
+    again = await api.service.retry(_message_id(call))
+    return Retried(again["message_id"], again["to"])
+
+
+_TAG = "messages"
+_MESSAGES, _DEAD = "/api/v1/messages", "/api/v1/dead-letters"
+ROUTES = (
+    Route("GET", _MESSAGES, list_messages, "The history, newest first.", _TAG, MessageList, query=MessagesQuery, errors=(503,)),
+    Route("POST", _MESSAGES, send, "Send a message. It is stored when this answers.", _TAG, Receipt, 201, NewMessage,
+          errors=(404, 409, 429, 503)),
+    Route("GET", _MESSAGES + "/{id}", get_message, "One message.", _TAG, MessageView, errors=(404, 503)),
+    Route("GET", _MESSAGES + "/{id}/timeline", timeline, "What became of it, step by step.", _TAG, Timeline,
+          errors=(404, 503)),
+    Route("GET", _DEAD, dead_letters, "What could not be delivered.", _TAG, DeadLetterList, query=PageQuery, errors=(503,)),
+    Route("POST", _DEAD + "/{id}/retry", retry, "Send a dead letter again.", _TAG, Retried, errors=(404, 409, 429, 503)),
+)  # fmt: skip

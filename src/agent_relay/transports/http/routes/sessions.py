@@ -1,0 +1,113 @@
+"""Sessions: starting agents, writing to them, ending them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from agent_relay.events.codec import decode_event
+from agent_relay.events.costs import CostBook, read_usage
+from agent_relay.events.filter import make_filter
+from agent_relay.events.paging import EventQuery
+from agent_relay.events.types import CommandExecuted, FileOperation, ItemStarted, TokensUsed
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.transports.http.api import Api
+from agent_relay.transports.http.bodies import NewSession, SessionMessage
+from agent_relay.transports.http.errors import CONFLICT, HttpError, invalid
+from agent_relay.transports.http.find import all_sessions, find_session
+from agent_relay.transports.http.route import Call, Route
+from agent_relay.transports.http.routes.events import read_events
+from agent_relay.transports.http.views import MessageSent, SessionEnd, SessionList, SessionView, StartedSession, Summary
+
+_PAGE = 1_000
+_COUNTED = ("item.started", "file.operation", "command.executed", "tokens.used")
+
+
+async def start(api: Api, call: Call) -> StartedSession:
+    return await start_session(api, call.body)
+
+
+async def start_session(api: Api, asked: NewSession) -> StartedSession:
+    if asked.permission_mode is not None:
+        raise invalid("permissionMode", "`permissionMode` cannot be chosen here: give the CLI's own settings instead.")
+    fields: dict[str, Any] = {"name": asked.agent, "cli": asked.cli}
+    more = {"task": asked.task, "cwd": asked.cwd, "environment": asked.environment}
+    fields |= {name: value for name, value in more.items() if value is not None}
+    started = await api.service.spawn(fields)
+    return StartedSession(started["session_id"] or "", started["name"])
+
+
+async def list_sessions(api: Api, call: Call) -> SessionList:
+    del call
+    return SessionList(await all_sessions(api))
+
+
+async def get_session(api: Api, call: Call) -> SessionView:
+    return await find_session(api, call.names["id"])
+
+
+async def write(api: Api, call: Call) -> MessageSent:
+    session = await find_session(api, call.names["id"])
+    if session.status in {"ending", "ended"}:
+        raise HttpError(CONFLICT, ErrorCode.AGENT_OFFLINE, f"The session of {session.agent_name} has ended.")
+    sent = await api.service.send(
+        session.agent_name, call.body.message, kind="message", thread=None, topic=None, await_ms=None
+    )  # fmt: skip
+    return MessageSent(sent.message_id)
+
+
+async def end(api: Api, call: Call) -> SessionEnd:
+    session = await find_session(api, call.names["id"])
+    if session.status != "ended":
+        await release(api, session.agent_name)
+        session = await find_session(api, session.session_id)
+    return SessionEnd(await summarize(api, session))
+
+
+async def release(api: Api, name: str) -> None:
+    try:
+        await api.service.release(name, None)
+    except RelayError as error:
+        if error.details.get("reason") != "not_spawned":
+            raise
+        raise HttpError(CONFLICT, ErrorCode.INVALID_TARGET, error.message, reason="not_spawned") from None
+
+
+async def summarize(api: Api, session: SessionView) -> Summary:
+    """Out of the session's events, as far as they are kept."""
+    book = CostBook(api.read_prices(), session_id=session.session_id)
+    items, commands = 0, 0
+    files: set[str] = set()
+    query = EventQuery(make_filter(_COUNTED, session_id=session.session_id), since_ms=session.started_at, limit=_PAGE)
+    while True:
+        page = await read_events(api, query)
+        for record in page.records:
+            match decode_event(record.line):
+                case ItemStarted():
+                    items += 1
+                case CommandExecuted():
+                    commands += 1
+                case FileOperation() as operation if operation.operation != "read":
+                    files.add(operation.file_path)
+                case TokensUsed() as used:
+                    book.add(read_usage(used))
+        if page.is_end:
+            break
+        query = msgspec.structs.replace(query, after_seq=page.last_seq)
+    total = book.report().total
+    duration = (session.ended_at or api.wall_ms()) - session.started_at
+    return Summary(max(0, duration), items, len(files), commands, total.total_tokens, total.estimated_cost_usd)
+
+
+_TAG = "sessions"
+_ALL, _ONE = "/api/v1/sessions", "/api/v1/sessions/{id}"
+STARTING_FAILS = (404, 409, 422, 429, 503)
+ROUTES = (
+    Route("POST", _ALL, start, "Start an agent.", _TAG, StartedSession, 201, NewSession, errors=STARTING_FAILS),
+    Route("GET", _ALL, list_sessions, "Every session.", _TAG, SessionList),
+    Route("GET", _ONE, get_session, "One session.", _TAG, SessionView, errors=(404,)),
+    Route("POST", _ONE + "/messages", write, "Send its agent a message.", _TAG, MessageSent, body=SessionMessage,
+          errors=(404, 409, 429, 503)),
+    Route("DELETE", _ONE, end, "End it: its agent is released.", _TAG, SessionEnd, errors=(404, 409, 429, 503)),
+)  # fmt: skip

@@ -1,0 +1,237 @@
+"""What clients are answered, as structs: the JSON has their names in camelCase, as the events do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from msgspec import Struct, field
+
+from agent_relay.events.types import AnyEvent
+
+V = TypeVar("V", bound=Struct)
+
+AgentStateName = Literal["starting", "idle", "working", "waiting", "offline"]
+
+
+def build(kind: type[V], found: Mapping[str, Any], **more: Any) -> V:
+    """The view of what the wire says about the same thing; what the view does not name is left out."""
+    return kind(**{name: found[name] for name in kind.__struct_fields__ if name in found}, **more)
+
+
+class Done(Struct):
+    success: bool = True
+
+
+class Health(Struct, rename="camel"):
+    status: Literal["ok"]
+    version: str
+    uptime_ms: int
+
+
+class Ready(Struct):
+    ready: bool
+
+
+class AgentView(Struct, rename="camel"):
+    name: str
+    connected: bool
+    state: AgentStateName
+    cli: str | None
+    session_id: str
+    queue_depth: int
+    queue_capacity: int
+    inflight: int
+    registered_at: int
+    last_seen_at: int
+    waiting_for: str | None = None
+    paused: bool = False
+    door: str | None = None
+    door_note: str | None = None
+    loop: dict[str, Any] | None = None
+    open_requests: int = 0  # permissions and questions that wait for a person
+    subscriptions: list[str] = []
+    channels: list[str] = []
+    meta: dict[str, Any] = {}
+
+
+class AgentList(Struct):
+    agents: list[AgentView]
+    next_cursor: str | None = None
+
+
+class Output(Struct):
+    """Oldest line first. `is_over`: the program has ended."""
+
+    lines: list[str]
+    is_over: bool = field(name="isOver", default=False)
+
+
+class RecipientView(Struct):
+    name: str
+    seq: int
+    status: str  # queued, sent, done, dead, unknown
+
+
+class DeadView(Struct):
+    to: str
+    at: int
+    code: str
+
+
+class MessageView(Struct, rename={"message_id": "messageId", "from_": "from", "expires_at": "expiresAt"}):
+    message_id: str
+    from_: str
+    to: str
+    kind: str
+    body: str
+    ts: int
+    expires_at: int
+    priority: int
+    recipients: list[RecipientView]
+    skipped: list[str] = []
+    topic: str | None = None
+    thread: str | None = None
+    data: dict[str, Any] | None = None
+    truncated: bool = False  # too large to be shown whole
+    dead: DeadView | None = None  # where it could not be delivered
+
+
+class MessageList(Struct):
+    messages: list[MessageView]
+    next_cursor: str | None = None
+
+
+class DeadLetterList(Struct, rename={"dead_letters": "deadLetters"}):
+    dead_letters: list[MessageView]
+    next_cursor: str | None = None
+
+
+class Step(Struct):
+    at: int
+    event: str
+    to: str
+    detail: str = ""
+    door: str | None = None
+    evidence: str | None = None
+
+
+class Timeline(Struct, rename={"message_id": "messageId"}):
+    message_id: str
+    timeline: list[Step]
+    next_cursor: str | None = None
+
+
+class Receipt(Struct, rename={"message_id": "messageId"}):
+    message_id: str
+    recipients: int
+    queued: int  # how many of them were offline
+    skipped: list[str]
+    delivered: bool | None = None  # None: nobody waited for it
+    by: list[str] = []
+    failure: str | None = None
+
+
+class Retried(Struct, rename={"message_id": "messageId"}):
+    message_id: str  # of the new message
+    to: str
+    success: bool = True
+
+
+class PermissionView(Struct, rename="camel"):
+    request_id: str
+    agent_name: str
+    tool: str
+    command: str | None
+    file_path: str | None
+    description: str
+    risk_level: Literal["low", "medium", "high", "critical"]
+    requested_at: int
+    options: list[str] = []
+    can_allow: bool = True
+
+
+class PermissionList(Struct):
+    permissions: list[PermissionView]
+    next_cursor: str | None = None
+
+
+class QuestionView(Struct, rename="camel"):
+    question_id: str
+    agent_name: str
+    question: str
+    options: list[str]
+    requested_at: int
+
+
+class QuestionList(Struct):
+    questions: list[QuestionView]
+    next_cursor: str | None = None
+
+
+class StartedSession(Struct, rename="camel"):
+    session_id: str
+    agent_name: str
+    status: Literal["starting"] = "starting"
+
+
+class SessionView(Struct, rename="camel"):
+    """`offline`: of an agent that the daemon did not start, and that is not connected now."""
+
+    session_id: str
+    agent_name: str
+    cli: str | None
+    status: Literal["starting", "running", "ending", "ended", "offline"]
+    started_at: int
+    cwd: str | None = None
+    backend: str | None = None
+    spawned_by: str | None = None  # None: it connected by itself
+    task: str | None = None
+    ended_at: int | None = None
+    reason: str | None = None
+    exit_code: int | None = None
+
+
+class SessionList(Struct):
+    sessions: list[SessionView]
+    next_cursor: str | None = None
+
+
+class MessageSent(Struct, rename={"message_id": "messageId"}):
+    message_id: str
+    success: bool = True
+
+
+class Summary(Struct, rename="camel"):
+    """`estimated_cost` in US dollars; None where a price is not known."""
+
+    duration: int  # milliseconds
+    item_count: int
+    files_modified: int
+    commands_run: int
+    total_tokens: int
+    estimated_cost: float | None
+
+
+class SessionEnd(Struct):
+    summary: Summary
+    success: bool = True
+
+
+class EventList(Struct):
+    events: list[AnyEvent]
+    next_cursor: str | None = None
+
+
+class WorkspaceView(Struct, rename="camel"):
+    id: str
+    path: str
+    name: str
+    is_running: bool
+    is_default: bool
+    is_own: bool  # this daemon's
+
+
+class WorkspaceList(Struct):
+    workspaces: list[WorkspaceView]
+    next_cursor: str | None = None

@@ -1,0 +1,164 @@
+"""`ports.RelayService` over two inner clients: an observer that looks and controls, and an agent that sends.
+
+The agent is there from the first message that is sent over HTTP. Whatever is written to it can be read in the history and
+in the stream of events, so it acknowledges everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from agent_relay.ports.service import MessageLife, MessagePage, Sent
+from agent_relay.protocol import envelope as e
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import check_agent_name, fold_name, show
+from agent_relay.protocol.payloads import Agents, History, HistoryResult
+from agent_relay.transports.inner import InnerClient
+from agent_relay.transports.pump import Pump
+
+F = TypeVar("F", bound=e.Envelope)
+
+SENDER = "http"  # who messages that are sent over HTTP are from
+_SPARE_NAMES = 9
+
+
+class InnerService:
+    def __init__(self, pump: Pump[Any], uid: int, wall_ms: Callable[[], int]) -> None:
+        self._pump = pump
+        self._uid = uid
+        self._wall_ms = wall_ms
+        self._observer = InnerClient(pump, uid, SENDER, observer=True, wall_ms=wall_ms)
+        self._sender: InnerClient[Any] | None = None
+        self._choosing = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Takes up the name again that messages were sent under before: something may have been written to it meanwhile."""
+        if any(fold_name(agent["name"]) == SENDER and agent["cli"] == "http" for agent in await self.agents()):
+            await self._open_sender()
+
+    def close(self) -> None:
+        self._observer.leave()
+        if self._sender is not None:
+            self._sender.leave()
+
+    # --- looking --------------------------------------------------------------------------------------------------------
+
+    async def server(self) -> dict[str, Any]:
+        return (await self._list()).server
+
+    async def agents(self) -> list[dict[str, Any]]:
+        return (await self._list()).agents
+
+    async def agent(self, name: str) -> dict[str, Any]:
+        key = fold_name(name)
+        for found in await self.agents():
+            if fold_name(found["name"]) == key:
+                return found
+        raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {show(name, 80)}.", name=show(name, 80))
+
+    async def sessions(self) -> list[dict[str, Any]]:
+        return (await self._list()).sessions
+
+    async def _list(self) -> Agents:
+        answer = await self._observer.ask("LIST_AGENTS", {})
+        return _expect(answer, e.Agents).payload
+
+    async def messages(self, asked: History) -> MessagePage:
+        found = await self._history(asked)
+        return MessagePage(found.messages, found.next_cursor)
+
+    async def message(self, message_id: str) -> MessageLife:
+        found = await self._history(History(view="message", id=message_id))
+        return MessageLife(found.messages[0], found.trail)
+
+    async def dead_letters(self, limit: int) -> list[dict[str, Any]]:
+        return (await self._history(History(view="dead_letters", limit=limit))).messages
+
+    async def _history(self, asked: History) -> HistoryResult:
+        return _expect(await self._observer.ask("HISTORY", asked), e.HistoryResult).payload
+
+    # --- acting ---------------------------------------------------------------------------------------------------------
+
+    async def retry(self, message_id: str) -> dict[str, Any]:
+        answer = await self._observer.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id})
+        said = _expect(answer, e.Receipt).payload
+        return {"message_id": said.message_id, "to": said.by}
+
+    async def control(self, agent: str, command: str, text: str | None = None) -> None:
+        payload = {"command": command, "agent": agent} if text is None else {"command": command, "agent": agent, "text": text}
+        await self._observer.ask("CONTROL", payload)
+
+    async def answer(self, agent: str, request_id: str, command: str, text: str) -> None:
+        await self._observer.ask("CONTROL", {"command": command, "agent": agent, "id": request_id, "text": text})
+
+    async def spawn(self, fields: dict[str, Any]) -> dict[str, Any]:
+        check_agent_name(fields["name"])
+        sender = await self._open_sender()  # its first message, the task, is from us
+        said = _expect(await sender.ask("SPAWN", fields), e.SpawnResult).payload
+        if not said.success:
+            raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, said.error or f"{said.name} was not started.")
+        return {"name": said.name, "session_id": said.session_id}
+
+    async def release(self, name: str, reason: str | None) -> dict[str, Any]:
+        said = _expect(
+            await (await self._open_sender()).ask("RELEASE", {"name": name, "reason": reason}), e.ReleaseResult
+        ).payload
+        if not said.success:
+            raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, said.error or f"{said.name} was not released.")
+        return {"name": said.name}
+
+    # --- sending --------------------------------------------------------------------------------------------------------
+
+    async def send(
+        self, to: str | list[str] | None, body: str, *, kind: str, thread: str | None, topic: str | None, await_ms: int | None
+    ) -> Sent:
+        sender = await self._open_sender()
+        payload = {"kind": kind, "body": body} if thread is None else {"kind": kind, "body": body, "thread": thread}
+        fields: dict[str, Any] = {"to": to, "topic": topic}
+        if await_ms is not None:
+            fields["payload_meta"] = {"requires_ack": True}
+        async with sender.follow() as answers:
+            await sender.tell("SEND", payload, answers.id, **fields)
+            stored = _expect(await answers.next(), e.Receipt).payload
+            count = stored.recipients or 0
+            sent = Sent(stored.message_id or "", count, stored.queued or 0, stored.skipped)
+            if await_ms is None:
+                return sent
+            by: list[str] = []
+            failure: str | None = None
+            try:
+                async with asyncio.timeout(await_ms / 1000):
+                    while len(by) < count:
+                        by.append(_expect(await answers.next(), e.Receipt).payload.by or "")
+            except TimeoutError:
+                pass
+            except RelayError as error:  # one of them refused it, or let its time pass
+                failure = error.message
+            return Sent(sent.message_id, count, sent.queued, sent.skipped, len(by) == count, by, failure)
+
+    async def _open_sender(self) -> InnerClient[Any]:
+        """Connected under our name, or under the next free one where somebody else has it."""
+        async with self._choosing:
+            if self._sender is not None:
+                await self._sender.open()
+                return self._sender
+            for number in range(1, _SPARE_NAMES + 1):
+                name = SENDER if number == 1 else f"{SENDER}-{number}"
+                client = InnerClient(self._pump, self._uid, name, observer=False, wall_ms=self._wall_ms)
+                try:
+                    await client.open()
+                except RelayError as error:
+                    if error.details.get("reason") != "name_in_use":
+                        raise
+                else:
+                    self._sender = client
+                    return client
+            raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, f"Every name from {SENDER} to {SENDER}-{_SPARE_NAMES} is taken.")
+
+
+def _expect(answer: e.DaemonFrame, kind: type[F]) -> F:
+    if not isinstance(answer, kind):
+        raise RelayError(ErrorCode.INTERNAL_ERROR, f"The relay gave an answer of another kind: {type(answer).__name__}.")
+    return answer

@@ -1,0 +1,138 @@
+"""`permissions` and `questions` as a person uses them: a real daemon, and an agent that asks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from agent_relay.protocol.payloads import Control
+from agent_relay.sdk.client import RelayClient
+from agent_relay.testing.daemon import DaemonProcess
+
+DEADLINE_S = 30.0
+ASKS = {"requestId": "abcdefgh-1", "description": "Run it?", "tool": "Bash", "command": "make install"}
+WONDERS = {"questionId": "q-1", "question": "Which colour?", "options": ["red", "blue"]}
+
+
+class Wrapper:
+    """Says what a wrapper says: asks, and carries every answer out."""
+
+    def __init__(self, relay: RelayClient) -> None:
+        self.relay = relay
+        self.told: list[Control] = []
+        relay.on_control = self._control
+
+    def _control(self, control: Control) -> None:
+        self.told.append(control)
+        if control.command == "answer":
+            self.relay.report("question.resolved", questionId=control.id, resolvedBy="door")
+        else:
+            resolution = "approved" if control.command == "approve" else "denied"
+            self.relay.report("permission.resolved", requestId=control.id, resolution=resolution, resolvedBy="door")
+
+
+@asynccontextmanager
+async def asking(daemon: DaemonProcess, *names: str) -> AsyncIterator[list[Wrapper]]:
+    wrappers = [Wrapper(RelayClient(name, socket=daemon.socket, control=True)) for name in names]
+    for wrapper in wrappers:
+        await wrapper.relay.connect()
+        wrapper.relay.report("permission.requested", **ASKS)
+        wrapper.relay.report("question.requested", **WONDERS)
+        await wrapper.relay.agents()  # the reports were heard before this
+    yield wrappers
+    for wrapper in wrappers:
+        await wrapper.relay.close()
+
+
+async def run(daemon: DaemonProcess, *words: str, status: int = 0, **environ: str) -> str:
+    """What it printed, or said went wrong."""
+
+    def call() -> subprocess.CompletedProcess[str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("AGENT_RELAY_")}
+        return subprocess.run(
+            [sys.executable, "-m", "agent_relay", *words, "--socket", daemon.socket], env=clean | environ, cwd=daemon.directory,
+            capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+        )  # fmt: skip
+
+    done = await asyncio.to_thread(call)
+    assert done.returncode == status, (words, done)
+    return done.stderr if status else done.stdout
+
+
+def test_a_person_decides() -> None:
+    async def play(daemon: DaemonProcess) -> None:
+        async with asking(daemon, "Bob") as (bob,):
+            listed = await run(daemon, "permissions")
+            assert listed.startswith("abcdefgh  Bob  Bash  ")
+            assert "    make install\n    Run it?\n" in listed
+            assert "asks for 2 decisions" in await run(daemon, "agents")
+            assert "options: red | blue" in await run(daemon, "questions", "list", "--agent", "bob")
+            assert json.loads(await run(daemon, "questions", "--agent", "Nobody", "--json"))["questions"] == []
+            assert await run(daemon, "permissions", "deny", "abc", "--reason", "Not today.") == "denied  Bob: make install\n"
+            assert await run(daemon, "questions", "answer", "q-1", "blue") == "answered  Bob: Which colour?\n"
+            assert [(told.command, told.id, told.text, told.by) for told in bob.told] == [
+                ("deny", "abcdefgh-1", "Not today.", "human"),
+                ("answer", "q-1", "blue", "human"),
+            ]
+            assert await run(daemon, "permissions") == "Nobody asks for a permission.\n"
+            assert "There is no open permission abc" in await run(daemon, "permissions", "approve", "abc", status=1)
+
+    with DaemonProcess() as daemon:
+        asyncio.run(play(daemon))
+
+
+def test_the_same_id_of_two_agents() -> None:
+    async def play(daemon: DaemonProcess) -> None:
+        async with asking(daemon, "Bob", "Carol") as (bob, carol):
+            said = await run(daemon, "permissions", "approve", "abcdefgh-1", status=1)
+            assert said == "agent-relay: Bob, Carol each have a permission abcdefgh-1; say which with --agent.\n"
+            refused = await run(
+                daemon, "permissions", "approve", "abc", "--agent", "Carol", status=1, AGENT_RELAY_NAME="carol"
+            )  # fmt: skip
+            assert "Carol asked this itself" in refused
+            done = json.loads(await run(daemon, "permissions", "--json", "approve", "abc", "--agent", "Carol"))
+            assert done == {"agent": "Carol", "id": "abcdefgh-1", "command": "approve"}
+            assert ([told.command for told in carol.told], bob.told) == (["approve"], [])
+
+    with DaemonProcess() as daemon:
+        asyncio.run(play(daemon))
+
+
+def test_watching_shows_each_as_it_comes_and_goes() -> None:
+    async def play(daemon: DaemonProcess) -> None:
+        watching = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "agent_relay", "permissions", "-f", "--json", "--socket", daemon.socket,
+            stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert watching.stdout is not None
+
+        async def change() -> dict[str, Any]:
+            assert watching.stdout is not None
+            found: dict[str, Any] = json.loads(await asyncio.wait_for(watching.stdout.readline(), DEADLINE_S))
+            return found
+
+        async with asking(daemon, "Bob") as (bob,):
+            came = await change()
+            assert (came["change"], came["permission"]["command"]) == ("requested", "make install")
+            bob.relay.report("permission.resolved", requestId="abcdefgh-1", resolution="gone", resolvedBy="person")
+            assert (await change())["change"] == "over"
+        watching.terminate()
+        await watching.wait()
+
+    with DaemonProcess() as daemon:
+        asyncio.run(play(daemon))
+
+
+def test_without_a_daemon_it_says_so() -> None:
+    daemon = DaemonProcess()
+    try:
+        for words in (["permissions"], ["permissions", "approve", "x"], ["questions", "answer", "x", "y"]):
+            assert "The daemon is not running" in asyncio.run(run(daemon, *words, status=3))
+    finally:
+        daemon.remove()

@@ -1,0 +1,111 @@
+"""`doctor`: every finding says what is there, and what is wrong says how to mend it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from agent_relay.cli.doctor.clis import check_cli, is_near, read_version
+from agent_relay.cli.doctor.findings import Finding, Verdict
+from agent_relay.cli.doctor.machine import check_machine
+from agent_relay.cli.doctor.relay import check_relay
+from agent_relay.cli.main import main
+from agent_relay.sdk.locate import Place, locate
+from agent_relay.terminal.profile import load_profiles
+from agent_relay.testing.daemon import DaemonProcess
+
+
+def place_of(folder: Path) -> Place:
+    return locate(start=folder, state_dir=folder / "state")
+
+
+def program(folder: Path, name: str, says: str) -> str:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{says}\n")
+    path.chmod(0o700)
+    return str(path)
+
+
+def find(findings: list[Finding], about: str) -> Finding:
+    return next(finding for finding in findings if finding.about == about)
+
+
+def test_a_machine_that_has_everything(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir(mode=0o700)
+    found = list(check_machine(place_of(tmp_path), {"TERM": "xterm-256color"}))
+    assert find(found, "tmux").verdict is Verdict.OK
+    assert find(found, "state").verdict is Verdict.OK
+
+
+def test_a_state_directory_that_others_can_read_is_bad_and_says_how_to_mend_it(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    os.chmod(tmp_path / "state", 0o755)
+    found = next(each for each in check_machine(place_of(tmp_path), {"TERM": "xterm"}) if each.verdict is Verdict.BAD)
+    assert found.mend == f"chmod 700 {tmp_path / 'state'}"
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o755  # nothing is changed
+
+
+def test_a_state_directory_that_is_a_file_is_bad(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    assert [each.about for each in check_machine(place_of(tmp_path), {}) if each.verdict is Verdict.BAD] == ["state"]
+
+
+def test_tmux_that_is_missing_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = find(list(check_machine(place_of(tmp_path), {"TERM": "xterm"})), "tmux")
+    assert found.verdict is Verdict.NOTE
+    assert "tmux 3.0" in found.mend
+
+
+@pytest.mark.parametrize(("term", "verdict"), [("dumb", Verdict.NOTE), ("", Verdict.NOTE), ("xterm", Verdict.OK)])
+def test_the_terminal(tmp_path: Path, term: str, verdict: Verdict) -> None:
+    assert find(list(check_machine(place_of(tmp_path), {"TERM": term})), "terminal").verdict is verdict
+
+
+def test_a_socket_that_a_daemon_left_behind(tmp_path: Path) -> None:
+    place = place_of(tmp_path)
+    os.makedirs(os.path.dirname(place.socket), exist_ok=True)
+    Path(place.socket).write_text("")
+    (found,) = check_relay(place)
+    assert (found.verdict, found.mend) == (Verdict.NOTE, "agent-relay up")
+
+
+def test_a_daemon_that_answers_and_the_doors_of_its_agents() -> None:
+    with DaemonProcess() as daemon, daemon.connect_sync("Bob", control=True) as bob:
+        bob.report("agent.state", state="idle", door="typing", doorNote="codex app-server: version 9 is not known")
+        place = locate(socket=daemon.socket, state_dir=daemon.state_dir)
+        found = list(check_relay(place))
+        assert find(found, "daemon").verdict is Verdict.OK
+        assert find(found, "Bob").verdict is Verdict.NOTE
+        assert "version 9 is not known" in find(found, "Bob").text
+
+
+def test_versions_of_the_clis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claude = load_profiles()["claude"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert check_cli(claude).verdict is Verdict.ABSENT
+    program(tmp_path, "claude", f"echo '{claude.recorded} (Claude Code)'")
+    assert check_cli(claude).verdict is Verdict.OK
+    program(tmp_path, "claude", "echo 99.0.1")
+    assert check_cli(claude).verdict is Verdict.NOTE
+    program(tmp_path, "claude", "exit 3")
+    assert check_cli(claude).verdict is Verdict.NOTE
+
+
+def test_a_version_is_read_from_whatever_is_said(tmp_path: Path) -> None:
+    assert read_version(program(tmp_path, "one", "echo codex-cli 0.166.0")) == "0.166.0"
+    assert read_version(program(tmp_path, "two", "echo v1.2 >&2")) == "1.2"
+    assert read_version(str(tmp_path / "none")) is None
+    assert is_near("2.1.400", "2.1.325")
+    assert not is_near("2.2.0", "2.1.325")
+
+
+def test_the_command_ends_with_1_when_something_is_bad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "state").write_text("")
+    assert main(["doctor", "--json", "--state-dir", str(tmp_path / "state")]) == 1
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert {"about", "verdict", "text", "mend"} <= set(found[0])

@@ -1,0 +1,84 @@
+"""Which request an id means, and how requests look."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from agent_relay.cli.failures import Failure
+from agent_relay.cli.message_view import now_ms
+from agent_relay.cli.open_requests import pick, show
+from agent_relay.cli.screen import Screen
+
+
+def request(agent: str, id_: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "permission", "agent": agent, "id": id_, "at": now_ms() - 5_000, "options": [], **more}
+
+
+OPEN = [request("Bob", "screen-1234"), request("Bob", "screen-1299"), request("Carol", "screen-1234"), request("Carol", "x")]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"), [("x", ("Carol", "x")), ("screen-129", ("Bob", "screen-1299")), ("screen-1299", ("Bob", "screen-1299"))]
+)
+def test_an_id_or_its_beginning_is_enough(wanted: str, found: tuple[str, str]) -> None:
+    picked = pick(OPEN, wanted, "permission")
+    assert (picked["agent"], picked["id"]) == found
+
+
+def test_a_whole_id_is_no_beginning_of_another() -> None:
+    assert pick([request("Bob", "a"), request("Carol", "ab")], "a", "permission")["agent"] == "Bob"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        ("screen-1234", "Bob, Carol each have a permission screen-1234; say which with --agent."),
+        ("nothing", "There is no open permission nothing; `agent-relay permissions` lists them."),
+        ("", "There is no open permission ; `agent-relay permissions` lists them."),
+    ],
+)
+def test_what_is_not_clear_is_asked_back(wanted: str, sentence: str) -> None:
+    with pytest.raises(Failure) as failure:
+        pick(OPEN, wanted, "permission")
+    assert failure.value.sentence == sentence
+
+
+def test_two_of_one_agent_are_named() -> None:
+    with pytest.raises(Failure, match="Bob has 2 permissions that begin so; say more of the id: screen-1234, screen-1299"):
+        pick(OPEN[:2], "screen", "permission")
+
+
+def shown(*requests: dict[str, Any]) -> str:
+    stream = io.StringIO()
+    show(Screen(stream), requests)
+    return stream.getvalue()
+
+
+def test_everything_that_matters_is_shown() -> None:
+    text = shown(
+        request(
+            "Bob", "0123456789", tool="Bash", risk="high", command="make\nmake install", description="Run it?",
+            options=["Yes", "No"], can_allow=False, shortened=True,
+        )
+    )  # fmt: skip
+    assert text.splitlines() == [
+        "01234567  Bob  Bash  high risk  5 s ago  can only be denied here",
+        "    make",
+        "    make install",
+        "    Run it?",
+        "    options: Yes | No",
+        "    (shortened; its terminal shows the rest)",
+    ]
+
+
+def test_ids_are_long_enough_to_tell_them_apart() -> None:
+    assert [line.split()[0] for line in shown(*OPEN[:2]).splitlines()] == ["screen-123", "screen-129"]
+
+
+def test_nothing_an_agent_asks_steers_the_terminal() -> None:
+    text = shown(request("Bob", "\x1b[2J", command="ls\x1b[31m", description="\u202eevil", options=["\x07"]))
+    assert text.isascii()
+    assert not any(ord(character) < 32 for character in text.replace("\n", ""))

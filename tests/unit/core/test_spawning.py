@@ -1,0 +1,393 @@
+"""The book about agents that the daemon starts, over a service that does what the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent_relay.core.spawning import REMEMBERED, START_MS, STOP_MS
+from agent_relay.ports.agents import SessionRow, SessionStatus
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.testing.harness import HarnessClient, RelayHarness
+
+
+class Wrappers:
+    """`ports.AgentService`: remembers what it was asked for. Processes come and go when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.environments: list[Mapping[str, str]] = []
+        self.saved = b"[]"
+        self.refusal: RelayError | None = None
+
+    def start(self, session: SessionRow, environment: Mapping[str, str]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.asked.append(("start", session.name))
+        self.environments.append(environment)
+
+    def adopt(self, session: SessionRow) -> None:
+        self.asked.append(("adopt", session.name))
+
+    def stop(self, session: SessionRow, *, force: bool) -> None:
+        self.asked.append(("kill" if force else "stop", session.name))
+
+    def save(self, sessions: Sequence[SessionRow]) -> None:
+        self.saved = msgspec.json.encode(sessions)
+
+    def take(self) -> list[str]:
+        asked, self.asked = self.asked, []
+        return [what for what, _ in asked]
+
+
+class Scene:
+    def __init__(self, **limits: Any) -> None:
+        self.relay = RelayHarness(**limits)
+        self.wrappers = Wrappers()
+        self.changes: list[str] = []
+        self._begin()
+        self.lead = self.relay.connect("Lead")
+
+    def _begin(self) -> None:
+        self.spawning = self.relay.relay.spawning
+        self.spawning._on_change = lambda session: self.changes.append(f"{session.name} {session.status} {session.reason or ''}")
+        self.spawning.begin(self.wrappers, msgspec.json.decode(self.wrappers.saved, type=list[SessionRow]))
+
+    def restart(self) -> None:
+        token = self.lead.token
+        self.relay.restart()
+        self._begin()
+        self.lead = self.relay.connect("Lead", token=token)
+
+    def ask(self, name: str = "Bob", *, by: HarnessClient | None = None, **more: Any) -> str:
+        return (by or self.lead).say("SPAWN", {"name": name, "cli": "claude", **more})
+
+    def refusal(self, **more: Any) -> dict[str, Any]:
+        request = self.ask(**more)
+        return self.error(request)
+
+    def error(self, request: str) -> dict[str, Any]:
+        found = self.lead.payload("ERROR")
+        assert (found["reply_to"], found["fatal"]) == (request, False)
+        return found
+
+    def session(self, name: str = "Bob") -> dict[str, Any]:
+        return [found for found in self.spawning.describe() if found["agent"] == name][-1]
+
+    def launch(self, name: str = "Bob", pid: int = 77) -> str:
+        """There is a process."""
+        id_ = str(self.session(name)["session_id"])
+        self.relay.turn(lambda: self.spawning.launched(id_, pid, "mark"))
+        return id_
+
+    def join(self, name: str = "Bob", **hello: Any) -> HarnessClient:
+        """Its wrapper connects."""
+        meta = {"session": self.session(name)["session_id"], "pid": 77}
+        return self.relay.connect(name, capabilities={"control": True}, meta=meta, **hello)
+
+    def start(self, name: str = "Bob", **more: Any) -> HarnessClient:
+        """All the way."""
+        request = self.ask(name, **more)
+        id_ = self.launch(name)
+        agent = self.join(name)
+        self.relay.turn(lambda: self.spawning.running(id_))
+        result = self.lead.payload("SPAWN_RESULT")
+        assert result == {"name": name, "success": True, "session_id": id_, "reply_to": request}
+        return agent
+
+    def end(self, code: int | None, name: str = "Bob") -> None:
+        id_ = str(self.session(name)["session_id"])
+        self.relay.turn(lambda: self.spawning.ended(id_, code))
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+# --- starting -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_is_started_and_its_session_is_known_before(scene: Scene) -> None:
+    bob = scene.start(environment={"LANG": "C"})
+    assert bob.welcome["session_id"] == scene.session()["session_id"]
+    assert (scene.wrappers.take(), scene.wrappers.environments) == (["start"], [{"LANG": "C"}])
+    assert scene.changes == ["Bob running "]
+    assert (scene.session()["status"], scene.session()["spawned_by"], scene.session()["pid"]) == ("running", "Lead", 77)
+
+
+def test_somebody_else_under_the_name_is_not_the_one_that_was_started(scene: Scene) -> None:
+    scene.ask(task="x")
+    stranger = scene.relay.connect("Bob")
+    assert stranger.welcome["session_id"] != scene.session()["session_id"]
+    scene.relay.advance(2_000)
+    assert stranger.bodies() == []
+
+
+def test_the_task_is_the_first_message_and_comes_once(scene: Scene) -> None:
+    scene.ask(task="Fix it.")
+    id_ = scene.launch()
+    bob = scene.join()
+    assert bob.bodies() == []  # the program does not run yet
+    scene.relay.turn(lambda: scene.spawning.running(id_))
+    (frame,) = bob.take("DELIVER")
+    assert (frame["from"], frame["payload"], frame["delivery"]["seq"]) == ("Lead", {"body": "Fix it."}, 1)
+    bob.ack(frame)
+    token = bob.token
+    bob.drop()
+    again = scene.join(token=token)
+    scene.relay.advance(5_000)
+    assert again.bodies() == []
+
+
+def test_a_task_comes_once_whatever_else_was_sent() -> None:
+    scene = Scene(dedup_ids=1)
+    bob = scene.start(task="Fix it.")
+    scene.lead.send("Bob", "and this")
+    frames = bob.take("DELIVER")
+    assert [frame["payload"]["body"] for frame in frames] == ["Fix it.", "and this"]
+    for frame in frames:
+        bob.ack(frame)
+    scene.relay.advance(5_000)
+    assert bob.bodies() == []
+
+
+def test_a_task_is_given_again_to_a_store_that_failed(scene: Scene) -> None:
+    scene.ask(task="Fix it.")
+    id_ = scene.launch()
+    bob = scene.join()
+    scene.relay.store.fail_next()
+    scene.relay.turn(lambda: scene.spawning.running(id_))
+    assert bob.bodies() == []
+    scene.relay.advance(2_000)
+    assert bob.bodies() == ["Fix it."]
+
+
+def test_an_observer_starts_agents_and_gives_no_tasks(scene: Scene) -> None:
+    watcher = scene.relay.connect("Watcher", mode="observer")
+    scene.ask(by=watcher, task="x")
+    assert watcher.payload("ERROR")["code"] == "PERMISSION_DENIED"
+    scene.ask(by=watcher)
+    assert scene.session()["spawned_by"] == "human"
+
+
+def test_the_same_wish_is_one_agent(scene: Scene) -> None:
+    wish = {"name": "Bob", "cli": "claude"}
+    for _ in range(2):
+        scene.lead.say("SPAWN", wish, id="wish-1")
+    id_ = scene.launch()
+    scene.relay.turn(lambda: scene.spawning.running(id_))
+    scene.lead.say("SPAWN", wish, id="wish-1")
+    assert [frame["payload"]["session_id"] for frame in scene.lead.take("SPAWN_RESULT")] == [id_] * 3
+    assert scene.wrappers.take() == ["start"]
+    assert scene.refusal()["details"]["reason"] == "name_in_use"
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "details"),
+    [
+        ({"name": "a b"}, "INVALID_TARGET", {}),
+        ({"name": "relay"}, "INVALID_TARGET", {}),
+        ({"name": "Lead"}, "PERMISSION_DENIED", {"reason": "name_in_use"}),
+        ({"cli": "bash"}, "INVALID_TARGET", {"reason": "cli_not_allowed"}),
+        ({"cli": "/usr/bin/claude"}, "INVALID_TARGET", {"reason": "cli_not_allowed"}),
+        ({"cli": "claude --dangerously"}, "INVALID_TARGET", {"reason": "cli_not_allowed"}),
+        ({"cli": "claude\nrm"}, "INVALID_TARGET", {"reason": "cli_not_allowed"}),
+        ({"backend": "screen"}, "INVALID_FORMAT", {"field": "payload.backend"}),
+        ({"environment": {"LD_PRELOAD": "x"}}, "INVALID_TARGET", {"reason": "environment_not_allowed"}),
+        ({"environment": {"AGENT_RELAY_MODEL": "x"}}, "INVALID_TARGET", {"reason": "environment_not_allowed"}),
+        ({"environment": {"A=B_MODEL": "x"}}, "INVALID_TARGET", {"reason": "environment_not_allowed"}),
+        ({"environment": {"A_MODEL": "x\0y"}}, "INVALID_TARGET", {"reason": "environment_not_allowed"}),
+        ({"environment": {"A_MODEL": 7}}, "INVALID_FORMAT", {}),
+    ],
+)
+def test_what_may_not_be(scene: Scene, asked: dict[str, Any], code: str, details: dict[str, str]) -> None:
+    error = scene.refusal(**asked)
+    assert (error["code"], details.items() <= error["details"].items()) == (code, True)
+    assert (scene.wrappers.take(), scene.spawning.describe()) == ([], [])
+
+
+def test_the_allow_list_is_exact() -> None:
+    scene = Scene(spawn_allow=frozenset({"/opt/agent"}))
+    assert scene.refusal(cli="/opt/agent2")["details"]["reason"] == "cli_not_allowed"
+    scene.ask(cli="/opt/agent")
+    assert scene.wrappers.take() == ["start"]
+
+
+def test_what_the_service_refuses_is_not_in_the_book(scene: Scene) -> None:
+    scene.wrappers.refusal = RelayError(ErrorCode.INVALID_TARGET, "It is not installed.", reason="cli_not_found")
+    assert scene.refusal()["details"]["reason"] == "cli_not_found"
+    assert scene.spawning.describe() == []
+
+
+def test_there_are_not_too_many_and_not_too_fast() -> None:
+    scene = Scene(max_agents=2, spawns_per_minute=3)
+    scene.ask("A")
+    scene.ask("B")
+    error = scene.refusal(name="C")
+    assert (error["code"], error["details"]["reason"]) == ("RATE_LIMITED", "too_many_agents")
+    scene.end(0, "A")
+    scene.lead.take()
+    scene.ask("C")
+    scene.end(0, "B")
+    scene.lead.take()
+    scene.relay.advance(10_000)
+    error = scene.refusal(name="D")
+    assert (error["details"]["reason"], error["retry_after_ms"]) == ("too_fast", 50_000)
+    scene.relay.advance(50_000)
+    scene.ask("D")
+    assert scene.wrappers.take().count("start") == 4
+
+
+def test_starting_can_be_paused(scene: Scene) -> None:
+    scene.spawning.pause("The budget is used up.")
+    error = scene.refusal()
+    assert (error["code"], error["message"], error["details"]) == (
+        "SERVICE_UNAVAILABLE", "The budget is used up.", {"reason": "spawning_paused"}
+    )  # fmt: skip
+    scene.spawning.resume()
+    scene.ask()
+    assert scene.wrappers.take() == ["start"]
+
+
+def test_what_never_ran_is_told_and_is_no_session(scene: Scene) -> None:
+    request = scene.ask()
+    id_ = scene.launch()
+    scene.relay.turn(lambda: scene.spawning.failed(id_, "There is no terminal."))
+    error = scene.error(request)
+    assert (error["message"], error["details"]["reason"]) == ("Bob could not be started. There is no terminal.", "start_failed")
+    assert (scene.changes, scene.session()["status"]) == ([], "ended")
+    scene.ask()
+    assert scene.wrappers.take() == ["start", "start"]
+
+
+def test_a_start_that_takes_too_long_is_ended(scene: Scene) -> None:
+    request = scene.ask()
+    scene.launch()
+    scene.relay.advance(START_MS)
+    assert scene.error(request)["details"]["reason"] == "start_failed"
+    assert scene.wrappers.take() == ["start", "kill"]
+    scene.end(None)
+    assert scene.session()["status"] == "ended"
+
+
+# --- ending -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("code", "reason"), [(0, "completed"), (1, "crashed"), (-9, "crashed"), (None, "crashed")])
+def test_how_it_ended(scene: Scene, code: int | None, reason: str) -> None:
+    scene.start()
+    scene.relay.advance(1_000)
+    scene.end(code)
+    found = scene.session()
+    assert (found["status"], found["reason"], found["exit_code"]) == ("ended", reason, code)
+    assert found["ended_at"] - found["started_at"] == 1_000
+    assert scene.changes[-1] == f"Bob ended {reason}"
+
+
+def test_a_release_is_answered_when_the_program_has_ended(scene: Scene) -> None:
+    scene.start()
+    first = scene.lead.say("RELEASE", {"name": "bob", "reason": "done"})
+    second = scene.lead.say("RELEASE", {"name": "Bob"})
+    assert scene.wrappers.take() == ["start", "stop"]
+    assert (scene.lead.take(), scene.session()["status"]) == ([], "ending")
+    scene.end(143)
+    assert [frame["payload"] for frame in scene.lead.take("RELEASE_RESULT")] == [
+        {"name": "Bob", "success": True, "reply_to": first},
+        {"name": "Bob", "success": True, "reply_to": second},
+    ]
+    assert scene.session()["reason"] == "released"
+    scene.lead.say("RELEASE", {"name": "Bob"}, id=first)  # the answer was missed
+    assert scene.lead.payload("RELEASE_RESULT")["success"] is True
+
+
+def test_what_does_not_end_is_ended(scene: Scene) -> None:
+    scene.start()
+    scene.lead.say("RELEASE", {"name": "Bob"})
+    scene.relay.advance(STOP_MS)
+    assert scene.wrappers.take() == ["start", "stop", "kill"]
+    scene.end(-9)
+    assert scene.lead.payload("RELEASE_RESULT")["success"] is True
+
+
+def test_one_that_is_released_before_it_runs(scene: Scene) -> None:
+    spawning = scene.ask(task="x")
+    releasing = scene.lead.say("RELEASE", {"name": "Bob"})
+    assert scene.error(spawning)["message"] == "Bob could not be started. It was released before it ran."
+    scene.launch()
+    assert scene.wrappers.take() == ["start", "stop", "stop"]
+    scene.end(143)
+    assert scene.lead.payload("RELEASE_RESULT")["reply_to"] == releasing
+
+
+def test_what_was_not_started_here_is_not_ended_here(scene: Scene) -> None:
+    request = scene.lead.say("RELEASE", {"name": "Nobody"})
+    assert scene.error(request)["code"] == "AGENT_NOT_FOUND"
+    request = scene.lead.say("RELEASE", {"name": "Lead"})
+    error = scene.error(request)
+    assert (error["code"], error["details"]["reason"]) == ("INVALID_TARGET", "not_spawned")
+
+
+def test_only_the_last_of_those_that_have_ended_are_remembered() -> None:
+    scene = Scene(spawns_per_minute=1_000)
+    for number in range(REMEMBERED + 5):
+        scene.ask(f"A{number}")
+        scene.end(0, f"A{number}")
+    assert [found["agent"] for found in scene.spawning.describe()] == [f"A{number}" for number in range(5, REMEMBERED + 5)]
+
+
+def test_a_daemon_without_the_service_says_so() -> None:
+    relay = RelayHarness()
+    lead = relay.connect("Lead")
+    for kind, payload in (("SPAWN", {"name": "Bob", "cli": "claude"}), ("RELEASE", {"name": "Bob"})):
+        lead.say(kind, payload)
+        error = lead.payload("ERROR")
+        assert (error["code"], error["details"]) == ("FEATURE_UNSUPPORTED", {"type": kind})
+
+
+# --- another daemon -----------------------------------------------------------------------------------------------------
+
+
+def test_the_next_daemon_takes_it_up(scene: Scene) -> None:
+    bob = scene.start(task="x")
+    session_id, token = scene.session()["session_id"], bob.token
+    scene.restart()
+    assert scene.wrappers.take() == ["start", "adopt"]
+    again = scene.join(token=token)
+    assert again.welcome["session_id"] == session_id
+    assert [frame["payload"]["body"] for frame in again.take("DELIVER")] == ["x"]  # it was never acknowledged
+    assert scene.refusal()["details"]["reason"] == "name_in_use"
+    scene.end(0)
+    assert (scene.session()["reason"], scene.changes) == ("completed", ["Bob running ", "Bob ended completed"])
+
+
+def test_one_that_was_starting_is_found_when_it_connects(scene: Scene) -> None:
+    scene.ask(task="x")
+    scene.restart()
+    assert scene.wrappers.take() == ["start"]
+    bob = scene.join()
+    assert scene.wrappers.take() == ["adopt"]
+    assert (scene.session()["status"], scene.session()["pid"]) == ("running", 77)
+    assert bob.bodies() == ["x"]
+
+
+def test_one_that_was_starting_and_never_comes_has_ended(scene: Scene) -> None:
+    scene.ask()
+    scene.restart()
+    scene.relay.advance(START_MS)
+    assert scene.session()["status"] == SessionStatus.ENDED
+    assert scene.changes == []
+
+
+def test_a_release_goes_on(scene: Scene) -> None:
+    scene.start()
+    scene.lead.say("RELEASE", {"name": "Bob"}, id="r1")
+    scene.restart()
+    assert scene.wrappers.take() == ["start", "stop", "adopt", "stop"]
+    scene.lead.say("RELEASE", {"name": "Bob"}, id="r1")
+    scene.end(143)
+    assert scene.lead.payload("RELEASE_RESULT")["reply_to"] == "r1"
+    assert scene.session()["reason"] == "released"

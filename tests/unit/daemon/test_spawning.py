@@ -1,0 +1,149 @@
+"""What a wrapper is started with, and what is kept for the next daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_relay.daemon.config import load_config
+from agent_relay.daemon.directories import make_private_directory
+from agent_relay.daemon.spawning import SESSIONS_FILE, WrapperProcesses
+from agent_relay.ports.agents import SessionRow
+from agent_relay.protocol.errors import RelayError
+
+DEADLINE_S = 30.0
+
+
+class Heard:
+    """`ports.AgentListener`."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[Any, ...]] = []
+
+    def launched(self, session_id: str, pid: int, pid_started: str) -> None:
+        self.said.append(("launched", session_id, pid > 0, pid_started != ""))
+
+    def running(self, session_id: str) -> None:
+        self.said.append(("running", session_id))
+
+    def failed(self, session_id: str, sentence: str) -> None:
+        self.said.append(("failed", session_id, sentence))
+
+    def ended(self, session_id: str, exit_code: int | None) -> None:
+        self.said.append(("ended", session_id, exit_code))
+
+
+class Scene:
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "project"
+        self.root.mkdir()
+        state = folder / "state"
+        make_private_directory(str(state))
+        self.config = load_config(
+            {}, {}, project_root=str(self.root), home=str(folder), state_dir=str(state), socket=str(state / "relay.sock")
+        )  # fmt: skip
+        self.posted: queue.Queue[Callable[[], None]] = queue.Queue()
+        self.heard = Heard()
+        self.wrappers = WrapperProcesses(self.config, self.posted.put, self.heard)
+
+    def wait(self, count: int) -> list[tuple[Any, ...]]:
+        while len(self.heard.said) < count:
+            self.posted.get(timeout=DEADLINE_S)()
+        return self.heard.said
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def row(**more: Any) -> SessionRow:
+    facts: dict[str, Any] = {
+        "id": "ses_1",
+        "name": "Bob",
+        "cli": sys.executable,
+        "cwd": "",
+        "backend": "pty",
+        "spawned_by": "x",
+        "started_at": 1,
+    }
+    return SessionRow(**facts | more)
+
+
+def test_what_was_saved_is_found_again_and_nobody_else_reads_it(scene: Scene) -> None:
+    assert scene.wrappers.load() == []
+    rows = [row(task="secret"), row(id="ses_2", pid=7, pid_started="9")]
+    scene.wrappers.save(rows)
+    path = Path(scene.config.file(SESSIONS_FILE))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert scene.wrappers.load() == rows
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'[{"id": 1}]', b"\xff"])
+def test_a_file_that_cannot_be_read_stops_nobody(scene: Scene, content: bytes) -> None:
+    Path(scene.config.file(SESSIONS_FILE)).write_bytes(content)
+    assert scene.wrappers.load() == []
+
+
+def test_what_is_not_there_is_named(scene: Scene) -> None:
+    with pytest.raises(RelayError, match="'no-such-cli' is not installed") as error:
+        scene.wrappers.start(row(cli="no-such-cli"), {})
+    assert error.value.details["reason"] == "cli_not_found"
+    with pytest.raises(RelayError, match="There is no folder") as error:
+        scene.wrappers.start(row(cwd="nowhere"), {})
+    assert error.value.details["reason"] == "cwd_not_found"
+
+
+def test_a_wrapper_is_given_what_it_needs_and_nothing_of_another_agent(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interpreter in place of ours writes down what it was started with."""
+    seen = tmp_path / "seen.json"
+    program = tmp_path / "python"
+    program.write_text(
+        f"#!{sys.executable}\nimport json, os, sys\n"
+        f"json.dump([sys.argv[1:], dict(os.environ), os.getcwd(), os.getsid(0) == os.getpid()], open({str(seen)!r}, 'w'))\n"
+        "os.write(int(sys.argv[4].partition('=')[2]), b'{\"name\": \"Bob\"}')\nsys.exit(3)\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    for name in ("AGENT_RELAY_NAME", "AGENT_RELAY_TOKEN", "AGENT_RELAY_OUTBOX", "AGENT_RELAY_SOCKET"):
+        monkeypatch.setenv(name, "another's")
+    session = row(cli="/bin/cat", cwd=".")
+    scene.wrappers.start(session, {"LANG": "C"})
+    assert scene.wait(3) == [("launched", "ses_1", True, True), ("running", "ses_1"), ("ended", "ses_1", 3)]
+    words, environ, cwd, leads_a_session = json.loads(seen.read_text())
+    assert words[:3] == ["-m", "agent_relay", "wrap"]
+    assert words[-2:] == ["--", "/bin/cat"]
+    assert {"--name=Bob", "--session=ses_1", "--backend=pty", f"--socket={scene.config.socket}"} <= set(words)
+    assert (cwd, leads_a_session, session.cwd) == (os.path.realpath(scene.root), True, str(scene.root))
+    assert (environ["LANG"], environ["AGENT_RELAY_PROJECT"]) == ("C", str(scene.root))
+    assert not {"AGENT_RELAY_NAME", "AGENT_RELAY_TOKEN", "AGENT_RELAY_OUTBOX", "AGENT_RELAY_SOCKET"} & environ.keys()
+
+
+def test_a_wrapper_that_dies_without_a_word_never_ran(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    scene.wrappers.start(row(cli="/bin/cat"), {})
+    assert scene.wait(2)[1][:2] == ("failed", "ses_1")
+    monkeypatch.setattr(sys, "executable", "/no/such/interpreter")
+    scene.wrappers.start(row(id="ses_2", cli="/bin/cat"), {})
+    assert scene.wait(3)[2] == ("failed", "ses_2", "No such file or directory.")
+
+
+def test_one_that_ended_meanwhile_says_how_in_its_file(scene: Scene) -> None:
+    ends = Path(scene.config.file("sessions"))
+    make_private_directory(str(ends))
+    (ends / "ses_1.end").write_text("5")
+    (ends / "ses_2.end").write_text("nonsense")
+    for id_ in ("ses_1", "ses_2", "ses_3"):
+        scene.wrappers.adopt(row(id=id_, pid=2**22 + 1, pid_started="1"))
+    assert sorted(scene.wait(3)) == [("ended", "ses_1", 5), ("ended", "ses_2", None), ("ended", "ses_3", None)]
+    assert list(ends.iterdir()) == []

@@ -1,0 +1,145 @@
+"""Budgets: each mark told once when it is reached, and what follows from it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_relay.events.budgets import HOUR_MS, Budget, BudgetWatch, Crossing
+
+D = Decimal
+
+
+def crossings(watch: BudgetWatch, *spent: tuple[str, str, int]) -> list[tuple[str, str | None, str]]:
+    return [
+        (crossing.budget, crossing.session_id, str(crossing.spent_usd))
+        for session, usd, at_ms in spent
+        for crossing in watch.spend(session, D(usd), at_ms)
+    ]
+
+
+def follows(watch: BudgetWatch) -> str:
+    return "stop" if watch.is_stopping else "pause" if watch.is_spawning_paused else ""
+
+
+def test_without_a_budget_nothing_is_told() -> None:
+    watch = BudgetWatch()
+    assert crossings(watch, ("s", "1000000", 0)) == []
+    assert follows(watch) == ""
+
+
+def test_a_limit_is_told_once_when_it_is_reached() -> None:
+    watch = BudgetWatch(Budget(max_total=D(1)))
+    assert crossings(watch, ("s", "0.5", 0), ("s", "0.49", 0)) == []
+    assert watch.spend("s", D("0.01"), 0) == [Crossing("total", D(1), D(1), "alert")]
+    assert crossings(watch, ("s", "5", 0), ("t", "5", HOUR_MS * 9)) == []
+
+
+def test_the_alert_comes_before_the_limit_and_each_once() -> None:
+    watch = BudgetWatch(Budget(max_total=D(10), alert_threshold=D("0.8"), action="stop-all"))
+    assert crossings(watch, ("s", "7.99", 0)) == []
+    (alert,) = watch.spend("s", D("0.01"), 0)
+    assert (alert.action, alert.spent_usd, alert.limit_usd) == ("alert", D(8), D(10))
+    assert follows(watch) == ""
+    assert crossings(watch, ("s", "1", 0)) == []
+    (limit,) = watch.spend("s", D(1), 0)
+    assert (limit.action, limit.spent_usd) == ("stop-all", D(10))
+    assert follows(watch) == "stop"
+
+
+def test_one_leap_over_both_marks_tells_the_limit_alone() -> None:
+    watch = BudgetWatch(Budget(max_total=D(10), alert_threshold=D("0.5"), action="pause-spawning"))
+    assert [crossing.action for crossing in watch.spend("s", D(11), 0)] == ["pause-spawning"]
+    assert follows(watch) == "pause"
+
+
+def test_the_hour_moves_on_and_its_limit_can_be_reached_again() -> None:
+    watch = BudgetWatch(Budget(max_per_hour=D(1), action="pause-spawning"))
+    assert crossings(watch, ("s", "0.6", 1_000), ("s", "0.4", 2_000)) == [("hour", None, "1.0")]
+    assert watch.clock_says(1_000 + HOUR_MS - 1) == []
+    assert follows(watch) == "pause"
+    assert watch.clock_says(1_000 + HOUR_MS) == []
+    assert follows(watch) == ""
+    assert crossings(watch, ("s", "0.6", 1_001 + HOUR_MS)) == [("hour", None, "1.0")]
+
+
+def test_what_was_spent_long_ago_is_not_of_this_hour() -> None:
+    watch = BudgetWatch(Budget(max_per_hour=D(1), max_total=D(2)))
+    watch.clock_says(10 * HOUR_MS)
+    assert crossings(watch, ("s", "1.5", HOUR_MS)) == []
+    assert crossings(watch, ("s", "0.9", 10 * HOUR_MS)) == [("total", None, "2.4")]
+
+
+def test_every_session_has_a_limit_of_its_own() -> None:
+    watch = BudgetWatch(Budget(max_per_session=D(1), action="pause-spawning"))
+    assert crossings(watch, ("a", "0.9", 0), ("b", "0.9", 0)) == []
+    assert crossings(watch, ("a", "0.1", 0)) == [("session", "a", "1.0")]
+    assert crossings(watch, ("b", "0.2", 0)) == [("session", "b", "1.1")]
+    watch.end_session("a")
+    assert follows(watch) == "pause"
+    watch.end_session("b")
+    assert follows(watch) == ""
+
+
+def test_several_limits_may_be_reached_at_once() -> None:
+    watch = BudgetWatch(Budget(max_per_hour=D(1), max_per_session=D(1), max_total=D(1)))
+    assert {crossing.budget for crossing in watch.spend("s", D(1), 0)} == {"hour", "session", "total"}
+
+
+def test_a_new_budget_tells_what_it_finds_reached_and_was_not_before() -> None:
+    watch = BudgetWatch(Budget(max_total=D(5)))
+    watch.spend("s", D(3), 0)
+    assert [crossing.budget for crossing in watch.set_budget(Budget(max_total=D(2), action="stop-all"), 0)] == ["total"]
+    assert follows(watch) == "stop"
+    assert watch.set_budget(Budget(max_total=D(1), action="stop-all"), 0) == []
+    assert watch.set_budget(Budget(max_total=D(100), action="stop-all"), 0) == []
+    assert follows(watch) == ""
+    assert crossings(watch, ("s", "97", 0)) == [("total", None, "100")]
+    assert watch.set_budget(Budget(), 0) == []
+    assert follows(watch) == ""
+
+
+def test_an_alert_only_budget_holds_nobody_back() -> None:
+    watch = BudgetWatch(Budget(max_total=D(1)))
+    watch.spend("s", D(2), 0)
+    assert follows(watch) == ""
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 300), st.integers(0, 5 * HOUR_MS)), max_size=60))
+def test_a_mark_is_told_exactly_when_spending_rises_over_it(spent: list[tuple[str, int, int]]) -> None:
+    limit = D(5)
+    watch = BudgetWatch(Budget(max_per_hour=limit, max_total=limit))
+    past: list[tuple[int, Decimal]] = []
+    was = {"hour": False, "total": False}
+    now = 0
+    for session, cents, at_ms in spent:
+        usd = D(cents).scaleb(-2)
+        now = max(now, at_ms)
+        past.append((at_ms, usd))
+        sums = {"hour": sum((one for at, one in past if at > now - HOUR_MS), D(0)), "total": sum((one for _, one in past), D(0))}
+        told = {crossing.budget for crossing in watch.spend(session, usd, at_ms)}
+        assert told == {name for name in sums if sums[name] >= limit and not was[name]}
+        was = {name: sums[name] >= limit for name in sums}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"maxTotal": 0}', "maxTotal"), (b'{"maxPerHour": -1}', "maxPerHour"), (b'{"maxPerSession": "NaN"}', "maxPerSession"),
+        (b'{"alertThreshold": 1.5}', "alertThreshold"), (b'{"alertThreshold": 0}', "alertThreshold"),
+        (b'{"action": "explode"}', "action"),
+        (b'{"maximum": 3}', "maximum"), (b'{"maxTotal": true}', "maxTotal"), (b"[]", "object"),
+    ],
+)  # fmt: skip
+def test_a_wrong_budget_is_refused_and_the_field_named(body: bytes, words: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=words):
+        msgspec.json.decode(body, type=Budget)
+
+
+def test_a_budget_is_json_in_the_names_of_the_api() -> None:
+    budget = msgspec.json.decode(b'{"maxPerHour": 1.5, "alertThreshold": 0.8, "action": "pause-spawning"}', type=Budget)
+    assert budget == Budget(max_per_hour=D("1.5"), alert_threshold=D("0.8"), action="pause-spawning")

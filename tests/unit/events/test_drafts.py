@@ -1,0 +1,72 @@
+"""What is spliced together for speed is the same JSON that the structs would give."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from agent_relay.events.codec import decode_event, encode_event
+from agent_relay.events.drafts import Exchange, Handover, Lost, Note, encode_drafts, weigh
+from agent_relay.events.types import Event, MessageDelivered, MessageExchanged, StreamGap
+from agent_relay.protocol.encode import encode_json, encode_tail
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def encode_one(draft: Note | Exchange | Handover | Lost, seq: int = 5, ts: int = 0) -> Event:
+    lines, _ = encode_drafts([draft], seq, ts)
+    assert b"\n" not in lines[0]
+    return decode_event(lines[0])
+
+
+@given(body=texts, thread=st.none() | texts, topic=st.just("") | texts, meta=st.just({}) | st.just({"priority": 3}))
+def test_a_message_is_told_as_it_was_sent(body: str, thread: str | None, topic: str, meta: dict[str, int]) -> None:
+    payload = Raw(encode_json({"data": {"body": "not this"}, "body": body, "kind": "message", "thread": thread}))
+    tail = encode_tail("Alice", topic, payload, encode_json(meta) if meta else b"")
+    told = encode_one(Exchange(7, "ses_1", "msg_1", "Alice", "Bob,Carol", topic, "message", thread, tail))
+    assert told == MessageExchanged(
+        seq=5, ts=7, by_session="ses_1", by_agent="Alice", session_id="ses_1", message_id="msg_1", from_="Alice",
+        to="Bob,Carol", body=body, kind="message", thread=thread, channel=topic or None,
+    )  # fmt: skip
+
+
+def test_a_channel_is_told_as_such() -> None:
+    tail = encode_tail("Alice", "", b'{"body":"x"}', b"")
+    told = encode_one(Exchange(7, "ses_1", "msg_1", "Alice", "#dev", "", "message", None, tail))
+    assert isinstance(told, MessageExchanged)
+    assert (told.to, told.channel) == ("#dev", "#dev")
+
+
+@given(door=st.none() | texts, evidence=st.none() | texts)
+def test_a_delivery_is_told_with_its_evidence(door: str | None, evidence: str | None) -> None:
+    told = encode_one(Handover(7, "ses_2", "msg_1", "Bob", door, evidence, 2, 40))
+    assert told == MessageDelivered(
+        seq=5, ts=7, by_session="ses_2", by_agent="Bob", message_id="msg_1", to="Bob", attempt=2, latency_ms=40, door=door,
+        evidence=None if door is None else evidence,
+    )  # fmt: skip
+
+
+def test_any_event_is_told_as_it_is() -> None:
+    event = MessageDelivered(message_id="m", to="Bob", attempt=1, latency_ms=0)
+    lines, _ = encode_drafts([Note(event, "Bob", "ses_2", 7)], 5, 0)
+    assert decode_event(lines[0]) == MessageDelivered(
+        seq=5, ts=7, by_session="ses_2", by_agent="Bob", message_id="m", to="Bob", attempt=1, latency_ms=0
+    )
+    assert encode_event(decode_event(lines[0])) == lines[0]
+
+
+def test_what_is_lost_leaves_a_gap_before_the_next() -> None:
+    assert encode_one(Lost(7, 12)) == StreamGap(seq=5, ts=7, oldest=6, lost=12)
+    assert encode_one(Lost(7)) == StreamGap(seq=5, ts=7, oldest=6)
+
+
+def test_numbers_count_up_and_times_never_go_back() -> None:
+    lines, last = encode_drafts([Lost(50), Lost(40), Lost(60)], 10, 45)
+    assert [(event.seq, event.ts) for event in map(decode_event, lines)] == [(10, 50), (11, 50), (12, 60)]
+    assert last == 60
+
+
+def test_a_long_message_weighs_what_it_holds() -> None:
+    tail = b"x" * 1_000_000
+    assert weigh([Exchange(0, "", "", "", "", "", "", None, tail), Lost(0)]) >= 1_000_000

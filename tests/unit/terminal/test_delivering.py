@@ -1,0 +1,377 @@
+"""Messages on their last way: through a door, typed, and from one to the other, without losing or doubling any."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent_relay.ports.door import Decision, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
+from agent_relay.protocol.envelope import Deliver
+from agent_relay.protocol.errors import ErrorCode
+from agent_relay.protocol.payloads import Delivery
+from agent_relay.protocol.states import ClientState
+from agent_relay.sdk.messages import Message
+from agent_relay.terminal import delivering
+from agent_relay.terminal.delivering import Deliverer, Manners
+from agent_relay.terminal.doorway import Doorway
+from agent_relay.terminal.inbox_file import InboxFile
+from agent_relay.terminal.injection import Done, Failed
+from agent_relay.terminal.profile import profile_for
+from agent_relay.terminal.reporting import Reporter
+from agent_relay.terminal.run_file import RunFile
+
+DEADLINE_S = 10.0
+
+
+class Daemon:
+    """The daemon's end: what was acknowledged, refused and reported, in order."""
+
+    state = ClientState.READY
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, ...]] = []
+
+    def ack(self, message: Message, *answer: Any) -> None:
+        self.said.append(("ack", message.body, answer[2]))
+
+    def nack(self, message: Message, code: ErrorCode, text: str | None, retry_after_ms: int | None) -> None:
+        self.said.append(("nack", message.body, str(text)))
+
+    def report(self, kind: str, /, **fields: Any) -> None:
+        if kind.startswith("message."):
+            self.said.append((kind, str(fields["messageId"])))
+
+    def of(self, word: str) -> list[str]:
+        return [entry[1] for entry in self.said if entry[0] == word]
+
+
+class Hands:
+    """The typist's end: what was typed."""
+
+    def __init__(self) -> None:
+        self.typed: list[str] = []
+        self.is_paused = False
+        self.outcome: Done | Failed = Done("composer")
+
+    async def type_in(self, render: Callable[[Any], str], mark: str, **how: Any) -> Done | Failed:
+        if isinstance(self.outcome, Done):
+            self.typed.append(render(delivering.Room()))
+        return self.outcome
+
+    def note_taken(self, text: str) -> None:
+        pass
+
+
+class ScriptedDoor:
+    """The CLI's end. `given` is what it was handed, in order; the test says what was read."""
+
+    name = "scripted"
+
+    def __init__(self, *, can_start_turns: bool = True) -> None:
+        self.can_start_turns = can_start_turns
+        self.given: list[DoorMessage] = []
+        self.whereabouts: dict[str, Whereabouts] = {}
+        self.failures: list[Exception] = []
+        self.during: Callable[[], None] | None = None
+        self.is_closed = False
+
+    async def open(self) -> Probe:
+        return Probe("1.0")
+
+    async def deliver(self, message: DoorMessage) -> str:
+        if self.during is not None:
+            self.during()
+        if self.failures:
+            raise self.failures.pop(0)
+        self.given.append(message)
+        return "written"
+
+    async def look_up(self, message: DoorMessage) -> Whereabouts:
+        return self.whereabouts.get(message.id, Whereabouts.NOWHERE)
+
+    async def answer(self, request_id: str, decision: Decision) -> None:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+    @property
+    def bodies(self) -> list[str]:
+        return [message.body for message in self.given]
+
+
+class Stage:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.daemon = Daemon()
+        self.hands = Hands()
+        self.is_idle = False
+        self.seen: set[str] = set()
+        self.run = RunFile(str(folder))
+        self.run.begin()
+        self.count = 0
+        self.deliverer = self.make()
+
+    def make(self) -> Deliverer:
+        """A wrapper's, the first one or one after it."""
+        self.run = RunFile(str(self.folder))
+        self.run.take_up()
+        self.reporter = Reporter(lambda: self.daemon)  # type: ignore[arg-type, return-value]
+        return Deliverer(
+            Manners("Bob", profile_for("claude"), "->relay:"), self.hands, InboxFile(str(self.folder)), self.run,  # type: ignore[arg-type]
+            self.reporter, lambda sender, message_id: None, lambda words: words in self.seen, lambda: self.is_idle,
+        )  # fmt: skip
+
+    def use(self, *doors: ScriptedDoor) -> None:
+        self.deliverer.doorway = Doorway(doors, self.reporter, self.deliverer.wake)
+
+    def message(self, body: str, number: int | None = None) -> Message:
+        self.count += 1
+        number = self.count if number is None else number
+        frame = Deliver(
+            v=2, id=f"d_{number:04}", ts=1, from_="Alice", to="Bob", payload=msgspec.Raw(msgspec.json.encode({"body": body})),
+            delivery=Delivery(seq=number, session_id="ses_1", message_id=f"msg_{number:026}"),
+        )  # fmt: skip
+        return Message(frame, self.daemon, self.count)  # type: ignore[arg-type]
+
+    def put(self, *bodies: str) -> list[Message]:
+        messages = [self.message(body) for body in bodies]
+        for message in messages:
+            self.deliverer.put(message)
+        return messages
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            while not condition():
+                await asyncio.sleep(0.005)
+
+
+def play(folder: Path, scene: Callable[[Stage], Awaitable[None]], *doors: ScriptedDoor) -> Stage:
+    async def all_of_it() -> Stage:
+        stage = Stage(folder)
+        stage.use(*doors)
+        jobs = [asyncio.create_task(stage.deliverer.run()), asyncio.create_task(stage.deliverer.doorway.run())]
+        try:
+            await scene(stage)
+        finally:
+            for job in jobs:
+                job.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
+        return stage
+
+    return asyncio.run(all_of_it())
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivering, "LOOK_S", 0.02)
+    monkeypatch.setattr(delivering, "UNREAD_S", 0.05)
+    monkeypatch.setattr(delivering, "_AGAIN_S", 0.001)
+
+
+def test_a_burst_goes_through_the_door_in_order_and_is_acknowledged_when_read(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+    bodies = [f"message {number}" for number in range(20)]
+
+    async def scene(stage: Stage) -> None:
+        messages = stage.put(*bodies)
+        await stage.until(lambda: len(door.given) == 20)
+        assert stage.daemon.of("ack") == []  # handed over is not read
+        for message in messages:
+            stage.deliverer.note_read(message.id, "transcript")
+        await stage.until(lambda: len(stage.daemon.of("message.read")) == 20)
+
+    stage = play(tmp_path, scene, door)
+    assert door.bodies == stage.daemon.of("ack") == bodies
+    assert stage.hands.typed == []
+    first = [entry[0] for entry in stage.daemon.said if entry[1] in {"message 0", f"msg_{1:026}"}]
+    assert first == ["message.received", "message.handed", "ack", "message.read"]
+
+
+def test_what_was_not_read_when_the_door_is_lost_is_typed_in_order_and_once(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+
+    async def scene(stage: Stage) -> None:
+        one, *_ = stage.put("one", "two", "three")
+        await stage.until(lambda: len(door.given) == 3)
+        stage.deliverer.note_read(one.id, "transcript")
+        stage.deliverer.lose_door("the socket is gone")
+        stage.put("four")
+        await stage.until(lambda: len(stage.daemon.of("ack")) == 4)
+
+    stage = play(tmp_path, scene, door)
+    assert [text.rsplit(": ", 1)[1] for text in stage.hands.typed] == ["two", "three", "four"]
+    assert stage.daemon.of("ack") == ["one", "two", "three", "four"]
+    assert door.is_closed
+
+
+def test_the_next_door_gets_what_the_first_one_lost_unless_the_agent_has_it(tmp_path: Path) -> None:
+    first, second = ScriptedDoor(), ScriptedDoor()
+
+    async def scene(stage: Stage) -> None:
+        one, two = stage.put("one", "two")
+        await stage.until(lambda: len(first.given) == 2)
+        second.whereabouts[one.id] = Whereabouts.READ
+        stage.deliverer.lose_door("it crashed")
+        await stage.until(lambda: second.given)
+        stage.deliverer.note_read(two.id, "transcript")
+        await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
+
+    stage = play(tmp_path, scene, first, second)
+    assert second.bodies == ["two"]
+    assert stage.daemon.of("ack") == ["one", "two"]
+
+
+def test_a_door_that_is_lost_while_it_is_given_a_message_loses_none(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+    door.failures = [DoorShut("gone")]
+
+    async def scene(stage: Stage) -> None:
+        door.during = lambda: stage.deliverer.lose_door("gone")
+        stage.put("one", "two")
+        await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
+
+    stage = play(tmp_path, scene, door)
+    assert stage.daemon.of("ack") == ["one", "two"]
+    assert len(stage.hands.typed) == 2
+
+
+def test_a_message_the_door_does_not_take_is_tried_again_and_then_typed_before_the_next(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+    door.failures = [NotTaken("busy")] * delivering.MAX_TRIES
+
+    async def scene(stage: Stage) -> None:
+        _, two = stage.put("one", "two")
+        await stage.until(lambda: door.given)
+        stage.deliverer.note_read(two.id, "transcript")
+        await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
+
+    stage = play(tmp_path, scene, door)
+    assert len(stage.hands.typed) == 1
+    assert door.bodies == ["two"]
+    assert stage.daemon.of("ack") == ["one", "two"]
+
+
+def test_an_idle_agent_that_never_reads_it_loses_the_door(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+
+    async def scene(stage: Stage) -> None:
+        stage.is_idle = True
+        stage.put("one")
+        await stage.until(lambda: stage.daemon.of("ack"))
+
+    stage = play(tmp_path, scene, door)
+    assert door.bodies == ["one"]
+    assert len(stage.hands.typed) == 1
+
+
+def test_what_the_program_still_holds_is_not_handed_over_again(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+
+    async def scene(stage: Stage) -> None:
+        (one,) = stage.put("one")
+        door.whereabouts[one.id] = Whereabouts.HELD
+        stage.is_idle = True
+        await stage.until(lambda: door.given)
+        await asyncio.sleep(0.3)  # longer than an idle agent is given
+        assert stage.daemon.of("ack") == []
+        stage.deliverer.note_read(one.id, "transcript")
+        await stage.until(lambda: stage.daemon.of("ack"))
+
+    stage = play(tmp_path, scene, door)
+    assert door.bodies == ["one"]
+    assert stage.hands.typed == []
+
+
+def test_a_door_that_cannot_start_turns_is_used_while_the_agent_works(tmp_path: Path) -> None:
+    door = ScriptedDoor(can_start_turns=False)
+
+    async def scene(stage: Stage) -> None:
+        (one,) = stage.put("one")
+        await stage.until(lambda: door.given)
+        stage.deliverer.note_refused(one.id, "the turn is over")
+        await stage.until(lambda: stage.daemon.of("ack") == ["one"])
+        stage.is_idle = True
+        stage.put("two")
+        await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
+
+    stage = play(tmp_path, scene, door)
+    assert door.bodies == ["one"]
+    assert len(stage.hands.typed) == 2
+
+
+def test_a_message_somebody_does_not_want_is_refused_and_goes_no_other_way(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+
+    async def scene(stage: Stage) -> None:
+        (one,) = stage.put("one")
+        await stage.until(lambda: door.given)
+        stage.deliverer.note_rejected(one.id, "Denied at the terminal.")
+        await stage.until(lambda: stage.daemon.of("nack"))
+
+    stage = play(tmp_path, scene, door)
+    assert stage.hands.typed == []
+    assert stage.daemon.of("ack") == []
+
+
+@pytest.mark.parametrize(
+    ("where", "doubled"), [(Whereabouts.READ, False), (Whereabouts.HELD, False), (Whereabouts.NOWHERE, True)]
+)
+def test_a_later_wrapper_looks_for_what_was_handed_over_before_it_came(
+    tmp_path: Path, where: Whereabouts, doubled: bool
+) -> None:  # fmt: skip
+    before, after = ScriptedDoor(), ScriptedDoor()
+
+    async def scene(stage: Stage) -> None:
+        stage.put("one")
+        await stage.until(lambda: before.given)
+
+    play(tmp_path, scene, before)  # and the wrapper is killed
+
+    async def again() -> Stage:
+        stage = Stage.__new__(Stage)
+        stage.folder, stage.daemon, stage.hands, stage.is_idle, stage.seen, stage.count = (
+            tmp_path,
+            Daemon(),
+            Hands(),
+            False,
+            set(),
+            0,
+        )
+        stage.deliverer = stage.make()
+        stage.use(after)
+        (one,) = stage.put("one")
+        after.whereabouts[one.id] = where
+        jobs = [asyncio.create_task(stage.deliverer.run()), asyncio.create_task(stage.deliverer.doorway.run())]
+        try:
+            await stage.until(lambda: after.given if doubled else stage.deliverer.doorway.current is not None)
+            stage.deliverer.note_read(one.id, "transcript")
+            await stage.until(lambda: stage.daemon.of("ack"))
+        finally:
+            for job in jobs:
+                job.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
+        return stage
+
+    stage = asyncio.run(again())
+    assert after.bodies == (["one"] if doubled else [])
+    assert stage.daemon.of("ack") == ["one"]
+
+
+def test_what_expired_meanwhile_is_not_handed_over(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+
+    async def scene(stage: Stage) -> None:
+        message = stage.message("late")
+        message.queued_ms = delivering.DEFAULT_TTL_MS
+        stage.deliverer.put(message)
+        await stage.until(lambda: stage.daemon.of("nack"))
+
+    stage = play(tmp_path, scene, door)
+    assert door.given == []
+    assert stage.hands.typed == []

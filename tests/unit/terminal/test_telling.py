@@ -1,0 +1,53 @@
+"""Observations → events: every one is what the events room takes, and nothing is told twice over."""
+
+from __future__ import annotations
+
+from agent_relay.events.codec import build_event
+from agent_relay.terminal.observations import (
+    CommandRun,
+    FileTouched,
+    MessageTaken,
+    Observation,
+    TokensUsed,
+    ToolEnded,
+    ToolStarted,
+)
+from agent_relay.terminal.telling import Teller
+
+WHOSE = {"sessionId": "ses_1", "agentName": "Bob"}
+
+
+def check(seen: Observation, teller: Teller | None = None) -> dict[str, object]:
+    told = (teller or Teller(lambda: "run")).tell(seen)
+    assert told is not None
+    type_, fields = told
+    build_event(type_, fields | WHOSE, "payload.fields")  # raises where the events room would refuse it
+    return {"type": type_, **fields}
+
+
+def test_a_tool_begins_and_ends() -> None:
+    teller = Teller(lambda: "run")
+    begun, ended = check(ToolStarted("t1", "Bash"), teller), check(ToolEnded("t1", "Bash", True), teller)
+    assert (begun["type"], begun["itemId"], begun["metadata"]) == ("item.started", "t1", {"tool": "Bash"})
+    assert (ended["type"], ended["itemId"], ended["result"]) == ("item.completed", "t1", {"isError": True})
+    assert teller.tell(ToolEnded("t1", "Bash", False)) is None
+    assert teller.tell(ToolEnded("never", "Bash", False)) is None
+
+
+def test_tokens_without_the_cached_ones_and_with_an_id_that_stays() -> None:
+    seen = TokensUsed(1_000, 50, "m", 300, 100, input_includes_cache=True, id="r1")
+    told = check(seen)
+    assert (told["inputTokens"], told["cacheReadTokens"], told["usageId"]) == (600, 300, "run:r1")
+    assert check(seen) == told
+    assert check(TokensUsed(10, 5))["model"] == "unknown"
+
+
+def test_files_and_commands() -> None:
+    assert check(FileTouched("edit", "/a.py")) == {"type": "file.operation", "operation": "edit", "filePath": "/a.py"}
+    assert check(CommandRun("ls", None, 12))["exitCode"] is None
+    assert check(CommandRun("ls", 0, 12, "a\n"))["stdout"] == "a\n"
+
+
+def test_what_is_told_in_another_way_is_not_told_here() -> None:
+    assert Teller(lambda: "run").tell(MessageTaken("hello")) is None
+    assert Teller(lambda: "run").tell(FileTouched("read", "")) is None

@@ -1,0 +1,99 @@
+"""Streams of events on a bus of their own: heartbeats, places, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agent_relay.events.bus import MAX_BEHIND, EventBus, ReadDone
+from agent_relay.events.codec import encode_event
+from agent_relay.events.filter import EventFilter
+from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.types import AgentState
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.transports.http.sse import Streams
+
+
+class Nothing:
+    """A source without a past."""
+
+    last_seq = 0
+
+    def read(self, query: EventQuery, done: ReadDone) -> None:
+        asyncio.get_running_loop().call_soon(done, EventPage([], query.after_seq, 1, is_end=True))
+
+
+def line(seq: int) -> bytes:
+    return encode_event(AgentState(seq=seq, ts=1, state="idle"))
+
+
+def publish(bus: EventBus, *seqs: int) -> None:
+    bus.published(seqs[0], [line(seq) for seq in seqs])
+
+
+async def take(parts: object, count: int) -> list[bytes]:
+    found: list[bytes] = []
+    async with asyncio.timeout(10):
+        async for part in parts:  # type: ignore[attr-defined]
+            found.append(part)
+            if len(found) == count:
+                break
+    return found
+
+
+def test_silence_is_broken_by_heartbeats() -> None:
+    async def play() -> None:
+        bus = EventBus(Nothing())
+        stream = Streams(bus, 1, heartbeat_s=0.01).open(EventFilter(), None, None)
+        parts = stream.parts()
+        assert await take(parts, 3) == [b": events follow\n\n", b": heartbeat\n\n", b": heartbeat\n\n"]
+        publish(bus, 1, 2)
+        (part,) = await take(parts, 1)
+        assert part == b"".join(b"event: agent.state\nid: %d\ndata: %b\n\n" % (seq, line(seq)) for seq in (1, 2))
+        stream.close()
+
+    asyncio.run(play())
+
+
+def test_a_place_is_taken_until_the_stream_is_closed() -> None:
+    async def play() -> None:
+        streams = Streams(EventBus(Nothing()), 2)
+        first, _ = streams.open(EventFilter(), None, None), streams.open(EventFilter(), None, None)
+        with pytest.raises(RelayError) as refused:
+            streams.open(EventFilter(), None, None)
+        assert refused.value.code is ErrorCode.SERVICE_UNAVAILABLE
+        first.close()
+        first.close()
+        assert streams.count == 1
+        streams.open(EventFilter(), None, None)
+
+    asyncio.run(play())
+
+
+def test_who_falls_behind_is_told_at_once_also_while_nothing_is_taken() -> None:
+    async def play() -> None:
+        bus = EventBus(Nothing())
+        stream = Streams(bus, 1).open(EventFilter(), None, None)
+        for seq in range(1, MAX_BEHIND + 2):
+            publish(bus, seq)
+        async with asyncio.timeout(5):
+            await stream.wait_until_lost()
+        parts = b"".join([part async for part in stream.parts()])
+        assert parts.count(b"event: ") == MAX_BEHIND
+
+    asyncio.run(play())
+
+
+def test_at_the_end_every_stream_ends() -> None:
+    async def play() -> None:
+        streams = Streams(EventBus(Nothing()), 5)
+        open_ones = [streams.open(EventFilter(), None, None) for _ in range(3)]
+        reading = [asyncio.create_task(take(stream.parts(), 9)) for stream in open_ones]
+        await asyncio.sleep(0)
+        streams.stop()
+        assert [await each for each in reading] == [[b": events follow\n\n"]] * 3
+        with pytest.raises(RelayError, match="stopping"):
+            streams.open(EventFilter(), None, None)
+
+    asyncio.run(play())
