@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from agent_relay.transports.http.api import Api
     from agent_relay.transports.http.server import HttpServer
 
+_HEAD_START_S = 0.15  # for those who wait at the socket: what follows takes turns with them for a while
 _PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything takes milliseconds
 
 
@@ -67,8 +68,12 @@ class Http:
             self._say({"url": None, "reason": str(error)})
             return
         try:
-            await self._serve(listener)
-        except Exception as error:
+            await asyncio.sleep(_HEAD_START_S)
+            if self._is_stopping:
+                listener.close()
+            else:
+                await self._serve(listener)
+        except Exception as error:  # noqa: BLE001 - whatever it is: the relay goes on without HTTP, and says so
             listener.close()
             logger.exception("http_unavailable")
             self._say({"url": None, "reason": f"HTTP could not be started: {error}"})

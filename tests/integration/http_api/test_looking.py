@@ -92,7 +92,8 @@ def test_messages_and_what_became_of_them(server: Server, http: httpx.Client) ->
     one = http.get(f"/api/v1/messages/{ids[0]}").json()
     assert (one["body"], one["from"], one["recipients"][0]["name"]) == ("note 0 about the harbour", alice.name, bob.name)
     timeline = http.get(f"/api/v1/messages/{ids[0]}/timeline").json()
-    assert [step["event"] for step in timeline["timeline"]][:1] == ["stored"] or timeline["timeline"]
+    assert timeline["messageId"] == ids[0]
+    assert [(step["event"], step["to"]) for step in timeline["timeline"]][:1] == [("sent", bob.name)]
     unknown = "msg_01K00000000000000000000000"
     for path in (f"/api/v1/messages/{unknown}", f"/api/v1/messages/{unknown}/timeline"):
         assert problem(http.get(path)) == (404, "ROUTE_NOT_FOUND")
