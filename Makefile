@@ -13,7 +13,7 @@ PYTHON ?=
 RUN = "$(VENV)/bin/python"
 
 # These wait most of the time, for programs that take as long as people do; so many run at once, on two processors too.
-TEST_TERMINALS = $(RUN) -m pytest --verbosity=0 -m terminals --numprocesses=8 --maxschedchunk=1 tests/integration tests/unit/terminal
+TEST_TERMINALS = $(RUN) -m pytest --verbosity=0 --numprocesses=8 --maxschedchunk=1 tests/integration tests/unit/terminal -m
 
 # Caches live in the environment, so that nothing but .venv is written and `make clean` takes all of it.
 export PYTHON VENV
@@ -38,10 +38,10 @@ demo: environment  ## a short live demonstration; needs no account and ends by i
 
 test: lint generator  ## everything that must hold: linters, types, architecture, tests
 	@$(RUN) -m pytest --verbosity=0 -m 'not terminals and not real_clis' --numprocesses=3 --dist=worksteal
-	@$(TEST_TERMINALS)
+	@$(TEST_TERMINALS) 'terminals and not longest'
 
 test-terminals: environment  ## of these, programs wrapped in real tmux and PTY terminals, end to end; a few minutes
-	@$(TEST_TERMINALS)
+	@$(TEST_TERMINALS) terminals
 
 test-real-clis: environment  ## claude, codex, gemini, opencode and aider under the relay, offline; a quarter of an hour
 	@$(RUN) scripts/real_clis.py "$(REAL_CLIS)"

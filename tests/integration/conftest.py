@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.integration.stage import Stage
+
+for _name in (
+    "COLUMNS",
+    "LINES",
+):  # which pytest-xdist sets for its workers: programs would believe them rather than their terminal
+    os.environ.pop(_name, None)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from agent_relay.cli.formats import count
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.protocol.names import fold_name
-from agent_relay.protocol.places import ENV_NAME, ENV_SOCKET
+from agent_relay.protocol.places import ENV_NAME, ENV_SOCKET, ENV_TOKEN
 
 _ENV_OUTBOX = "AGENT_RELAY_OUTBOX"
 ANSWER_S = 10.0
@@ -54,6 +54,7 @@ def _ask(folder: str, timeout_s: float, **headers: Any) -> dict[str, Any]:
     from agent_relay.protocol.headers import HeaderMessage
     from agent_relay.terminal.outbox import RECEIPT_PREFIX, drop_message
 
+    headers["session"] = os.environ.get(ENV_TOKEN) or None  # a shell that outlived its agent's run does not speak for the next
     message = HeaderMessage(**{name: value for name, value in headers.items() if value is not None})
     name = f"{RECEIPT_PREFIX}{time.time_ns()}-{secrets.token_hex(4)}"
     drop_message(folder, name, message)

@@ -18,12 +18,14 @@ from msgspec import Struct
 from agent_relay.terminal.private_files import read_private, replace_private
 
 RUN_FILE = "run.json"
+TOKEN_PREFIX = "run_"  # noqa: S105 - tells it from other sessions that a header may name
 OVERLAP_MS = 60_000  # what was said so long before the last command that was carried out, was carried out before it
 _REMEMBERED = 200
 
 
 class _Run(Struct):
     id: str  # of this run of the program, also in ids of what it sends
+    token: str  # a secret that the program was given: whoever shows it is inside this very run
     mark: str  # words that only this agent was given
     started_ms: int
     heard_ms: int  # when the last command was carried out
@@ -57,6 +59,10 @@ class RunFile:
     @property
     def id(self) -> str:
         return self._run.id
+
+    @property
+    def token(self) -> str:
+        return self._run.token
 
     @property
     def mark(self) -> str:
@@ -121,7 +127,13 @@ def digest(text: str) -> str:
 
 def _new_run() -> _Run:
     now = _now_ms()
-    return _Run(id=secrets.token_hex(8), mark=secrets.token_hex(4), started_ms=now, heard_ms=now)
+    return _Run(
+        id=secrets.token_hex(8),
+        token=TOKEN_PREFIX + secrets.token_urlsafe(32),
+        mark=secrets.token_hex(4),
+        started_ms=now,
+        heard_ms=now,
+    )
 
 
 def _now_ms() -> int:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from agent_relay.ports.door import Decision, DoorError, NotOpen
 from agent_relay.ports.terminal import ExitStatus, Terminal, TerminalEnded, TerminalError, TerminalListener
 from agent_relay.protocol.payloads import AgentEvent, Control
+from agent_relay.protocol.places import ENV_TOKEN
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.errors import ConnectionLost
@@ -145,7 +146,7 @@ class Wrapper:
         self._run_file.begin()
         self._log.begin()
         place = AgentPlace(setup.home.name, setup.home.team, setup.project_id)
-        program = Program(tuple(setup.argv), setup.cwd, setup.environment)
+        program = Program(tuple(setup.argv), setup.cwd, {**setup.environment, ENV_TOKEN: self._run_file.token})
         prepared = Prepared(program)
         if setup.kit is not None:
             introduction = introduction_for_start(setup.home.name, setup.prefix) if setup.has_introduction else ""

@@ -225,3 +225,15 @@ def test_draining_ends_when_all_is_said_or_the_time_is_over(tmp_path: Path) -> N
 )
 def test_a_refusal_is_a_sentence(details: dict[str, Any], end: str) -> None:
     assert explain(RelayError(ErrorCode.AGENT_NOT_FOUND, "No.", **details)) == end
+
+
+def test_a_file_that_shows_the_secret_of_another_run_is_not_sent(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        for name, session in (("old", "run_" + "x" * 43), ("own", stage.run_file.token), ("other", "ses_1")):
+            Path(stage.home.outbox, name).write_text(f"TO: Bob\nSESSION: {session}\n\n{name}\n")
+            await stage.speaker.outbox.take(name)
+        assert [(await stage.hear()).body for _ in range(2)] == ["own", "other"]
+        answer = parse_headers(Path(stage.home.outbox, "old.error").read_text("utf-8"))
+        assert answer.code == "PERMISSION_DENIED"
+
+    play(tmp_path, scene)
