@@ -165,10 +165,10 @@ def test_tools_are_named_by_kind_or_by_the_cli_s_own_name() -> None:
     assert decide("mcp__web__get", None, None, Rule(Decision.APPROVE, tools=("mcp__db__*",))).decision is Decision.HUMAN
 
 
-DOCS = Rule(Decision.APPROVE, tools=("edit", "write"), files=("docs/*", "/work/docs/*"))
+DOCS = Rule(Decision.APPROVE, tools=("edit", "write"), files=("docs/*", "/srv/docs/*"))
 
 
-@pytest.mark.parametrize("path", ["docs/x.md", "docs/a/b.md", "/work/docs/ü.md"])
+@pytest.mark.parametrize("path", ["docs/x.md", "docs/a/b.md", "/srv/docs/ü.md"])
 def test_files_may_be_approved(path: str) -> None:
     assert decide("Write", None, path, DOCS).decision is Decision.APPROVE
 
