@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from agent_relay.events import types as t
 from agent_relay.events.drafts import Exchange, Handover
+from agent_relay.protocol.names import CHANNEL_MARK
 from agent_relay.protocol.reports import PermissionReport, QuestionReport
 
 if TYPE_CHECKING:
@@ -32,9 +33,11 @@ def publish_exchanged(context: Context, messages: list[Message]) -> None:
     record = context.events.record
     for message in messages:
         row = message.row
+        session_id, sender, target = message.sender.session_id, row.sender, row.target
+        channel = row.topic or (target if target[:1] == CHANNEL_MARK else None)
         record(
             Exchange(
-                row.ts, message.sender.session_id, row.id, row.sender, row.target, row.topic, row.kind, row.thread, row.tail
+                0, row.ts, session_id, sender, session_id, row.id, sender, target, row.kind, row.tail, row.thread, channel
             )
         )  # fmt: skip
 
@@ -43,10 +46,11 @@ def publish_delivered(context: Context, delivery: Delivery, door: str | None, ev
     """Its recipient has acknowledged it."""
     if context.events is not None:
         message, recipient = delivery.message, delivery.recipient
+        name = recipient.name
         context.events.record(
             Handover(
-                context.wall_ms, recipient.session_id, message.row.id, recipient.name, door, evidence, delivery.attempts,
-                context.steady_ms - message.accepted,
+                0, context.wall_ms, recipient.session_id, name, message.row.id, name, delivery.attempts,
+                context.steady_ms - message.accepted, door, evidence if door is not None else None,
             )
         )  # fmt: skip
 
