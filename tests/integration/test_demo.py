@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -100,8 +101,8 @@ def check_transcript(shown: str) -> None:
         for name in saying.to:
             assert len([line for line in shown.splitlines() if f"{saying.sender} → {name} " in line and saying.text in line]) == 1
     order = [
-        "1. Three agents", "a dialog is open", "3 messages wait", "the person answers", "Does it float?", "kill -9",
-        "it was gone for", "Every message arrived once and in order", f"{DELIVERIES} of {DELIVERIES}", "typed 0 keys",
+        "1. Three agents", "in a browser, live", "a dialog is open", "3 messages wait", "the person answers", "Does it float?",
+        "kill -9", "it was gone for", "Every message arrived once and in order", f"{DELIVERIES} of {DELIVERIES}", "typed 0 keys",
     ]  # fmt: skip
     places = [shown.index(part) for part in order]
     assert places == sorted(places)
@@ -114,6 +115,23 @@ def test_the_transcript_is_plain_and_complete_and_nothing_is_left(place: Place) 
     shown = place.run("--fast")
     check_transcript(shown)
     assert "is there (tmux)" in shown
+    place.has_no_traces()
+
+
+def test_with_stay_the_dashboard_is_there_until_ctrl_c(place: Place) -> None:
+    demo = place.start("--fast", "--stay")
+    assert demo.stdout is not None
+    shown = ""
+    while "Ctrl-C ends it" not in shown:
+        line = demo.stdout.readline()
+        assert line, "it ended by itself"
+        shown += line
+    url = shown.split("The agents stay, and ")[1].split()[0]
+    with urllib.request.urlopen(url + "/api/v1/agents", timeout=10) as answer:
+        assert {agent["name"] for agent in json.load(answer)["agents"]} >= {"Alice", "Bob", "Carol"}
+    demo.send_signal(signal.SIGINT)
+    demo.communicate(timeout=DEADLINE_S)
+    assert demo.returncode == 0
     place.has_no_traces()
 
 

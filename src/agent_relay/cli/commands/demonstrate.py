@@ -11,6 +11,7 @@ from agent_relay.cli.options import Json, Socket, StateDir
 
 def demo(
     fast: Annotated[bool, typer.Option("--fast", help="Without the pauses that make it readable.")] = False,
+    stay: Annotated[bool, typer.Option("--stay", help="At the end, leave agents and dashboard there until Ctrl-C.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -19,9 +20,9 @@ def demo(
 
     Needs no account and leaves nothing behind: a daemon of its own runs in a temporary directory. Meanwhile a dialog
     opens, behind which messages pile up, and the daemon is killed and started again. With tmux the terminals are shown
-    side by side; Ctrl-C or q leaves. Ends by itself within a minute, with exit status 0 only if every message arrived
-    exactly once and in order.
+    side by side; Ctrl-C or q leaves. A browser shows it too, at the address that is printed. Ends by itself within a
+    minute, with exit status 0 only if every message arrived exactly once and in order.
     """
     from agent_relay.cli.demo.show import run_demo
 
-    return run_demo(socket, state_dir, fast=fast, json=as_json)
+    return run_demo(socket, state_dir, fast=fast, stay=stay, json=as_json)

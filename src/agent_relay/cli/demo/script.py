@@ -53,6 +53,9 @@ class Script:
         began = time.monotonic()
         await self._stage.start_daemon()
         self._transcript.event("daemon", f"up after {_span(time.monotonic() - began)}, pid {self._stage.pid}")
+        url = await self._stage.dashboard()
+        if url is not None:
+            self._transcript.event("dashboard", f"{url} shows all of this in a browser, live")
         # The first one also starts the tmux server that all share; it is there before the others come.
         self._cast.start(NAMES[0])
         await self._until(lambda: bool(self._reports.of("ready")), "the first agent starts")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import time
 from collections.abc import Iterator
@@ -24,45 +25,43 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _SHELL_STATUS = 128  # shells report a program that a signal ended as this and the signal's number
 
 
-def run_demo(socket: str | None, state_dir: str | None, *, fast: bool, json: bool) -> int:
-    screen = Screen()
-    show = _Show(screen, fast=fast, silent=json)
-    began = time.monotonic()
+def run_demo(socket: str | None, state_dir: str | None, *, fast: bool, stay: bool, json: bool) -> int:
+    show = _Show(Screen(), fast=fast, stay=stay, json=json)
     try:
-        evidence = show.run(socket, state_dir)
+        show.run(socket, state_dir)
     except Left:
         return _INTERRUPTED
-    if evidence is None:
+    if show.status is None:
         return _SHELL_STATUS + show.ended_by
-    took_s = time.monotonic() - began
-    if json:
-        screen.json(as_json(evidence, took_s))
-    else:
-        show_summary(screen, evidence, took_s)
-    return OK if holds(evidence) else FAILED
+    return show.status
 
 
 class _Show:
-    def __init__(self, screen: Screen, *, fast: bool, silent: bool) -> None:
+    def __init__(self, screen: Screen, *, fast: bool, stay: bool, json: bool) -> None:
+        self._screen = screen
         self._pace = 0.0 if fast else 1.0
-        self._silent = silent
-        self._transcript = Transcript(screen, silent=silent)
+        self._stay = stay
+        self._json = json
+        self._transcript = Transcript(screen, silent=json)
+        self._began = time.monotonic()
+        self.status: int | None = None  # None: a signal ended it before the end
         self.ended_by = 0
 
-    def run(self, socket: str | None, state_dir: str | None) -> Evidence | None:
-        """None: a signal ended it."""
+    def run(self, socket: str | None, state_dir: str | None) -> None:
         stage = Stage(socket, state_dir)
         cleanup = ExitStack()
         cleanup.callback(stage.close)
         try:
-            return asyncio.run(self._play(stage, cleanup))
-        except asyncio.CancelledError:
-            return None
+            with contextlib.suppress(asyncio.CancelledError):
+                asyncio.run(self._play(stage, cleanup))
+        except KeyboardInterrupt:
+            if self.status is None:
+                raise
         finally:
             with _undisturbed():
                 cleanup.close()
 
-    async def _play(self, stage: Stage, cleanup: ExitStack) -> Evidence:
+    async def _play(self, stage: Stage, cleanup: ExitStack) -> None:
         task = asyncio.current_task()
         assert task is not None
         for number in _SIGNALS:
@@ -71,14 +70,34 @@ class _Show:
         cast = Cast(stage, choice, self._pace)
         cleanup.callback(cast.close)
         view: View | None = None
-        if choice.tmux is not None and cast.server is not None and has_room() and not self._silent:
+        if choice.tmux is not None and cast.server is not None and has_room() and not self._json:
             view = View(stage, choice.tmux, cast.server)
             cleanup.callback(view.close)
         if choice.tmux is None:
             self._transcript.note("With tmux installed, the agents' terminals would be shown side by side.")
-        return await Script(stage, cast, self._transcript, view, self._pace).play()
+        evidence = await Script(stage, cast, self._transcript, view, self._pace).play()
+        if view is not None:
+            view.close()
+        self._sum_up(evidence)
+        if self._stay:
+            await self._wait_for_the_person(await stage.dashboard())
 
-    def _end(self, number: signal.Signals, task: asyncio.Task[Evidence]) -> None:
+    def _sum_up(self, evidence: Evidence) -> None:
+        took_s = time.monotonic() - self._began
+        if self._json:
+            self._screen.json(as_json(evidence, took_s))
+        else:
+            show_summary(self._screen, evidence, took_s)
+        self.status = OK if holds(evidence) else FAILED
+
+    async def _wait_for_the_person(self, url: str | None) -> None:
+        if not self._json:
+            self._screen.line("")
+            self._screen.line("The agents stay", f", and {url} shows them" if url else "", ". Ctrl-C ends it.")
+            self._screen.flush()
+        await asyncio.Event().wait()
+
+    def _end(self, number: signal.Signals, task: asyncio.Task[None]) -> None:
         self.ended_by = number
         task.cancel()
 

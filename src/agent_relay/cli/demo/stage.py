@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket as sockets
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.foreground import daemon_arguments
+from agent_relay.cli.http_place import wait_for_http_place
 from agent_relay.cli.process import Answer, knock
 from agent_relay.protocol.places import ENV_PREFIX
 from agent_relay.sdk.locate import Place, locate
@@ -40,6 +42,7 @@ class Stage:
             start=self.root, socket=socket, state_dir=state_dir or self.root / "state", environ=self.environ
         )
         self.socket, self.state_dir, self.project_id = self.place.socket, self.place.state_dir, self.place.project_id
+        self._port = _free_port()  # the same one after the crash, so that a page that shows it goes on
         self._daemon: subprocess.Popen[bytes] | None = None
 
     @property
@@ -50,7 +53,7 @@ class Stage:
     async def start_daemon(self) -> None:
         """Returns when it answers."""
         said = self.root / "daemon.txt"
-        arguments = daemon_arguments(self.socket, self.state_dir, str(self.root), {})
+        arguments = daemon_arguments(self.socket, self.state_dir, str(self.root), {"port": str(self._port)})
         with said.open("ab") as file:
             self._daemon = subprocess.Popen(  # noqa: ASYNC220, S603 - ourselves; the handle is needed to kill it
                 [sys.executable, "-m", "agent_relay.daemon", *arguments],
@@ -63,6 +66,11 @@ class Stage:
             await asyncio.sleep(_POLL_S)
         words = said.read_text(errors="replace").strip().splitlines()
         raise Failure(words[-1].removeprefix("agent-relay: ") if words else "The daemon of the demonstration did not start.")
+
+    async def dashboard(self) -> str | None:
+        """Where a browser finds the page that shows it live; None: not here."""
+        found = await asyncio.to_thread(wait_for_http_place, self.state_dir)
+        return None if found is None else found.url
 
     def check(self) -> None:
         """Raises when the daemon has ended and nobody wanted it to."""
@@ -84,3 +92,8 @@ class Stage:
                 self._daemon.kill()
                 self._daemon.wait()
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _free_port() -> int:
+    with sockets.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])

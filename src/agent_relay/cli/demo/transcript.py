@@ -8,7 +8,10 @@ from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Part, Screen
 
 _NAME = 15
-_STYLES = {"Alice": "bold cyan", "Bob": "bold magenta", "Carol": "bold yellow", "daemon": "bold blue", "person": "bold green"}
+_STYLES = {
+    "Alice": "bold cyan", "Bob": "bold magenta", "Carol": "bold yellow",
+    "daemon": "bold blue", "dashboard": "bold blue", "person": "bold green",
+}  # fmt: skip
 
 
 class Transcript:
