@@ -6,11 +6,15 @@ Every CLI gets a home of its own, so that nothing of the person's is read or wri
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from agent_relay.terminal.doors.gemini import EXTENSION
+
 KEY = "sk-test"
+LINK_S = 90.0
 
 _QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -33,6 +37,7 @@ class RealCli(NamedTuple):
     approve: tuple[str, ...]  # the keys a person presses to permit it
     has_transcript: bool = True  # a session file of its own, which says what it was given
     joins_lines: bool = False  # on its screen, which is all there is to read
+    admit: Callable[[Path, Mapping[str, str]], None] | None = None  # what a person does once, in this home, to let its door in
 
     def as_heard(self, body: str) -> str:
         """A body as it comes out of its answer."""
@@ -91,6 +96,14 @@ def _gemini(home: Path, project: Path, url: str) -> Launch:
     return Launch(["gemini"], environment)
 
 
+def _link_extension(home: Path, environment: Mapping[str, str]) -> None:
+    done = subprocess.run(
+        ["gemini", "extensions", "link", str(EXTENSION)], cwd=home, env=environment, input="y\n",
+        capture_output=True, text=True, timeout=LINK_S, check=False,
+    )  # fmt: skip
+    assert (home / ".gemini" / "extensions" / "agent-relay").is_dir(), done
+
+
 def _opencode(home: Path, project: Path, url: str) -> Launch:
     del project
     provider = {
@@ -124,7 +137,7 @@ CLIS = {
     for cli in (
         RealCli("claude", _claude, "Do you want to proceed", ("Enter",)),
         RealCli("codex", _codex, "Would you like to run", ("Enter",)),
-        RealCli("gemini", _gemini, "Allow execution", ("Enter",)),
+        RealCli("gemini", _gemini, "Allow execution", ("Enter",), admit=_link_extension),
         RealCli("opencode", _opencode, "Permission required", ("Enter",), has_transcript=False),
         RealCli("aider", _aider, "Run shell command", ("y", "Enter"), has_transcript=False, joins_lines=True),
     )

@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agent_relay.sdk.sync import SyncRelayClient
 from agent_relay.terminal.backends.tmux_program import find_tmux
@@ -28,7 +28,7 @@ from agent_relay.terminal.backends.tmux_server import TmuxServer
 from agent_relay.testing.daemon import DaemonProcess
 from scripts.real_clis import is_installed, read_manifest
 from tests.real_clis.clis import CLIS, RealCli, environment_of
-from tests.real_clis.model.script import Turn
+from tests.real_clis.model.script import Script, Turn
 from tests.real_clis.model.server import ModelServer
 
 DEADLINE_S = 90.0
@@ -53,9 +53,12 @@ def until(condition: Callable[[], _T], what: str, about: Callable[[], str] = str
 class Agent:
     """One wrapped CLI. `model` is what it speaks to."""
 
-    def __init__(self, name: str, cli: RealCli, model: ModelServer, process: subprocess.Popen[str], state_dir: Path) -> None:
+    def __init__(
+        self, name: str, cli: RealCli, model: ModelServer, process: subprocess.Popen[str], environ: Mapping[str, str],
+        state_dir: Path,
+    ) -> None:  # fmt: skip
         self.name, self.cli, self.model = name, cli, model
-        self.process = process
+        self.process, self.environ = process, environ
         self.team = state_dir / "team" / name
         self._tmux = TmuxServer(find_tmux(), str(state_dir / "tmux.sock")).base
 
@@ -97,12 +100,22 @@ class Agent:
         states = re.findall(r"state: (\w+)", self.log)
         return bool(states) and states[-1] == "idle"
 
+    @property
+    def program_pid(self) -> int:
+        return int(self._run("list-panes", "-t", f"={self.name}:", "-F", "#{pane_pid}"))
+
     def told(self) -> list[str]:
         """The first lines of the messages the model was given as ours, in order, each as often as it was given."""
         return _MESSAGE.findall("\n".join(self.model.given) + "\n")
 
     def times_told(self, body: str) -> int:
         return self.told().count(body)
+
+    # --- its model -------------------------------------------------------------------------------------------------------
+
+    def play(self, *turns: Turn) -> None:
+        """Another script from now on. What the old one is dripping goes on."""
+        self.model.script = Script(turns)
 
     # --- what a person does ----------------------------------------------------------------------------------------------
 
@@ -134,26 +147,46 @@ class Lab:
 
     # --- agents ----------------------------------------------------------------------------------------------------------
 
-    def start(self, cli_name: str, name: str, turns: Sequence[Turn] = (), *options: str, doors: bool = False) -> Agent:
-        """Returns when the CLI is up: has read its introduction or, with `doors`, has one open."""
+    def start(
+        self, cli_name: str, name: str, turns: Sequence[Turn] = (), *options: str, doors: bool = False, flags: Sequence[str] = ()
+    ) -> Agent:
+        """Returns when the CLI is up: has read its introduction or, with `doors`, has one open. `flags` are the CLI's own."""
         cli, model = CLIS[cli_name], ModelServer(turns)
         home = self.folder / f"home-{name}"
         environment = environment_of(home)
         launch = cli.prepare(home, self.project, model.url)
         environ = {**self._environ(cli_name), **environment, **launch.environment}
-        words = ["-n", name, "--backend", "tmux", *([] if doors else ["--no-doors"]), *options, *self._where, *launch.argv]
+        if doors and cli.admit is not None:
+            cli.admit(home, environ)
+        how = ["--backend", "tmux", *([] if doors else ["--no-doors"])]
+        words = ["-n", name, *how, *options, *self._where, *launch.argv, *flags]
         model.__enter__()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "agent_relay", *words], cwd=self.project, env=environ, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        agent = Agent(name, cli, model, process, self.daemon.state_dir)
+        process = self._wrap([sys.executable, "-m", "agent_relay", *words], environ)
+        agent = Agent(name, cli, model, process, environ, self.daemon.state_dir)
         self.agents.append(agent)
-        is_up = (lambda: " is open (" in agent.log) if doors else (lambda: bool(model.answered))
+
+        def is_up() -> bool:
+            return " is open (" in agent.log if doors else bool(model.answered)
+
         agent.until(lambda: is_up() or process.poll() is not None, "a door is open" if doors else "it is introduced")
         if process.poll() is not None:
             raise AssertionError(f"{name} ({cli_name}) ended: {process.communicate()[1]}")
         return agent
+
+    def wrap_again(self, agent: Agent) -> None:
+        """The same command once more; returns when a door is open. The wrapper before is killed if it still runs."""
+        opened = agent.log.count(" is open (")
+        agent.process.kill()
+        agent.process.communicate()
+        assert isinstance(agent.process.args, list)
+        agent.process = self._wrap(agent.process.args, agent.environ)
+        agent.until(lambda: agent.log.count(" is open (") > opened, "a door is open again")
+
+    def _wrap(self, words: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            words, cwd=self.project, env=environ, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
 
     def _environ(self, cli_name: str) -> dict[str, str]:
         cli = read_manifest()[cli_name]
@@ -180,10 +213,22 @@ class Lab:
         assert done.returncode == 0, done.stderr
         return str(json.loads(done.stdout)["message_id"])
 
+    def explain(self, message_id: str) -> dict[str, dict[str, Any]]:
+        """The steps that the command tells, by their names."""
+        return _by_name(json.loads(self.command("explain", message_id, "--json").stdout)["trail"])
+
+    def trail(self, message_id: str) -> dict[str, dict[str, Any]]:
+        """The same, asked for without starting a process."""
+
+        async def ask() -> list[dict[str, Any]]:
+            async with self.daemon.connect(observer=True) as relay:
+                return (await relay.message(message_id)).trail
+
+        return _by_name(asyncio.run(ask()))
+
     def evidence(self, message_id: str) -> str:
-        """By what the agent is known to have read it, as `explain` tells; else by what it was seen to be taken."""
-        trail = json.loads(self.command("explain", message_id, "--json").stdout)["trail"]
-        found = {step["event"]: str(step.get("evidence") or "") for step in trail}
+        """By what the agent is known to have read it; else by what it was seen to be taken."""
+        found = {name: str(step.get("evidence") or "") for name, step in self.explain(message_id).items()}
         return found.get("read") or found.get("injected") or ""
 
     def command(self, *words: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -224,6 +269,18 @@ class Lab:
             subprocess.run([*TmuxServer(find_tmux(), str(socket)).base, "kill-server"], capture_output=True, check=False)
         self.daemon.remove()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def receive(client: SyncRelayClient, agent: Agent) -> str:
+    """The next message to the client, which the agent is to write."""
+    try:
+        return client.receive(timeout=DEADLINE_S).body
+    except TimeoutError:
+        raise AssertionError(f"Nothing came from {agent.name}.\n{agent.describe()}") from None
+
+
+def _by_name(trail: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {str(step["event"]): step for step in trail}
 
 
 def _read(path: Path) -> str:

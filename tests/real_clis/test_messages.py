@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_relay.sdk.sync import SyncRelayClient
 from tests.real_clis.clis import CLIS
-from tests.real_clis.harness import DEADLINE_S, Agent, Lab
+from tests.real_clis.harness import Lab, receive
 from tests.real_clis.model.script import Turn, on_message
 
 pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(300)]
@@ -22,13 +21,6 @@ LINES = "first line\n  second, by two\n\nlast line"
 MARKED = LINES + "\n\n- an *item* with `ticks`, <tags> and snake_case\n\n```\ncode\n```"  # what a screen shows otherwise
 LONG = "\n".join(f"{number:2} the quick brown fox, “naïve” and 日本, jumps" for number in range(60))
 Note = Callable[[str, str], None]
-
-
-def receive(client: SyncRelayClient, agent: Agent) -> str:
-    try:
-        return client.receive(timeout=DEADLINE_S).body
-    except TimeoutError:
-        raise AssertionError(f"Nothing came from {agent.name}.\n{agent.describe()}") from None
 
 
 @every_cli

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import urllib.request
@@ -15,6 +16,7 @@ from agent_relay.terminal.profile import profile_for
 from scripts import real_clis
 from tests.real_clis import results
 from tests.real_clis.clis import CLIS
+from tests.real_clis.door_clis import DOOR_CLIS
 from tests.real_clis.model.script import Turn, on_message
 from tests.real_clis.model.server import ModelServer
 
@@ -182,26 +184,44 @@ def test_a_version_that_does_not_answer_is_not_taken_for_installed(tmp_path: Pat
 # --- the table -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_table_says_what_was_found(tmp_path: Path) -> None:
+def test_the_tables_say_what_was_found(tmp_path: Path) -> None:
     found = {
-        "tests/x.py::test_a_new_thing[claude]": results.Result(True),
+        "tests/x.py::test_door_idle[gemini]": results.Result(True, "typed: it cannot"),
         "tests/x.py::test_message_in[claude]": results.Result(True),
         "tests/x.py::test_message_in[codex]": results.Result(False),
         "tests/x.py::test_read_evidence[claude]": results.Result(True, "transcript"),
+        "tests/x.py::test_codex_queue[codex]": results.Result(True),
         "tests/x.py::test_claude_and_codex_talk": results.Result(True),
     }
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- generated: real-clis -->\nold\n<!-- end of real-clis -->\nafter\n")
-    results.write(page, results.render(found, {"claude": "1", "codex": "2"}))
+    results.write(page, results.render(found, {"claude": "1", "codex": "2", "gemini": "3"}))
     assert page.read_text() == (
-        "before\n<!-- generated: real-clis -->\n|  | claude 1 | codex 2 |\n|---|---|---|\n"
-        "| a message reaches the model, once | yes | **no** |\n| known to be read by | transcript | – |\n"
-        "| a new thing | yes | – |\n\n- claude and codex talk to each other, each message once: yes\n"
+        "before\n<!-- generated: real-clis -->\n### Typed into the terminal\n\n|  | claude 1 | codex 2 |\n|---|---|---|\n"
+        "| a message reaches the model, once | yes | **no** |\n| known to be read by | transcript | – |\n\n"
+        "### Through their own doors\n\n|  | gemini 3 |\n|---|---|\n"
+        "| idle: a turn begins at once, the answer comes back | typed: it cannot |\n\n"
+        "### Of one alone\n\n- codex: `codex queue` is the next door: yes\n"
+        "- claude and codex talk to each other, each message once: yes\n"
         "<!-- end of real-clis -->\nafter\n"
     )
 
 
+def test_every_test_with_real_clis_has_a_name_in_the_tables() -> None:
+    named = {*results.TYPED, *results.DOORS, *results.OWN}
+    sources = [path.read_text("utf-8") for path in (ROOT / "tests" / "real_clis").glob("test_*.py")]
+    assert {name for source in sources for name in re.findall(r"^def (test_\w+)", source, re.MULTILINE)} == named
+    with pytest.raises(KeyError, match="test_of_no_name"):
+        results.render({"tests/x.py::test_of_no_name[claude]": results.Result(True)}, {"claude": "1"})
+
+
+def test_what_a_cli_cannot_do_belongs_to_a_scene() -> None:
+    scenes = {name.removeprefix("test_door_") for name in results.DOORS}
+    assert all(set(cli.limits) <= scenes for cli in DOOR_CLIS.values())
+    assert {cli.name for cli in DOOR_CLIS.values()} == {name for name in CLIS if profile_for(name).doors}
+
+
 def test_the_page_has_a_place_for_the_table_and_nothing_failed_in_it() -> None:
     page = (ROOT / "docs" / "real-clis.md").read_text("utf-8")
-    assert "<!-- generated: real-clis -->\n|  | claude" in page
+    assert "<!-- generated: real-clis -->\n### Typed into the terminal\n" in page
     assert results.FAILED not in page

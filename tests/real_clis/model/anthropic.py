@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from tests.real_clis.model.dialects import INPUT_TOKENS, OUTPUT_TOKENS, Event, Json, gather, new_id, shell_call, text_of
+from tests.real_clis.model.dialects import INPUT_TOKENS, OUTPUT_TOKENS, Event, Json, gather, new_id, text_of, tool_call
 from tests.real_clis.model.script import Asked, Reply
 
 
@@ -24,7 +24,7 @@ def _has_result(message: Json) -> bool:
 def _blocks(reply: Reply, asked: Asked) -> list[Json]:
     blocks: list[Json] = [{"type": "text", "text": reply.text}]
     if reply.command is not None:
-        name, arguments = shell_call(reply.command, asked)
+        name, arguments = tool_call(reply.command, asked)
         blocks.append({"type": "tool_use", "id": new_id("toolu_"), "name": name, "input": arguments})
     return blocks
 

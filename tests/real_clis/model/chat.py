@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from tests.real_clis.model.dialects import INPUT_TOKENS, MODEL, OUTPUT_TOKENS, Event, Json, gather, new_id, shell_call, text_of
+from tests.real_clis.model.dialects import INPUT_TOKENS, MODEL, OUTPUT_TOKENS, Event, Json, gather, new_id, text_of, tool_call
 from tests.real_clis.model.script import Asked, Reply
 
 _USAGE = {"prompt_tokens": INPUT_TOKENS, "completion_tokens": OUTPUT_TOKENS, "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS}
@@ -25,7 +25,7 @@ def _message(reply: Reply, asked: Asked) -> Json:
         return {"role": "assistant", "content": reply.text}
     if not asked.tools:  # aider has none: it offers to run what stands in a block of shell commands
         return {"role": "assistant", "content": f"{reply.text}\n\n```bash\n{reply.command}\n```\n"}
-    name, arguments = shell_call(reply.command, asked)
+    name, arguments = tool_call(reply.command, asked)
     call = {"index": 0, "id": new_id("call_"), "type": "function"}
     call["function"] = {"name": name, "arguments": json.dumps(arguments)}
     return {"role": "assistant", "content": reply.text, "tool_calls": [call]}

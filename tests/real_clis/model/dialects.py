@@ -6,6 +6,7 @@ A dialect is a module with `read(body)`, `whole(reply, asked)` for a client that
 
 from __future__ import annotations
 
+import json
 import secrets
 from typing import Any, TypeAlias
 
@@ -36,8 +37,16 @@ def _has_text(part: object) -> bool:
     return isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get("text"), str))
 
 
-def shell_call(command: str, asked: Asked) -> tuple[str, Json]:
-    """The CLI's own tool for commands, and its arguments, such that it has to ask for permission."""
+def tool_call(command: str, asked: Asked) -> tuple[str, Json]:
+    """The tool and its arguments: the one that is named (`ask_user {"questions": …}`), else the CLI's own for commands, called
+    such that it has to ask for permission."""
+    name, _, arguments = command.partition(" ")
+    if arguments.startswith("{"):
+        return name, json.loads(arguments)
+    return _shell_call(command, asked)
+
+
+def _shell_call(command: str, asked: Asked) -> tuple[str, Json]:
     name = next((name for name in _SHELLS if name in asked.tools), None)
     if name is None:
         raise ValueError(f"The CLI offers no tool for commands; it offers {', '.join(asked.tools)}.")

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from tests.real_clis.model.dialects import INPUT_TOKENS, OUTPUT_TOKENS, Event, Json, gather, shell_call, text_of
+from tests.real_clis.model.dialects import INPUT_TOKENS, OUTPUT_TOKENS, Event, Json, gather, text_of, tool_call
 from tests.real_clis.model.script import Asked, Reply
 
 _ADDED = re.compile(r"<hook_context>(.*?)</hook_context>", re.DOTALL)
@@ -58,7 +58,7 @@ def _chunk(parts: list[Json], finish: str | None = None) -> Json:
 def _call(reply: Reply, asked: Asked) -> list[Json]:
     if reply.command is None:
         return []
-    name, arguments = shell_call(reply.command, asked)
+    name, arguments = tool_call(reply.command, asked)
     return [{"functionCall": {"name": name, "args": arguments}}]
 
 

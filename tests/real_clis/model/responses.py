@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from tests.real_clis.model.dialects import INPUT_TOKENS, MODEL, OUTPUT_TOKENS, Event, Json, gather, new_id, shell_call, text_of
+from tests.real_clis.model.dialects import INPUT_TOKENS, MODEL, OUTPUT_TOKENS, Event, Json, gather, new_id, text_of, tool_call
 from tests.real_clis.model.script import Asked, Reply
 
 _OWN = ("function_call", "custom_tool_call", "local_shell_call", "reasoning")
@@ -27,7 +27,7 @@ def _items(reply: Reply, asked: Asked) -> list[Json]:
     text = {"type": "output_text", "text": reply.text, "annotations": []}
     items: list[Json] = [{"type": "message", "id": new_id("msg_"), "role": "assistant", "status": "completed", "content": [text]}]
     if reply.command is not None:
-        name, arguments = shell_call(reply.command, asked)
+        name, arguments = tool_call(reply.command, asked)
         call = {"name": name, "arguments": json.dumps(arguments), "status": "completed"}
         items.append({"type": "function_call", "id": new_id("fc_"), "call_id": new_id("call_"), **call})
     return items

@@ -7,9 +7,9 @@
     ]
 
 `when` is a regular expression, searched in everything that came since the model's last answer, where CLIs put words of
-their own as well. What no turn fits is answered with "Noted." A `command` asks the CLI to run it in a shell; `then` is said
-when its result is there. With `drips` the answer begins with one word after the other until the test says `release()`: the
-CLI is busy for as long as that takes.
+their own as well. What no turn fits is answered with "Noted." A `command` asks the CLI to run it in a shell, or calls the tool
+that it names (`write_file {"content": …}`); `then` is said when its result is there. With `drips` the answer begins with one
+word after the other until the test says `release()`: the CLI is busy for as long as that takes.
 """
 
 from __future__ import annotations

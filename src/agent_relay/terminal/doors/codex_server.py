@@ -177,7 +177,14 @@ class CodexServer:
                 return await self._find_again(handed)
             finally:
                 self._is_delivering = False
+            self._expect_it_to_be_taken()
             return "queued in the conversation"
+
+    def _expect_it_to_be_taken(self) -> None:
+        """From now on, whether the queue moves is looked after."""
+        if self._idle_since is not None:
+            self._idle_since = _now()
+        self._due.set()
 
     def _ready(self) -> Rpc:
         if self._is_over or self._rpc is None:

@@ -88,7 +88,7 @@ class HookServer:
             answer = await self._answer(event, given)
             writer.write((answer or "").encode() + b"\n")
             await writer.drain()
-        except (OSError, ValueError, TimeoutError, asyncio.IncompleteReadError) as error:
+        except (OSError, ValueError, RecursionError, TimeoutError, asyncio.IncompleteReadError) as error:
             _log.info("a hook was not understood: %s", type(error).__name__)
         finally:
             self._open.discard(writer)

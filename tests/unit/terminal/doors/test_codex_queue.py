@@ -22,10 +22,12 @@ from tests.unit.terminal.doors.heard import Heard, until
 MARK = "relay-0a1b2c3d"
 THREAD = "01a1df0b-1623-7130-a05d-e0f85a9ec507"
 PROGRAM = """#!{python}
-import json, os, sqlite3, sys
+import json, os, sqlite3, sys, time
 words = sys.argv[1:]
 if words[0] != "queue" or os.path.exists("broken"):
     sys.exit(2)
+if os.path.exists("silent"):
+    time.sleep(60)
 if words[1] == "--help":
     sys.exit(0)
 thread, text = words[2], words[4]
@@ -33,7 +35,10 @@ database = sqlite3.connect(os.path.join(os.environ["CODEX_HOME"], "queue_1.sqlit
 database.execute("CREATE TABLE IF NOT EXISTS queued_items (thread_id TEXT, payload_json TEXT)")
 database.execute("INSERT INTO queued_items VALUES (?, ?)", (thread, json.dumps({{"input": [{{"type": "text", "text": text}}]}})))
 database.commit()
+if os.path.exists("slow"):
+    time.sleep(60)
 """
+SLOW_S = 4.0  # longer than the program needs to begin, on a busy machine too
 
 
 class FakeCodex:
@@ -138,6 +143,42 @@ def test_what_a_wrapper_that_died_queued_is_found(tmp_path: Path) -> None:
         codex.take()
         await until(lambda: later_heard.read == ["msg-1"], "the reading is told")
         await later.close()
+
+    play(tmp_path, scene)
+
+
+def test_a_program_that_does_not_end_is_not_waited_for_and_its_word_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codex_queue, "RUN_S", SLOW_S)
+
+    async def scene(codex: FakeCodex, heard: Heard, door: CodexQueue) -> None:
+        (tmp_path / "slow").touch()
+        assert await door.deliver(message(1)) == "queued, it seems"
+        (tmp_path / "slow").unlink()
+        (tmp_path / "silent").touch()
+        monkeypatch.setattr(codex_queue, "RUN_S", 0.5)
+        with pytest.raises(NotTaken, match="no answer"):
+            await door.deliver(message(2))
+        codex.take()
+        await until(lambda: heard.read, "it is read")
+        assert heard.read == [message(1).id]
+
+    play(tmp_path, scene)
+
+
+def test_garbage_in_the_session_file_is_passed_over(tmp_path: Path) -> None:
+    async def scene(codex: FakeCodex, heard: Heard, door: CodexQueue) -> None:
+        await door.deliver(message(1))
+        with codex.rollout.open("ab") as file:
+            file.write(
+                b'{"half\n\xff\xfe\n[]\n{"type": "event_msg", "payload": {"item": {"type": "UserMessage"}}}\n'
+                + b"[" * 5000
+                + b"\n"
+            )
+        codex.take()
+        await until(lambda: heard.read, "it is read")
+        assert heard.read == [message(1).id]
 
     play(tmp_path, scene)
 

@@ -97,6 +97,23 @@ def test_after_a_turn_that_a_person_broke_off_the_queue_is_set_going(tmp_path: P
     assert play(tmp_path, scene).read == ["msg-1", "msg-2", "msg-3"]
 
 
+def test_a_message_that_comes_after_it_was_broken_off_is_set_going_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codex_server, "STALLED_S", 0.1)
+
+    async def scene(cli: CodexCli, heard: Heard, door: CodexServer) -> None:
+        cli.is_working = True
+        await door.deliver(message(1))
+        await until(lambda: heard.read == ["msg-1"], "it works")
+        cli.is_working = False
+        cli.interrupt(only(cli))
+        await until(lambda: heard.of("state")[-1] == (DoorState.IDLE, ""), "it is idle, and nothing is on its way")
+        await asyncio.sleep(0.3)  # longer than anything is waited for
+        await door.deliver(message(2))
+        await until(lambda: heard.read == ["msg-1", "msg-2"], "it is read")
+
+    play(tmp_path, scene)
+
+
 # --- conversations -------------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from agent_relay.terminal.doors.opencode_notices import Notices
 from agent_relay.terminal.observations import CommandRun, FileTouched, Observation, TokensUsed, ToolEnded, ToolStarted
 
 COMMAND = {"command": "rm -rf build", "description": "Run the command"}
+GIVEN = '{"command":"rm -rf build","description":"Run the command"}'
 RUNNING = {"status": "running", "input": COMMAND, "time": {"start": 1_794_742_847_509}}
 COMPLETED = {
     "status": "completed", "input": COMMAND, "output": "(no output)", "title": "rm -rf build",
@@ -32,15 +33,18 @@ def noticed(*parts: dict[str, Any]) -> list[Observation]:
 def test_a_command_from_its_start_to_its_end_told_once() -> None:
     pending = {"status": "pending", "input": {}, "raw": ""}
     assert noticed(tool(pending), tool(RUNNING), tool(RUNNING), tool(COMPLETED), tool(COMPLETED)) == [
-        ToolStarted("call_1", "bash"),
-        ToolEnded("call_1", "bash", False),
+        ToolStarted("call_1", "bash", GIVEN),
+        ToolEnded("call_1", "bash", False, "(no output)"),
         CommandRun("rm -rf build", 0, 1_041, "(no output)"),
     ]
 
 
 def test_a_refused_command_was_not_run() -> None:
     refused = {"status": "error", "input": COMMAND, "error": "The user rejected permission", "time": {"start": 1, "end": 2}}
-    assert noticed(tool(RUNNING), tool(refused)) == [ToolStarted("call_1", "bash"), ToolEnded("call_1", "bash", True)]
+    assert noticed(tool(RUNNING), tool(refused)) == [
+        ToolStarted("call_1", "bash", GIVEN),
+        ToolEnded("call_1", "bash", True, "The user rejected permission"),
+    ]
 
 
 def test_a_file_that_was_changed() -> None:
