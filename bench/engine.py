@@ -32,6 +32,7 @@ class Lane:
         self.times_ns = array("q")  # of each answer or delivery, as it came
         self.pings = self.pongs = 0
         self.end_ns = 0
+        self.follower: FollowingLane | None = None  # who may send more once this lane has read
         self._rest = b""
         self._pending = bytearray()
         sock.setblocking(False)
@@ -41,8 +42,13 @@ class Lane:
         return len(self.times_ns)
 
     @property
+    def wanted(self) -> int:
+        """Answers or deliveries that must come."""
+        return self.stream.messages
+
+    @property
     def finished(self) -> bool:
-        return self.count >= self.stream.messages and self.pongs >= self.pings and not self._pending
+        return self.count >= self.wanted and self.pongs >= self.pings and not self._pending
 
     def read(self) -> None:
         try:
@@ -124,8 +130,30 @@ class SenderLane(Lane):
         return super().flush()
 
 
+class FollowingLane(SenderLane):
+    """Is not answered: keeps at most `window` messages ahead of what its recipients were given."""
+
+    def __init__(self, dialect: Dialect, stream: Stream, sock: socket.socket, window: int) -> None:
+        super().__init__(dialect, stream, sock, 0)
+        self._ahead = window
+        self._delivered = 0
+        self.heard(0)
+
+    @property
+    def wanted(self) -> int:
+        return 0
+
+    def heard(self, deliveries: int) -> None:
+        self._delivered += deliveries
+        self.allow(self._delivered // len(self.stream.recipients) + self._ahead)
+
+
 class ReceiverLane(Lane):
     """Acknowledges what it is given. The last acknowledgement is followed by a PING: its PONG stops the clock."""
+
+    def __init__(self, dialect: Dialect, stream: Stream, sock: socket.socket, follower: FollowingLane | None = None) -> None:
+        super().__init__(dialect, stream, sock)
+        self.follower = follower
 
     def scan(self, buffer: bytes) -> Scan:
         return self.dialect.scan_deliveries(buffer)
@@ -133,6 +161,8 @@ class ReceiverLane(Lane):
     def read(self) -> None:
         before = self.count
         super().read()
+        if self.follower is not None:
+            self.follower.heard(self.count - before)
         if before < self.stream.messages <= self.count:
             self.ask_for_pong()
 
@@ -145,6 +175,19 @@ def drive(lanes: Sequence[Lane]) -> None:
         for handle in waiting:
             epoll.register(handle, select.EPOLLIN | select.EPOLLOUT if handle in full else select.EPOLLIN)
         unfinished = {handle for handle, lane in waiting.items() if not lane.finished}
+
+        def write(lane: Lane) -> None:
+            handle = lane.sock.fileno()
+            if lane.flush():
+                if handle in full:
+                    full.discard(handle)
+                    epoll.modify(handle, select.EPOLLIN)
+            elif handle not in full:
+                full.add(handle)
+                epoll.modify(handle, select.EPOLLIN | select.EPOLLOUT)
+            if lane.finished:
+                unfinished.discard(handle)
+
         while unfinished:
             ready = epoll.poll(_SILENCE_S)
             if not ready:
@@ -153,15 +196,9 @@ def drive(lanes: Sequence[Lane]) -> None:
                 lane = waiting[handle]
                 if events & ~select.EPOLLOUT:
                     lane.read()
-                if lane.flush():
-                    if handle in full:
-                        full.discard(handle)
-                        epoll.modify(handle, select.EPOLLIN)
-                elif handle not in full:
-                    full.add(handle)
-                    epoll.modify(handle, select.EPOLLIN | select.EPOLLOUT)
-                if lane.finished:
-                    unfinished.discard(handle)
+                write(lane)
+                if lane.follower is not None:
+                    write(lane.follower)
 
 
 def drive_paced(lane: SenderLane, rate: int) -> array[int]:
@@ -223,5 +260,5 @@ def _check_rate(written_ns: array[int], rate: int) -> None:
 
 def _silence(lanes: Sequence[Lane]) -> FailedRunError:
     done = sum(lane.count for lane in lanes)
-    wanted = sum(lane.stream.messages for lane in lanes)
+    wanted = sum(lane.wanted for lane in lanes)
     return FailedRunError(f"{wanted - done} of {wanted} answers or deliveries did not come: {_SILENCE_S:g} s of silence")

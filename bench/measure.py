@@ -72,6 +72,19 @@ def measure_load(crew: Crew, running: Running, streams: Sequence[Stream], window
     return metrics
 
 
+def measure_following(crew: Crew, running: Running, streams: Sequence[Stream], window: int) -> Metrics:
+    """Where messages are not answered: one process is both ends, and sends as its recipients are given."""
+    (report,), cost = _run(crew, running, [Part("follow", running.dialect, tuple(streams), window)])
+    messages = sum(stream.messages for stream in streams)
+    deliveries = sum(stream.messages * len(stream.recipients) for stream in streams)
+    return {
+        "messages_per_s": messages / report.wall_s,
+        "deliveries_per_s": deliveries / report.wall_s,
+        **_costs(cost, messages, deliveries),
+        "generator_busy": report.cpu_s / report.wall_s,
+    }
+
+
 def measure_turns(crew: Crew, running: Running, stream: Stream) -> Metrics:
     parts = [Part("turns", running.dialect, (stream,), keep_times=True)]
     (report,), cost = _run(crew, running, parts)

@@ -21,6 +21,7 @@ _SMALL: tuple[tuple[str, str, str], ...] = (
     ("start_s", "exec → first WELCOME", ".3f s"),
     ("idle_mb", "daemon idle", ".1f MB"),
     ("connection_kb", "per idle connection", ".2f KB"),
+    ("websocket_kb", "per idle WebSocket", ".2f KB"),
 )
 
 
@@ -60,7 +61,8 @@ def _format_small(rows: Sequence[Row]) -> str:
         for metric, text, style in _SMALL:
             if metric in row.metrics:
                 number, unit = style.split(" ")
-                lines.append([text, f"{row.metrics[metric]:{number}} {unit}"])
+                name = text if row.subject == RELAY else f"{text}, {row.subject}"
+                lines.append([name, f"{row.metrics[metric]:{number}} {unit}"])
     return _align(lines) if lines else ""
 
 
@@ -79,7 +81,7 @@ def _format_ratios(rows: Sequence[Row]) -> str:
     table = [["agent-relay against", "in", "msg/s", "CPU per message", "delivered p50", "delivered p99"]]
     metrics = ("messages_per_s", "cpu_us_per_message", "delivered_p50_ms", "delivered_p99_ms")
     for row in rows:
-        if row.failure or row.scenario in ("growth", "start", "memory") or row.subject == RELAY:
+        if row.failure or row.scenario in ("growth", "start", "memory", "arc-idle") or row.subject == RELAY:
             continue
         ratios = [results.compare(row.scenario, metric, row.subject) for metric in metrics]
         if any(ratio is not None for ratio in ratios):

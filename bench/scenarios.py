@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
+from bench.arc import arc
 from bench.dialect import FailedRunError, Stream
 from bench.measure import Metrics, Running, forwarder, measure_load, measure_turns, nats, relay
 from bench.process import read_rss_bytes
@@ -35,6 +36,7 @@ class Sizes:
     repeats: int = 3
     starts: int = 5
     idle_connections: int = 1_000
+    idle_websockets: int = 5_000
     typed: int = 20  # messages through terminals, each way of running them
     budget_s: float = 120.0  # once spent, every scenario still has its first round but no further one
 
@@ -55,7 +57,7 @@ class Sizes:
         return max(self.messages * 2 // 5, 5_000)
 
 
-QUICK = Sizes(messages=5_000, repeats=1, starts=2, typed=3)
+QUICK = Sizes(messages=5_000, repeats=1, starts=2, typed=3, idle_websockets=500)
 
 
 @dataclass(slots=True)
@@ -248,6 +250,7 @@ SCENARIOS: dict[str, Callable[[Bench], None]] = {
     "memory": memory,
     "growth": growth,
     "terminal": terminal,
+    "arc": arc,
 }
 
 

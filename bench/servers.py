@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from bench.arc_wire import read_port
 from bench.dialect import FailedRunError
 from bench.forwarder import READY
 from bench.nats_wire import connect_nats
 from bench.relay_wire import connect_unix
 
 LOG = "server.log"
+_SOCKET, _STATE = "relay.sock", "state"
 START_TIMEOUT_S = 20.0
 _STOP_TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.002
@@ -29,6 +31,8 @@ Result = TypeVar("Result")
 # A run measures the path of a message and not what happens when a window is overrun or a clock runs out: the queue
 # holds everything a fast sender can be ahead, and no message is sent again because the machine was busy.
 RELAY_FLAGS = ("--queue-capacity", "1000000", "--max-inflight", "1000", "--ack-timeout-ms", "60000", "--heartbeat-ms", "60000")
+
+ARC_FLAGS = ("--arc-rate-limit", "0", "--arc-hourly-limit", "0", "--arc-registrations-per-hour", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +55,40 @@ def find_nats() -> str | None:
 @contextmanager
 def run_relay(command: Sequence[str], *flags: str, wait: bool = True) -> Iterator[tuple[Server, str]]:
     """The daemon with its default durability (fsync before an answer); yields it and its socket's path."""
-    with _directory() as directory:
-        path = str(directory / "relay.sock")
-        arguments = [*command, "up", "--foreground", "--no-http", "--socket", path, "--state-dir", str(directory / "state")]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENT_RELAY_")}
-        environment |= {"HOME": str(directory), "AGENT_RELAY_HOME": str(directory / "home")}
-        with _running([*arguments, *RELAY_FLAGS, *flags], directory, environment) as server:
-            if wait:
-                wait_until(lambda: connect_unix(path).close(), server)
-            yield server, path
+    with _directory() as directory, _daemon(command, directory, "--no-http", *flags) as server:
+        path = str(directory / _SOCKET)
+        if wait:
+            wait_until(lambda: connect_unix(path).close(), server)
+        yield server, path
+
+
+@contextmanager
+def run_arc_relay(command: Sequence[str]) -> Iterator[tuple[Server, int]]:
+    """The same daemon with HTTP and without limits on how much an agent may send; yields it and its port."""
+    with _directory() as directory, _daemon(command, directory, "--port", "0", *ARC_FLAGS) as server:
+        yield server, wait_until(lambda: read_port(directory / _STATE), server)
+
+
+@contextmanager
+def _daemon(command: Sequence[str], directory: Path, *flags: str) -> Iterator[Server]:
+    places = ["--socket", str(directory / _SOCKET), "--state-dir", str(directory / _STATE)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENT_RELAY_")}
+    environment |= {"HOME": str(directory), "AGENT_RELAY_HOME": str(directory / "home")}
+    with _running([*command, "up", "--foreground", *places, *RELAY_FLAGS, *flags], directory, environment) as server:
+        yield server
+
+
+@contextmanager
+def run_arc_peer(kind: str) -> Iterator[tuple[Server, int]]:
+    with _directory() as directory, _running(*_module("bench.arc_relays", kind, directory)) as server:
+        yield server, wait_until(lambda: int(_read_ready(directory)), server)
 
 
 @contextmanager
 def run_forwarder() -> Iterator[tuple[Server, str]]:
     with _directory() as directory:
         path = str(directory / "forwarder.sock")
-        root = Path(__file__).parent.parent
-        environment = os.environ | {"PYTHONPATH": str(root)}
-        with _running([sys.executable, "-m", "bench.forwarder", path], directory, environment) as server:
+        with _running(*_module("bench.forwarder", path, directory)) as server:
             wait_until(lambda: _read_ready(directory), server)
             yield server, path
 
@@ -89,9 +109,18 @@ def run_nats(binary: str, sync_always: bool) -> Iterator[tuple[Server, int]]:
             yield server, port
 
 
-def _read_ready(directory: Path) -> None:
-    if READY not in (directory / LOG).read_text():
-        raise ValueError("the forwarder does not listen yet")
+def _module(name: str, argument: str, directory: Path) -> tuple[list[str], Path, dict[str, str]]:
+    """What `_running` needs for a server that is a module of the bench."""
+    paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    return [sys.executable, "-m", name, argument], directory, os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def _read_ready(directory: Path) -> str:
+    """What it printed after the word."""
+    _, found, rest = (directory / LOG).read_text().partition(READY)
+    if not found:
+        raise ValueError("it does not listen yet")
+    return rest
 
 
 def _read_port(directory: Path) -> int:

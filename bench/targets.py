@@ -71,8 +71,12 @@ TARGETS: tuple[Target, ...] = (
            lambda r: r.compare("steady", "delivered_p99_ms", FORWARDER)),
     Target("memory: daemon idle", "MB", 60, 40, lambda r: r.find("memory", "idle_mb")),
     Target("memory: per idle socket connection", "KB", 6, 2, lambda r: r.find("memory", "connection_kb")),
+    Target("memory: per idle WebSocket, with its registration", "KB", 35, 16, lambda r: r.find("arc-idle", "websocket_kb")),
     Target("start: exec → first WELCOME", "s", 0.5, 0.25, lambda r: r.find("start", "start_s")),
     Target("cost per message: 1,000 agents connected against 10", "×", 1.5, 1.1, lambda r: r.growth()),
+    Target("ARC 1 → 1: daemon CPU per message", "µs", 25, 8, lambda r: r.find("arc", "cpu_us_per_message")),
+    Target("ARC broadcast to 100: daemon CPU per delivery", "µs", 15, 8,
+           lambda r: r.find("arc-broadcast", "cpu_us_per_delivery")),
     Target("screen to prompt in tmux: p50 until taken, 0.3 s of it a rule", "s", 1, 0.6, lambda r: r.taken_p50_s(TMUX)),
     Target("screen to prompt in a PTY: p50 until taken, 0.3 s of it a rule", "s", 1, 0.6, lambda r: r.taken_p50_s(PTY)),
 )  # fmt: skip

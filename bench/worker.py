@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from bench.dialect import Dialect, FailedRunError, Findings, Stream
-from bench.engine import Lane, ReceiverLane, SenderLane, drive, drive_paced, drive_turns
+from bench.engine import FollowingLane, Lane, ReceiverLane, SenderLane, drive, drive_paced, drive_turns
 
 STEP_TIMEOUT_S = 60.0  # connecting, running, checking, each; silence ends a run sooner
 SLOWEST_PER_S = 1_000  # messages; longer runs are given longer, but a server below this is not waited for
@@ -31,7 +31,7 @@ _CREW = 2  # one process sends, one receives
 class Part:
     """What one process does in a run."""
 
-    role: Literal["send", "receive", "turns"]
+    role: Literal["send", "receive", "turns", "follow"]  # follow: both ends, the senders by what the recipients were given
     dialect: Dialect
     streams: tuple[Stream, ...]
     window: int = 0
@@ -92,6 +92,11 @@ def _run(part: Part, pipe: Connection) -> None:
 def _open_lanes(part: Part) -> list[Lane]:
     lanes: list[Lane] = []
     for stream in part.streams:
+        if part.role == "follow":
+            sender = FollowingLane(part.dialect, stream, part.dialect.open_sender(stream.sender), part.window)
+            opened = [part.dialect.open_receiver(name) for name in stream.recipients]
+            lanes += [sender, *(ReceiverLane(part.dialect, stream, sock, sender) for sock in opened)]
+            continue
         if part.role != "receive":
             lanes.append(SenderLane(part.dialect, stream, part.dialect.open_sender(stream.sender), part.window))
         if part.role != "send":
@@ -122,6 +127,8 @@ def _check(lane: Lane, part: Part, report: Report) -> None:
         report.sent_digests[lane.stream.sender] = findings.digest
     else:
         findings = part.dialect.check_deliveries(data, lane.stream)
+        if part.role == "follow" and not report.sent_digests.get(lane.stream.sender):
+            report.sent_digests[lane.stream.sender] = findings.digest  # nobody was told the ids: all recipients have the same
         report.received_digests.append((lane.stream.sender, findings.digest))
     report.problems += findings.problems
     if part.keep_times and not findings.problems:

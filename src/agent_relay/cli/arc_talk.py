@@ -1,0 +1,73 @@
+"""Listening and sending as an agent of an ARC relay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from agent_relay.arc.client import ArcClient
+from agent_relay.arc.frames import EVERYONE, ArcMessage
+from agent_relay.arc.link import Patience
+from agent_relay.cli.arc_identity import Identity
+from agent_relay.cli.failures import USAGE, Failure
+from agent_relay.cli.message_view import show_heading, show_text
+from agent_relay.cli.screen import Screen
+
+
+async def listen_as(
+    identity: Identity, screen: Screen, subscribe: Sequence[str], since: str | None, limit: int | None, *, as_json: bool
+) -> int:
+    shown = 0
+    async with ArcClient(
+        identity.url, identity.token, agent_id=identity.agent_id, since=since, subscriptions=subscribe
+    ) as client:  # fmt: skip
+        async for message in client.messages():
+            _show(screen, message, as_json=as_json)
+            screen.flush()
+            shown += 1
+            if shown == limit:
+                break
+    return 0
+
+
+async def send_as(identity: Identity, screen: Screen, to: str | list[str], payload: Any, *, as_json: bool) -> int:
+    targets = [to] if isinstance(to, str) else to
+    async with ArcClient(identity.url, identity.token, agent_id=identity.agent_id, patience=Patience(attempts=0)) as client:
+        if EVERYONE in targets:
+            id_ = None
+            failures: list[Exception] = []
+            client.on_error = failures.append
+            await client.broadcast(payload)
+            await client.ping()  # answered after the message, so an error would have come by now
+            if failures:
+                raise failures[0]
+        else:
+            id_ = await client.send(targets, payload, confirm=True)
+    if as_json:
+        screen.json({"id": id_, "from": client.agent_id, "to": targets})
+    else:
+        screen.line(("sent", "bold green"), f"  {client.agent_id or ''} → {', '.join(targets)}", (f"  {id_ or ''}", "dim"))
+    return 0
+
+
+def read_payload(text: str, *, parse: bool) -> Any:
+    if not parse:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Failure(f"TEXT is not JSON, which --parse asks for: {error}.", USAGE) from None
+
+
+def _show(screen: Screen, message: ArcMessage, *, as_json: bool) -> None:
+    if as_json:
+        screen.json_line(dict(message.fields))
+        return
+    text = message.payload if isinstance(message.payload, str) else json.dumps(message.payload, ensure_ascii=False)
+    shown = {
+        "message_id": message.id, "from": message.from_, "to": list(message.to), "ts": message.ts, "kind": message.type,
+        "payload": {"body": text},
+    }  # fmt: skip
+    show_heading(screen, shown)
+    show_text(screen, shown, whole=True)

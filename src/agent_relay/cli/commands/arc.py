@@ -1,0 +1,302 @@
+"""`arc`: identities at ARC relays, talking as them, and checking a relay."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent_relay.cli.arc_identity import As, TokenSource, Url
+from agent_relay.cli.failures import Failure
+from agent_relay.cli.options import Json, Socket, StateDir, find_place, inherit
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.screen import Column, Screen
+
+if TYPE_CHECKING:
+    from agent_relay.arc.http_calls import Answer
+    from agent_relay.sdk.locate import Place
+
+_AGENTS = "/api/v1/arc/agents"
+
+arc = typer.Typer(
+    rich_markup_mode=None, add_completion=False, subcommand_metavar="[register|listen|send|tokens|revoke|conformance]"
+)
+
+
+@arc.callback(invoke_without_command=True)
+def root(context: typer.Context, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """Agents that connect over a WebSocket: register them, talk as them, and check a relay.
+
+    Without a second word it lists them, as `arc tokens` does.
+    """
+    if context.invoked_subcommand is not None:
+        context.obj = (socket, state_dir, as_json)
+        return 0
+    return _list(find_place(socket, state_dir), None, as_json=as_json)
+
+
+# --- identities ---------------------------------------------------------------------------------------------------------
+
+
+@arc.command(
+    "register",
+    epilog="\b\nExamples:\n  agent-relay arc register rawk-042\n  agent-relay arc register --url wss://relay.example.com/arc",
+)
+def register(
+    context: typer.Context,
+    agent_id: Annotated[
+        str | None,
+        typer.Argument(metavar="ID", help="3 to 64 of a-z, 0-9 and hyphens; else the relay picks one.", show_default=False),
+    ] = None,
+    url: Url = None,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Register an agent at a relay, and keep its token.
+
+    The token is shown this once. It is kept in arc-tokens.json in the daemon's directory, which only you can read, and `arc
+    listen`, `arc send` and `bridge` find it there.
+    """
+    from agent_relay.arc import registering
+    from agent_relay.arc.token_file import TokenFile
+    from agent_relay.cli.arc_identity import find_url, run_arc
+
+    socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
+    place = find_place(socket, state_dir)
+    address = find_url(place, url)
+    kept = TokenFile(place.state_dir)
+
+    async def work() -> Any:
+        kept.all()  # a file that cannot be used is said before the id is taken for ever
+        given = await registering.register(address, agent_id)
+        kept.keep(address, given.agent_id, given.token)
+        return given
+
+    given = run_arc(work())
+    screen = Screen()
+    if as_json:
+        screen.json({"agent_id": given.agent_id, "token": given.token, "url": address, "kept_in": kept.path})
+        return 0
+    screen.line(("registered", "bold green"), "  ", (clean_line(given.agent_id), "bold"), f" at {clean_line(address)}")
+    screen.line("token       ", clean_line(given.token), ("  shown this once", "dim"))
+    screen.line("kept in     ", clean_line(kept.path))
+    return 0
+
+
+@arc.command("tokens", epilog="\b\nExamples:\n  agent-relay arc tokens\n  agent-relay arc tokens --json")
+def tokens(
+    context: typer.Context, url: Url = None, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
+) -> int:
+    """List the agents of the project's daemon that have a token, and whose tokens are kept here. No token is shown."""
+    socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
+    return _list(find_place(socket, state_dir), url, as_json=as_json)
+
+
+@arc.command("revoke", epilog="\b\nExample:\n  agent-relay arc revoke rawk-042")
+def revoke(
+    context: typer.Context,
+    agent_id: Annotated[str, typer.Argument(metavar="ID", help="The agent.", show_default=False)],
+    url: Url = None,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Make an agent's token invalid and end its connection. Its id stays taken for ever.
+
+    With the token that is kept here this works at any relay; without it, only at the project's own daemon.
+    """
+    from agent_relay.arc.token_file import TokenFile
+    from agent_relay.cli.arc_identity import find_url, run_arc
+
+    socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
+    place = find_place(socket, state_dir)
+    address = find_url(place, url)
+
+    async def work() -> None:
+        await _revoke(address, agent_id, TokenFile(place.state_dir), own_daemon=url is None)
+
+    run_arc(work())
+    screen = Screen()
+    if as_json:
+        screen.json({"agent_id": agent_id, "revoked": True})
+    else:
+        screen.line(("revoked", "bold green"), "  ", clean_line(agent_id))
+    return 0
+
+
+async def _revoke(address: str, agent_id: str, file: Any, *, own_daemon: bool) -> None:
+    from agent_relay.arc import registering
+    from agent_relay.arc.errors import ArcRefused
+
+    kept = file.find(address, agent_id)
+    if not kept and not own_daemon:
+        raise Failure(clean_line(f"There is no token of {agent_id} for {address}, and only its holder can revoke it there."))
+    if kept:
+        try:
+            await registering.unregister(address, kept[0].token)
+        except ArcRefused as refused:
+            if refused.status != 401:
+                raise
+            kept = []  # it was not valid any more, which says nothing about another token of the same agent
+        file.forget(address, agent_id)
+    if not kept and own_daemon:
+        _expect(await _administer(address, "DELETE", f"{_AGENTS}/{agent_id}"))
+
+
+async def _administer(address: str, method: str, path: str) -> Answer:
+    """As whoever runs the daemon: with the API's token, where it asks for one."""
+    import os
+
+    from agent_relay.arc.http_calls import call
+    from agent_relay.protocol.places import ENV_API_TOKEN
+
+    return await call(address, method, path, token=os.environ.get(ENV_API_TOKEN))
+
+
+def _expect(answer: Answer) -> dict[str, Any]:
+    from agent_relay.arc.http_calls import read_refusal
+
+    if answer.status != 200:
+        raise read_refusal(answer)
+    return answer.body if isinstance(answer.body, dict) else {}
+
+
+def _list(place: Place, url: str | None, *, as_json: bool) -> int:
+    from agent_relay.arc.addresses import parse_address
+    from agent_relay.arc.token_file import TokenFile
+    from agent_relay.cli.arc_identity import find_url, run_arc
+
+    async def work() -> tuple[list[dict[str, Any]], str]:
+        address = parse_address(find_url(place, url)).http_url
+        kept = {one.agent_id for one in TokenFile(place.state_dir).find(address)}
+        found = [] if url is not None else _expect(await _administer(address, "GET", _AGENTS)).get("agents", [])
+        known = {str(agent.get("agent_id")): agent for agent in found}
+        return [
+            {**known.get(name, {"agent_id": name}), "kept_here": name in kept} for name in sorted(known.keys() | kept)
+        ], address
+
+    agents, address = run_arc(work())
+    screen = Screen()
+    if as_json:
+        screen.json({"agents": agents, "next_cursor": None})
+        return 0
+    if not agents:
+        screen.line((f"No agent is registered at {clean_line(address)}; register one: agent-relay arc register", "dim"))
+        return 0
+    columns = (Column("agent"), Column("state"), Column("token here"), Column("subscriptions", optional=True))
+    rows = [
+        [clean_line(str(agent["agent_id"])), _state(agent), "yes" if agent["kept_here"] else "",
+         clean_line(", ".join(map(str, agent.get("subscriptions") or ())))]
+        for agent in agents
+    ]  # fmt: skip
+    screen.table(columns, rows)
+    return 0
+
+
+def _state(agent: dict[str, Any]) -> tuple[str, str]:
+    if "connected" not in agent:
+        return ("", "")
+    if agent.get("revoked_at") is not None:
+        return ("revoked", "red")
+    return ("connected", "green") if agent["connected"] else ("offline", "dim")
+
+
+# --- talking ------------------------------------------------------------------------------------------------------------
+
+
+@arc.command(
+    "listen",
+    epilog="\b\nExamples:\n  agent-relay arc listen\n  agent-relay arc listen --as rawk-042 --subscribe news-bot --json",
+)
+def listen(
+    context: typer.Context,
+    agent_id: As = None,
+    subscribe: Annotated[
+        list[str] | None, typer.Option("--subscribe", metavar="ID", help="Also what this agent broadcasts.")
+    ] = None,
+    since: Annotated[str | None, typer.Option("--since", metavar="MESSAGE", help="First what came after this message.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Stop after that many messages.")] = None,
+    url: Url = None,
+    token_file: TokenSource = None,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Print what is sent to an agent at an ARC relay, until Ctrl-C. With --json: one object a line.
+
+    A lost connection is made again, and what was missed meanwhile follows. The token comes from AGENT_RELAY_ARC_TOKEN, from
+    --token-file, or from where `arc register` kept it.
+    """
+    from agent_relay.cli.arc_identity import find_identity, run_arc
+    from agent_relay.cli.arc_talk import listen_as
+
+    socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
+    identity = find_identity(find_place(socket, state_dir), url, agent_id, token_file)
+    return run_arc(listen_as(identity, Screen(), subscribe or [], since, limit, as_json=as_json))
+
+
+@arc.command(
+    "send",
+    epilog="\b\nExamples:\n  agent-relay arc send bob-7 'Are you there?'\n  agent-relay arc send '*' '{\"n\": 1}' --parse",
+)
+def send(
+    context: typer.Context,
+    to: Annotated[str, typer.Argument(metavar="TO", help="An agent's id, several with commas, or '*'.", show_default=False)],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads standard input.", show_default=False)],
+    agent_id: As = None,
+    parse: Annotated[bool, typer.Option("--parse", help="TEXT is JSON, and sent as the value it stands for.")] = False,
+    url: Url = None,
+    token_file: TokenSource = None,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Send a message as an agent at an ARC relay; done when the relay has it.
+
+    Sending connects as the agent, and a relay lets an agent have one connection: a `listen` of the same agent ends.
+    """
+    from agent_relay.cli.arc_identity import find_identity, run_arc
+    from agent_relay.cli.arc_talk import read_payload, send_as
+    from agent_relay.cli.commands.send import read_body, read_target
+
+    socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
+    payload = read_payload(read_body(text), parse=parse)
+    identity = find_identity(find_place(socket, state_dir), url, agent_id, token_file)
+    return run_arc(send_as(identity, Screen(), read_target(to), payload, as_json=as_json))
+
+
+# --- checking -----------------------------------------------------------------------------------------------------------
+
+
+@arc.command(
+    "conformance",
+    epilog="\b\nExamples:\n  agent-relay arc conformance --url ws://127.0.0.1:3888/arc\n"
+    "  agent-relay arc conformance --section routing --json",
+)
+def conformance(
+    context: typer.Context,
+    url: Url = None,
+    section: Annotated[
+        list[str] | None, typer.Option("--section", metavar="NAME", help="Only this part; may be repeated.")
+    ] = None,
+    timeout_s: Annotated[
+        float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for a frame.")
+    ] = 5.0,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail on advice that is not followed, too.")] = False,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Check whether a relay, ours or another, keeps to the ARC protocol.
+
+    Registers about a dozen agents there and sends a few hundred small messages. What every relay must do is required; what
+    belongs to something the relay says it offers must hold too; advice is only shown. Exit status 1: a rule is broken, or
+    could not be checked.
+    """
+    from agent_relay.cli.arc_check import check_relay
+    from agent_relay.cli.arc_identity import find_url, run_arc
+
+    socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
+    address = find_url(find_place(socket, state_dir), url)
+    return run_arc(check_relay(address, Screen(), section or [], timeout_s, strict=strict, as_json=as_json))

@@ -1,0 +1,135 @@
+"""Agents over ARC in the core: their names, which are theirs for ever, and whom they are subscribed to.
+
+Implements `ports.arc.ArcNames`. A name is in the registry from the moment it is claimed, so that nobody else can take it, and
+belongs to no user of this machine, so that no client of the socket can say HELLO with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from agent_relay.core.agents import Agent
+from agent_relay.core.commit import Committer
+from agent_relay.core.context import Context
+from agent_relay.core.registry import FOLLOWS, Registry
+from agent_relay.ports.connection import ARC_UID
+from agent_relay.ports.store import Batch, StoreError, SubscriptionRow
+from agent_relay.protocol.names import fold_name
+
+_CLI = "arc"
+
+
+class ArcAgents:
+    def __init__(self, context: Context, registry: Registry, committer: Committer, is_arriving: Callable[[str], bool]) -> None:
+        self._context = context
+        self._registry = registry
+        self._committer = committer
+        self._is_arriving = is_arriving
+        self._watchers: list[Callable[[str, bool], None]] = []
+
+    # --- names --------------------------------------------------------------------------------------------------------
+
+    def claim(self, name: str) -> bool:
+        if self._registry.find(name) is not None or self._is_arriving(name):
+            return False
+        self._add(name)
+        return True
+
+    def _add(self, name: str) -> Agent:
+        agent = Agent(name, ARC_UID, self._context.wall_ms, self._context.limits.dedup_ids)
+        agent.cli = _CLI
+        agent.hidden = True
+        self._registry.add(agent)
+        return agent
+
+    def abandon(self, name: str) -> None:
+        agent = self._find(name)
+        if agent is not None and agent.hidden:
+            self._registry.remove(agent)
+
+    def register(self, name: str, done: Callable[[StoreError | None], None]) -> None:
+        agent = self._find(name)
+        assert agent is not None, "a name is claimed before it is registered"
+
+        def settled(error: StoreError | None) -> None:
+            if error is None:
+                agent.hidden = False
+            done(error)
+
+        self._save(agent, settled)
+
+    def _save(self, agent: Agent, settled: Callable[[StoreError | None], None]) -> None:
+        def fill(batch: Batch) -> None:
+            batch.agents.append(agent.row())
+
+        self._committer.change(fill, settled)
+
+    def retire(self, name: str) -> None:
+        agent = self._find(name)
+        if agent is not None:
+            agent.hidden = True
+
+    def adopt(self, current: Iterable[str], revoked: Iterable[str]) -> None:
+        """What the two stores say may differ: the daemon can be killed between two writes, and people copy files."""
+        known = {fold_name(name): False for name in current} | {fold_name(name): True for name in revoked}
+        for agent in self._registry.agents.values():
+            if agent.uid == ARC_UID and agent.key not in known:
+                agent.hidden = True
+        for key, hidden in known.items():
+            agent_ = self._registry.agents.get(key)
+            if agent_ is None:
+                agent_ = self._add(key)
+                self._save(agent_, lambda _error: None)
+            if agent_.uid == ARC_UID:
+                agent_.hidden = hidden
+            else:
+                self._context.log.note("arc_name_conflict", agent=agent_.name)
+
+    def _find(self, name: str) -> Agent | None:
+        agent = self._registry.find(name)
+        return agent if agent is not None and agent.uid == ARC_UID else None
+
+    # --- who is there ---------------------------------------------------------------------------------------------------
+
+    def when_written(self, then: Callable[[], None]) -> None:
+        self._committer.when_written(then)
+
+    def present(self) -> list[tuple[str, bool]]:
+        registry = self._registry
+        return [(agent.name, agent.key in registry.connected) for agent in registry.agents.values() if not agent.hidden]
+
+    def watch(self, changed: Callable[[str, bool], None]) -> None:
+        self._watchers.append(changed)
+
+    def changed(self, agent: Agent, *, is_here: bool) -> None:
+        for watcher in self._watchers:
+            watcher(agent.name, is_here)
+
+    # --- subscriptions --------------------------------------------------------------------------------------------------
+
+    def follow(self, name: str, others: Iterable[str], done: Callable[[StoreError | None], None], *, active: bool) -> None:
+        agent = self._find(name)
+        assert agent is not None
+        wanted = {FOLLOWS + fold_name(other) for other in others}
+        changed = wanted - agent.subscriptions if active else wanted & agent.subscriptions
+        self._set(agent, changed, active=active)
+
+        def settled(error: StoreError | None) -> None:
+            if error is not None:
+                self._set(agent, changed, active=not active)
+            done(error)
+
+        def fill(batch: Batch) -> None:
+            batch.subscriptions += [SubscriptionRow(agent.name, pattern, active=active) for pattern in sorted(changed)]
+
+        self._committer.change(fill, settled)
+
+    def _set(self, agent: Agent, patterns: Iterable[str], *, active: bool) -> None:
+        change = self._registry.subscribe if active else self._registry.unsubscribe
+        for pattern in patterns:
+            change(agent, pattern)
+
+    def followed(self, name: str) -> list[str]:
+        agent = self._find(name)
+        found = () if agent is None else agent.subscriptions
+        return sorted(pattern.removeprefix(FOLLOWS) for pattern in found if pattern.startswith(FOLLOWS))

@@ -1,0 +1,65 @@
+"""ARC in the daemon: its store, its registrations and its hooks, put together once HTTP starts. Without HTTP there is none."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+from agent_relay.daemon.config import Config
+from agent_relay.daemon.logs import logger
+from agent_relay.daemon.system import SystemEntropy
+from agent_relay.ports.arc import ArcNames, ArcRow, ArcStore
+from agent_relay.ports.clock import Clock
+from agent_relay.ports.service import RelayService
+from agent_relay.ports.store import StoreUnusable
+from agent_relay.protocol import places
+from agent_relay.storage.arc_memory import MemoryArc
+from agent_relay.storage.arc_sqlite import SqliteArc
+from agent_relay.transports.arc.desk import Desk
+from agent_relay.transports.arc.hooks import HookRunner
+from agent_relay.transports.arc.hub import Hub
+from agent_relay.transports.arc.registrar import Registrar
+from agent_relay.transports.pump import Pump
+
+
+class Arc:
+    def __init__(self, config: Config, post: Callable[[Callable[[], None]], None]) -> None:
+        self._config = config
+        if config.storage == "memory":
+            self._store: ArcStore = MemoryArc(post)
+        else:
+            self._store = SqliteArc(config.file(places.ARC_FILE), post)
+        self._rows: list[ArcRow] | None = None
+        self._hooks: list[HookRunner] = []
+
+    def open(self) -> None:
+        """Blocks; call it in a thread. What fails is noted, and the relay goes on without ARC."""
+        if not self._config.arc:
+            return
+        try:
+            self._hooks = [HookRunner(_load(place)) for place in self._config.arc_hooks]
+            self._rows = self._store.open()
+        except StoreUnusable as error:
+            logger.warning("arc_unavailable", extra={"relay_fields": {"reason": str(error)}})
+
+    def start(self, pump: Pump[Any], names: ArcNames, service: RelayService, clock: Clock) -> tuple[Hub[Any], Desk] | None:
+        if self._rows is None:
+            return None
+        settings, entropy = self._config.arc_settings, SystemEntropy()
+        registrar = Registrar(self._store, names, settings, clock, entropy, pump.run)
+        registrar.start(self._rows)
+        hub = Hub(pump, registrar, names, service, settings, clock, entropy, self._hooks)
+        return hub, Desk(registrar, hub, names, settings, clock)
+
+    def close(self) -> None:
+        self._store.close()
+
+
+def _load(place: str) -> Any:
+    """`module:attribute`: a hook, or a class whose objects are hooks."""
+    try:
+        found = pkgutil.resolve_name(place)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise StoreUnusable(f"The hook {place} cannot be loaded ({error}).") from None
+    return found() if isinstance(found, type) else found

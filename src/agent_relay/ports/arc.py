@@ -1,0 +1,109 @@
+"""ARC, as the parts see each other: what is kept of a registration, who keeps it, what the core does for ARC agents, hooks.
+
+An agent over ARC is an agent like any other inside: it has a name, a mailbox, streams. What is ARC's own is the registration:
+who may come in under a name, which is nobody else's from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from agent_relay.ports.store import StoreError
+
+
+class ArcRow(Struct, frozen=True):
+    """One registration. It stays for ever: no id is given out twice."""
+
+    agent_id: str
+    token_hash: str
+    registered_at: int  # all times by the wall clock
+    expires_at: int | None = None  # of the token
+    old_token_hash: str | None = None  # the one before it, which is good for a little longer
+    old_expires_at: int | None = None
+    revoked_at: int | None = None
+
+
+RowDone = Callable[["StoreError | None"], None]
+
+
+class ArcStore(Protocol):
+    def open(self) -> list[ArcRow]:
+        """Blocks until it is ready; raises StoreUnusable."""
+        ...
+
+    def write(self, row: ArcRow, done: RowDone) -> None:
+        """Makes it durable, in place of an earlier one of the same id; calls back on the loop, exactly once."""
+        ...
+
+    def close(self) -> None:
+        """Blocks until everything given to `write` is durable."""
+        ...
+
+
+class ArcNames(Protocol):
+    """What the core does for registrations and subscriptions."""
+
+    def claim(self, name: str) -> bool:
+        """The name is this registration's from now on, and nobody can write to it yet. False: somebody has it."""
+        ...
+
+    def abandon(self, name: str) -> None:
+        """A claim that came to nothing."""
+        ...
+
+    def register(self, name: str, done: RowDone) -> None:
+        """From when this is durable, the claimed name can be written to."""
+        ...
+
+    def retire(self, name: str) -> None:
+        """Nobody can write to it any more; the name stays taken."""
+        ...
+
+    def adopt(self, current: Iterable[str], revoked: Iterable[str]) -> None:
+        """At the start: all registrations there are."""
+        ...
+
+    def follow(self, name: str, others: Iterable[str], done: RowDone, *, active: bool) -> None:
+        """`name` subscribes to what these say to many, or not any more."""
+        ...
+
+    def followed(self, name: str) -> list[str]:
+        """Whom it is subscribed to, sorted."""
+        ...
+
+    def when_written(self, then: Callable[[], None]) -> None:
+        """Calls back once everything that was said so far can be found in the history."""
+        ...
+
+    def present(self) -> list[tuple[str, bool]]:
+        """Every agent that can be written to, over ARC or not, and whether it is connected."""
+        ...
+
+    def watch(self, changed: Callable[[str, bool], None]) -> None:
+        """Calls back whenever an agent has come (True) or gone."""
+        ...
+
+
+class Hook(Protocol):
+    """An extension of the relay that others write. Every method is called in a thread of the hook's own, one after another.
+
+    Any of the methods may be missing. One that fails is logged, one that is slow falls behind and misses some; routing does
+    not notice either.
+    """
+
+    name: str  # announced in the welcome, under `extensions`
+
+    def joined(self, agent_id: str) -> None: ...
+
+    def left(self, agent_id: str) -> None: ...
+
+    def routed(self, message: dict[str, Any]) -> None:
+        """A message from an ARC agent that was given to the relay, as it came."""
+        ...
+
+    def command(self, agent_id: str, command: str, payload: dict[str, Any]) -> dict[str, Any] | None:
+        """What is answered to a command that the relay itself does not know; None: it is not known here either."""
+        ...

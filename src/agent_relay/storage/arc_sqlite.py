@@ -1,0 +1,130 @@
+"""ARC registrations in a small SQLite file of their own, beside the messages.
+
+They are few and change rarely, so a thread writes them one transaction after another; what arrived while the last one was being
+written shares the next.
+"""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+from pathlib import Path
+
+from msgspec.structs import astuple
+
+from agent_relay.ports.arc import ArcRow, RowDone
+from agent_relay.ports.store import StoreUnusable
+from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite_files import make_file, refuse, report
+
+APPLICATION_ID = 0x41524343  # "ARCC": what tells this file from the messages' and from other people's
+_VERSION = 1
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS registrations (
+    agent_id       TEXT PRIMARY KEY,
+    token_hash     TEXT NOT NULL,
+    registered_at  INTEGER NOT NULL,
+    expires_at     INTEGER,
+    old_token_hash TEXT,
+    old_expires_at INTEGER,
+    revoked_at     INTEGER
+) WITHOUT ROWID;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {_VERSION};
+COMMIT;
+"""
+_COLUMNS = ", ".join(ArcRow.__struct_fields__)
+_PUT = f"INSERT OR REPLACE INTO registrations ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - of our own names
+
+_Job = tuple[ArcRow, RowDone]
+
+
+class SqliteArc:
+    def __init__(self, path: str | Path, post: Post) -> None:
+        self._path = Path(path)
+        self._post = post
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._connection: sqlite3.Connection | None = None
+        self._thread: threading.Thread | None = None
+
+    def open(self) -> list[ArcRow]:
+        make_file(self._path)
+        try:
+            connection = self._connect()
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM registrations").fetchall()  # noqa: S608
+        except sqlite3.Error as error:
+            raise refuse(self._path, error) from None
+        self._connection = connection
+        self._thread = threading.Thread(target=self._work, name="arc-store", daemon=True)
+        self._thread.start()
+        return [ArcRow(*row) for row in rows]
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        try:
+            identity = connection.execute("PRAGMA application_id").fetchone()[0]
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if (identity != APPLICATION_ID and (identity or tables)) or version > _VERSION:
+                raise StoreUnusable(f"{self._path} is of another program, or of a newer version of this one. Move it away.")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.executescript(_SCHEMA)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def write(self, row: ArcRow, done: RowDone) -> None:
+        self._jobs.put((row, done))
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join()
+            self._thread = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # --- the thread -----------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        is_over = False
+        while not is_over:
+            jobs, is_over = self._gather()
+            if jobs:
+                self._write_all(jobs)
+
+    def _gather(self) -> tuple[list[_Job], bool]:
+        """Waits for one, and takes what else is there; True: it was the last."""
+        jobs: list[_Job] = []
+        job = self._jobs.get()
+        while job is not None:
+            jobs.append(job)
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return jobs, False
+        return jobs, True
+
+    def _write_all(self, jobs: list[_Job]) -> None:
+        connection = self._connection
+        assert connection is not None
+        failure = None
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(_PUT, [astuple(row) for row, _ in jobs])
+            connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits is told
+            if connection.in_transaction:
+                connection.rollback()
+            failure = report(self._path, error)
+
+        def answer() -> None:
+            for _, done in jobs:
+                done(failure)
+
+        post_answer(self._post, answer)

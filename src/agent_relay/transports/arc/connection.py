@@ -1,0 +1,324 @@
+"""One agent over a WebSocket: a peer of the relay like any other, in the words of ARC.
+
+Implements `ports.Connection` for the relay and asyncio's protocol for the loop. The relay counts a message as delivered when the
+system has taken its frame, and keeps what was not taken for the next connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from agent_relay.ports.connection import ARC_UID
+from agent_relay.protocol import envelope as e
+from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
+from agent_relay.protocol.arc.reading import Said, read_ref, read_said
+from agent_relay.protocol.arc.translating import encode_send
+from agent_relay.protocol.decode import decode_daemon_frame
+from agent_relay.protocol.encode import encode_envelope
+from agent_relay.protocol.framing import HEADER_BYTES
+from agent_relay.protocol.states import CloseReason
+from agent_relay.transports.arc.closing import CLOSES, REASONS
+from agent_relay.transports.arc.frames import FrameReader, Kind, encode_close, encode_frame, read_close
+from agent_relay.transports.arc.outbox import Outbox
+from agent_relay.transports.arc.refusals import explain_refusal
+
+if TYPE_CHECKING:
+    from agent_relay.transports.arc.hub import Hub
+    from agent_relay.transports.arc.registrar import Record
+
+P = TypeVar("P")
+
+_TEXT = int(Kind.TEXT)  # as a plain number, for what is done with every frame
+_DELIVER = b'{"v":2,"type":"DELIVER"'
+_HELD = 1 << 40  # said to be unsent, so that the relay keeps the rest of what it stored until this is gone
+_CATCH_UP_BYTES = 256 * 1024
+_CLOSE_GRACE_S = 10.0  # how long a closed connection may take to read its last words
+_REMEMBERED_REFS = 64
+
+log = logging.getLogger(__name__)
+
+
+class ArcConnection(asyncio.Protocol, Generic[P]):
+    __slots__ = (
+        "_early", "_hub", "_out", "_peer", "_prefix", "_queued", "_reader", "_refs", "_refused", "_sent", "_transport",
+        "_was_held", "address", "agent_id", "catching_up", "closed_with", "heard_ms", "is_open", "lookups", "notify_drained",
+        "opened_ms", "pinged_ms", "record", "unsent_bytes", "wants_presence",
+    )  # fmt: skip
+
+    def __init__(self, hub: Hub[P], record: Record, transport: asyncio.Transport, address: str) -> None:
+        self._hub = hub
+        self.record = record
+        self.agent_id = record.agent_id
+        self.address = address
+        self._transport: asyncio.Transport | None = transport
+        self._out = Outbox(transport)
+        self._reader = FrameReader(hub.settings.max_bytes, hub.settings.hard_bytes)
+        self._peer: P | None = None
+        self._early: list[bytes] = []  # what came before the relay had opened the session
+        self._queued = False  # the pump will call flush at the end of this turn
+        self._sent = 0
+        self._prefix = hub.next_prefix()  # of the ids that the relay knows our messages under
+        self._refs: dict[str, Any] | None = None  # of the last messages that had one, by the id the relay knows them under
+        self._refused = 0  # messages in a row that were over the limit
+        self._was_held = False
+        self.catching_up = True
+        self.closed_with: CloseCode | None = None
+        self.is_open = False
+        self.wants_presence = False
+        self.lookups = 0  # commands that are being answered
+        self.opened_ms = self.heard_ms = self.pinged_ms = hub.pump.steady_ms
+        self.unsent_bytes = 0
+        self.notify_drained = False
+
+    def begin(self) -> None:
+        """The upgrade is answered; now the relay has to know who came."""
+        self._hub.pump.begin_turn()
+        self._peer = self._hub.pump.relay.accepted(self, ARC_UID)
+        payload = {"agent": self.agent_id, "cli": "arc", "version": 2, "capabilities": {}}
+        self._tell([encode_envelope("HELLO", "hello", self._hub.clock.wall_ms(), payload)[HEADER_BYTES:]])
+
+    # --- from the loop --------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Never called: we take over a connection that is there."""
+
+    def data_received(self, data: bytes) -> None:
+        self._hub.pump.begin_turn()
+        self.heard_ms = self._hub.pump.steady_ms
+        if not self.is_open and self.closed_with is None:
+            self._early.append(data)
+            if self._transport is not None:
+                self._transport.pause_reading()
+            return
+        frames = self._reader.feed(data)
+        if self.closed_with is not None:
+            self._look_for_close(frames)
+        elif frames:
+            self._hear(frames)
+        if self._reader.broken is not None and self.closed_with is None:
+            self.end(self._reader.broken[0], self._reader.broken[1])
+
+    def _look_for_close(self, frames: list[tuple[int, bytes]]) -> None:
+        if self._transport is not None and (self._reader.broken is not None or any(kind == Kind.CLOSE for kind, _ in frames)):
+            self._transport.close()
+
+    def _hear(self, frames: list[tuple[int, bytes]]) -> None:
+        sends: list[bytes] = []
+        ping: bytes | None = None
+        for kind, content in frames:
+            if kind == _TEXT:
+                self._hear_text(content, sends)
+            elif kind == Kind.PING:
+                ping = content  # of several at once only the last is answered
+            elif kind == Kind.CLOSE:
+                self._tell(sends)
+                self._hear_close(content)
+                return
+            elif kind == Kind.BINARY:
+                self.refuse(ArcProblem(ArcCode.INVALID_MESSAGE, "Binary frames are not taken; send JSON as text."))
+            elif kind == Kind.OVERSIZE:
+                most = self._hub.settings.max_bytes
+                sentence = f"A message of {content.decode()} bytes is larger than the {most} this relay takes."
+                self.refuse(ArcProblem(ArcCode.MESSAGE_TOO_LARGE, sentence))
+            if self.closed_with is not None:
+                break
+        if ping is not None:
+            self.write(encode_frame(Kind.PONG, ping))
+        self._tell(sends)
+
+    def _hear_text(self, text: bytes, sends: list[bytes]) -> None:
+        try:
+            if not text.isascii():
+                text.decode()
+            said = read_said(text)
+            if said.is_command:
+                self._tell(sends)  # what was said before it is done before it
+                sends.clear()
+                self._hub.commands.carry_out(self, said)
+            elif self._may_send(said):
+                sends.append(self._make_send(said))
+        except UnicodeDecodeError:
+            self.end(CloseCode.NOT_UTF8, "Text must be UTF-8.")
+        except ArcProblem as problem:
+            self.refuse(problem)
+
+    def _may_send(self, said: Said) -> bool:
+        wait_ms = self.record.rate.take(self.heard_ms)
+        if not wait_ms:
+            self._refused = 0
+            return True
+        self._refused += 1
+        seconds = max(1, -(-wait_ms // 1000))
+        sentence = f"Too many messages: at most {self._hub.settings.describe_rate()}. Try again in {seconds} s."
+        self.refuse(ArcProblem(ArcCode.RATE_LIMIT, sentence, read_ref(said)))
+        if self._refused >= self._hub.settings.refusals:
+            self.end(CloseCode.RATE_LIMIT, "Too many messages.")
+        return False
+
+    def _make_send(self, said: Said) -> bytes:
+        self._sent += 1
+        client_id = f"{self._prefix}{self._sent:x}"
+        frame = encode_send(said, client_id, self._hub.clock.wall_ms())
+        if len(frame) > self._hub.settings.max_frame_bytes:
+            raise ArcProblem(ArcCode.MESSAGE_TOO_LARGE, "The message is larger than other clients take.", read_ref(said))
+        if len(said.ref):
+            refs = self._refs = self._refs or {}
+            refs[client_id] = read_ref(said)
+            if len(refs) > _REMEMBERED_REFS:
+                del refs[next(iter(refs))]
+        if self._hub.hooks:
+            self._hub.tell_hooks(self, said)
+        return frame
+
+    def _tell(self, frames: list[bytes]) -> None:
+        peer = self._peer
+        if peer is None or not frames:
+            return
+        relay = self._hub.pump.relay
+        try:
+            relay.received(peer, frames)
+        except Exception:
+            log.exception("internal_error")
+            relay.crashed(peer)
+
+    def _hear_close(self, content: bytes) -> None:
+        self._part(CloseReason.CLIENT_GONE)
+        self.closed_with = CloseCode.NORMAL
+        self.write(encode_close(read_close(content), ""))
+        self._flush_last()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._out.is_stalled = True
+
+    def resume_writing(self) -> None:
+        self._out.is_stalled = False
+        self.flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why it ended makes no difference
+        self._transport = None
+        self._out.drop()
+        self._part(CloseReason.CLIENT_GONE)
+        self._hub.forget(self)
+
+    def _part(self, reason: CloseReason) -> None:
+        peer, self._peer = self._peer, None
+        if peer is not None:
+            self._hub.pump.begin_turn()
+            self._hub.pump.relay.disconnected(peer, reason)
+            self._hub.parted(self)
+        self.is_open = False
+
+    # --- from the relay -------------------------------------------------------------------------------------------------
+
+    def send(self, frame: bytes) -> None:
+        if frame.startswith(_DELIVER, HEADER_BYTES):
+            self.write(self._hub.encode_delivery(self, frame))
+            return
+        match decode_daemon_frame(frame[HEADER_BYTES:]):
+            case e.Welcome():
+                self._welcomed()
+            case e.Nack() as nack:
+                ref = (self._refs or {}).get(nack.payload.nack_id)
+                problem = explain_refusal(nack.payload, ref)
+                if problem is not None:
+                    self.refuse(problem)
+            case _:
+                pass  # what else the relay says is for clients that ask for it, or comes before a `close`
+
+    def _welcomed(self) -> None:
+        self.is_open = True
+        self.opened_ms = self._hub.pump.steady_ms
+        self.write(self._hub.encode_welcome(self))
+        self._hub.joined(self)
+        if self._early:
+            asyncio.get_running_loop().call_soon(self._hear_early)
+
+    def _hear_early(self) -> None:
+        early, self._early = self._early, []
+        if self._transport is not None:
+            self._transport.resume_reading()
+        for data in early:
+            self.data_received(data)
+
+    def close(self, reason: CloseReason) -> None:
+        self._peer = None
+        self._hub.parted(self)
+        self.is_open = False
+        self.end(CLOSES.get(reason, CloseCode.INTERNAL_ERROR), REASONS.get(reason, ""))
+
+    # --- writing --------------------------------------------------------------------------------------------------------
+
+    def refuse(self, problem: ArcProblem) -> None:
+        self.write(self._hub.encode_error(self, problem))
+
+    def write(self, frame: bytes) -> None:
+        """One encoded frame, to be written with the others of this turn."""
+        self._out.put(frame)
+        self.unsent_bytes += len(frame)
+        if self.catching_up and self.unsent_bytes > _CATCH_UP_BYTES:
+            self._was_held = True
+            self.unsent_bytes = _HELD
+        if not self._queued:
+            self._queued = True
+            self._hub.pump.will_flush(self)
+
+    def flush(self) -> None:
+        self._queued = False
+        if self._transport is None:
+            return
+        self._out.flush(self._hub.pump.steady_ms)
+        unsent = self.unsent_bytes = self._out.unsent_bytes
+        if self.closed_with is not None:
+            return
+        if not unsent:
+            self._drained()
+        elif self.catching_up:  # it is our haste, not its slowness
+            if unsent > _CATCH_UP_BYTES:
+                self.unsent_bytes = _HELD
+        elif unsent > self._hub.settings.slow_bytes:
+            self.end_slow()
+
+    def _drained(self) -> None:
+        if self._was_held:
+            self._was_held = False  # there may be more of what was stored
+        elif self.is_open:
+            self.catching_up = False
+        if self.notify_drained and self._peer is not None:
+            self.notify_drained = False
+            self._hub.pump.begin_turn()
+            self._hub.pump.relay.drained(self._peer)
+
+    def stalled_ms(self, now_ms: int) -> int:
+        return self._out.stalled_ms(now_ms)
+
+    # --- the end --------------------------------------------------------------------------------------------------------
+
+    def end_slow(self) -> None:
+        """The peer does not read. What waits for it is dropped here and stays with the relay."""
+        self._part(CloseReason.SLOW_CONSUMER)
+        self._out.drop()
+        self.end(CloseCode.SLOW_CONSUMER, "Too slow: reconnect to go on.")
+
+    def end(self, code: CloseCode, reason: str, closing: CloseReason = CloseReason.CLIENT_GONE) -> None:
+        """Says why, and closes once the peer has answered, or has had time to."""
+        if self.closed_with is not None or self._transport is None:
+            return
+        self.closed_with = code
+        self._part(closing)
+        self.write(encode_close(code, reason))
+        asyncio.get_running_loop().call_later(_CLOSE_GRACE_S, self.abort)
+        self._transport.resume_reading()
+
+    def _flush_last(self) -> None:
+        self.flush()
+        if self._transport is not None:
+            self._transport.close()  # it writes what is left first
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,202 @@
+"""WebSocket frames of a server without extensions (RFC 6455): bytes in, what was said out. No socket is touched here.
+
+Since nothing is compressed there is nothing to unpack to a surprising size, and one encoded frame serves every peer, because a
+server's frames are not masked. What is too large is told from the header: up to `hard_bytes` it is read past and not kept, beyond
+that it is not read at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import struct
+from enum import IntEnum
+
+from websockets.speedups import apply_mask
+
+from agent_relay.protocol.arc.codes import CloseCode
+
+_KEY_SUFFIX = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, 1.3
+_FIN, _RESERVED, _OPCODE, _MASKED, _LENGTH = 0x80, 0x70, 0x0F, 0x80, 0x7F
+_LONGEST_CONTROL = 125
+_CLOSE_CODES = frozenset({1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014})  # that may be sent
+
+
+class Kind(IntEnum):
+    CONTINUATION = 0x0
+    TEXT = 0x1
+    BINARY = 0x2
+    CLOSE = 0x8
+    PING = 0x9
+    PONG = 0xA
+    OVERSIZE = 0x100  # no frame: a message that was read past; its size stands where the content would
+
+
+# As plain numbers, for what is done with every frame.
+_TEXT, _FIRST_CONTROL = int(Kind.TEXT), int(Kind.CLOSE)
+_WHOLE_TEXT = _FIN | _TEXT
+_DATA = frozenset(map(int, (Kind.CONTINUATION, Kind.TEXT, Kind.BINARY)))
+_pack_small, _pack_middle, _pack_large = (struct.Struct(layout).pack for layout in (">BB", ">BBH", ">BBQ"))
+_CONTROL = frozenset(map(int, (Kind.CLOSE, Kind.PING, Kind.PONG)))
+
+
+class FrameReader:
+    """`broken` is set when the stream cannot go on: the code to close with, and why."""
+
+    __slots__ = ("_hard_bytes", "_kept", "_kind", "_max_bytes", "_message", "_size", "_skip", "_skip_ends", "broken")
+
+    def __init__(self, max_bytes: int, hard_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._hard_bytes = hard_bytes
+        self._kept = b""  # the beginning of a frame that is not whole yet
+        self._kind = 0  # of the message that is under way
+        self._message: bytearray | None = None  # its fragments so far; None: there is none under way
+        self._size = 0
+        self._skip = 0  # bytes of an oversize frame that are still to come
+        self._skip_ends = False  # and that frame is its message's last
+        self.broken: tuple[CloseCode, str] | None = None
+
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        """What is whole by now, in order."""
+        found: list[tuple[int, bytes]] = []
+        if self.broken is not None:
+            return found
+        if self._kept:
+            data = self._kept + data
+        at, end = 0, len(data)
+        while True:
+            if self._skip:
+                taken = min(self._skip, end - at)
+                at += taken
+                self._skip -= taken
+                if self._skip:
+                    break
+                if self._skip_ends:
+                    found.append(self._end_oversize())
+                continue
+            if end - at < 2:
+                break
+            first, length = data[at], data[at + 1]
+            if not length & _MASKED:
+                self.broken = CloseCode.PROTOCOL_ERROR, "A client's frames are masked."
+                break
+            length &= _LENGTH
+            start = at + 6
+            if length > _LONGEST_CONTROL:
+                wide = 2 if length == _LONGEST_CONTROL + 1 else 8
+                start += wide
+                if end < start:
+                    break
+                length = int.from_bytes(data[at + 2 : at + 2 + wide])
+            is_plain = first == _WHOLE_TEXT and self._message is None and length <= self._max_bytes
+            if not is_plain and not self._is_allowed(first, length):
+                break
+            if not is_plain and first & _OPCODE < _FIRST_CONTROL and self._size + length > self._max_bytes:
+                if end < start:
+                    break
+                at = start
+                self._skip_over(first, length)
+                if not length and self._skip_ends:
+                    found.append(self._end_oversize())
+                continue
+            if end - start < length:
+                break
+            content = apply_mask(data[start : start + length], data[start - 4 : start])
+            at = start + length
+            if is_plain:
+                found.append((_TEXT, content))
+            else:
+                self._take(first, content, found)
+        self._kept = data[at:] if at < end else b""
+        return found
+
+    def _is_allowed(self, first: int, length: int) -> bool:
+        kind = first & _OPCODE
+        if first & _RESERVED:
+            self._break("No extension was agreed on.")
+        elif kind in _CONTROL:
+            if length > _LONGEST_CONTROL or not first & _FIN:
+                self._break("A control frame is whole, and has at most 125 bytes.")
+        elif kind not in _DATA:
+            self._break("There is no frame of that kind.")
+        elif (kind == Kind.CONTINUATION) != (self._message is not None):
+            self._break("A message's fragments follow each other.")
+        elif self._size + length > self._hard_bytes:
+            self.broken = CloseCode.TOO_LARGE, f"A message has at most {self._max_bytes} bytes."
+        return self.broken is None
+
+    def _break(self, reason: str) -> None:
+        self.broken = CloseCode.PROTOCOL_ERROR, reason
+
+    def _skip_over(self, first: int, length: int) -> None:
+        if self._message is None:
+            self._kind = first & _OPCODE
+        self._message = bytearray()
+        self._size += length
+        self._skip = length
+        self._skip_ends = bool(first & _FIN)
+
+    def _end_oversize(self) -> tuple[int, bytes]:
+        size, self._size = self._size, 0
+        self._message = None
+        self._skip_ends = False
+        return Kind.OVERSIZE, str(size).encode()
+
+    def _take(self, first: int, content: bytes, found: list[tuple[int, bytes]]) -> None:
+        kind = first & _OPCODE
+        if kind in _CONTROL:
+            found.append((kind, content))
+            return
+        if self._message is None:
+            if first & _FIN:
+                found.append((kind, content))
+                return
+            self._kind, self._message = kind, bytearray()
+        self._message += content
+        self._size += len(content)
+        if first & _FIN:
+            found.append((self._kind, bytes(self._message)))
+            self._message, self._size = None, 0
+
+
+def encode_frame(kind: Kind, content: bytes) -> bytes:
+    return _encode(_FIN | kind, content)
+
+
+def encode_text(content: bytes) -> bytes:
+    """The frame of nearly everything that is said."""
+    return _encode(_WHOLE_TEXT, content)
+
+
+def _encode(first: int, content: bytes) -> bytes:
+    size = len(content)
+    if size <= _LONGEST_CONTROL:
+        return _pack_small(first, size) + content
+    if size < 1 << 16:
+        return _pack_middle(first, 126, size) + content
+    return _pack_large(first, 127, size) + content
+
+
+def encode_close(code: int, reason: str) -> bytes:
+    text = reason.encode()[: _LONGEST_CONTROL - 2].decode(errors="ignore").encode()
+    return encode_frame(Kind.CLOSE, code.to_bytes(2) + text)
+
+
+def read_close(content: bytes) -> int:
+    """The code to answer with: the client's own where it is one that may be sent."""
+    if not content:
+        return CloseCode.NORMAL
+    code = int.from_bytes(content[:2]) if len(content) >= 2 else 0
+    return code if code in _CLOSE_CODES or 3000 <= code < 5000 else CloseCode.PROTOCOL_ERROR
+
+
+def accept_key(key: bytes) -> bytes:
+    """What shows the client that its `Sec-WebSocket-Key` was understood."""
+    return base64.b64encode(hashlib.sha1(key + _KEY_SUFFIX, usedforsecurity=False).digest())
+
+
+def is_key(key: bytes) -> bool:
+    try:
+        return len(base64.b64decode(key, validate=True)) == 16
+    except ValueError:
+        return False

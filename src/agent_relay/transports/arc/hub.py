@@ -1,0 +1,240 @@
+"""All connections over ARC of one relay: who is here, what they share, and what is looked after once a second for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from agent_relay.ports.arc import ArcNames
+from agent_relay.ports.clock import Clock
+from agent_relay.ports.entropy import Entropy
+from agent_relay.ports.service import RelayService
+from agent_relay.protocol.arc.answers import encode_answer, encode_error, encode_welcome
+from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
+from agent_relay.protocol.arc.reading import Said
+from agent_relay.protocol.arc.translating import FromArc, encode_envelope, encode_plain
+from agent_relay.protocol.encode import read_deliver_head
+from agent_relay.protocol.framing import HEADER_BYTES
+from agent_relay.protocol.states import CloseReason
+from agent_relay.protocol.ulid import encode_bits, encode_time
+from agent_relay.transports.arc.commands import Commands
+from agent_relay.transports.arc.connection import ArcConnection
+from agent_relay.transports.arc.frames import Kind, encode_frame, encode_text
+from agent_relay.transports.arc.hooks import HookRunner, describe
+from agent_relay.transports.arc.registrar import Record, Registrar
+from agent_relay.transports.arc.settings import ArcSettings
+from agent_relay.transports.pump import Pump
+
+P = TypeVar("P")
+
+_KEPT_FRAMES = 256  # messages whose frame is kept for their next recipients; all of them are sent within a turn or two
+_KEPT_BYTES = 4 * 1024 * 1024
+_LONGEST_ROUND_S = 1.0
+_STOP_S = 0.5  # what connections have for their last words when the daemon stops
+
+
+class _Deliver(Struct, gc=False):
+    """The payload of a DELIVER as it is, for those that have more."""
+
+    payload: Raw
+
+
+class _ArcDeliver(Struct, gc=False):
+    """What of a DELIVER stands in an envelope of ARC, the parts of its payload included: most have nothing but a payload."""
+
+    to: str
+    payload: FromArc
+    from_: str = field(name="from")
+    topic: str | None = None
+
+
+_decode_deliver = msgspec.json.Decoder(_Deliver).decode
+_decode_arc_deliver = msgspec.json.Decoder(_ArcDeliver).decode
+
+
+class Hub(Generic[P]):
+    def __init__(
+        self, pump: Pump[P], registrar: Registrar, names: ArcNames, service: RelayService, settings: ArcSettings, clock: Clock,
+        entropy: Entropy, hooks: list[HookRunner],
+    ) -> None:  # fmt: skip
+        self.pump = pump
+        self.registrar = registrar
+        self.names = names
+        self.settings = settings
+        self.clock = clock
+        self.hooks = hooks
+        self.commands = Commands(self, service)
+        self.connections: dict[str, ArcConnection[P]] = {}  # the one that speaks for each agent
+        self._all: set[ArcConnection[P]] = set()  # also those that are being closed
+        self._addresses: Counter[str] = Counter()
+        self._frames: dict[str, bytes] = {}
+        self._frames_bytes = 0
+        self._random = encode_bits(entropy.bits(60), 12)
+        self._count = 0
+        self._serial = 0
+        self._round: asyncio.TimerHandle | None = None
+        self.is_stopping = False
+        names.watch(self._presence_changed)
+
+    # --- coming and going -----------------------------------------------------------------------------------------------
+
+    def count_from(self, address: str) -> int:
+        return self._addresses[address]
+
+    def attach(self, record: Record, transport: asyncio.Transport, address: str) -> ArcConnection[P]:
+        """The agent's new connection takes the place of the one it had."""
+        self.pump.begin_turn()
+        connection = ArcConnection(self, record, transport, address)
+        before = self.connections.get(record.agent_id)
+        self.connections[record.agent_id] = connection
+        self._all.add(connection)
+        self._addresses[address] += 1
+        if before is not None:
+            before.end(CloseCode.SUPERSEDED, "This agent has connected again.", CloseReason.SUPERSEDED)
+        if self._round is None:
+            self._go_round()
+        return connection
+
+    def joined(self, connection: ArcConnection[P]) -> None:
+        for hook in self.hooks:
+            hook.joined(connection.agent_id)
+
+    def parted(self, connection: ArcConnection[P]) -> None:
+        """It speaks for its agent no longer."""
+        if self.connections.get(connection.agent_id) is connection:
+            del self.connections[connection.agent_id]
+        if connection.is_open:
+            for hook in self.hooks:
+                hook.left(connection.agent_id)
+
+    def forget(self, connection: ArcConnection[P]) -> None:
+        """Its socket is closed."""
+        if connection in self._all:
+            self._all.discard(connection)
+            self._addresses[connection.address] -= 1
+            if not self._addresses[connection.address]:
+                del self._addresses[connection.address]
+
+    def disconnect(self, agent_id: str, message: str) -> None:
+        """Its token is good no longer."""
+        connection = self.connections.get(agent_id)
+        if connection is not None:
+            self._turn_out(connection, message)
+
+    def _turn_out(self, connection: ArcConnection[P], message: str) -> None:
+        connection.refuse(ArcProblem(ArcCode.TOKEN_EXPIRED, message))
+        connection.end(CloseCode.TOKEN, message, CloseReason.REVOKED)
+
+    async def stop(self) -> None:
+        self.is_stopping = True
+        if self._round is not None:
+            self._round.cancel()
+        self.pump.begin_turn()
+        for connection in list(self.connections.values()):
+            connection.end(CloseCode.SHUTDOWN, "The relay is stopping.", CloseReason.SHUTDOWN)
+        until = asyncio.get_running_loop().time() + _STOP_S
+        while self._all and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)  # a handful of times, at the very end
+        for connection in list(self._all):
+            connection.abort()
+        for hook in self.hooks:
+            hook.stop()
+
+    # --- every second ---------------------------------------------------------------------------------------------------
+
+    def _go_round(self) -> None:
+        delay_s = min(_LONGEST_ROUND_S, self.settings.ping_ms / 4000, self.settings.slow_ms / 4000)
+        self._round = asyncio.get_running_loop().call_later(delay_s, self._go_round)
+        now_ms = self.clock.steady_ms()
+        for connection in list(self.connections.values()):
+            self._look_after(connection, now_ms)
+
+    def _look_after(self, connection: ArcConnection[P], now_ms: int) -> None:
+        settings = self.settings
+        if self.registrar.has_expired(connection.record):
+            self.pump.begin_turn()
+            self._turn_out(connection, "The token has expired.")
+        elif now_ms - connection.heard_ms >= settings.silence_ms:
+            connection.abort()
+        elif connection.stalled_ms(now_ms) >= settings.slow_ms:
+            self.pump.begin_turn()
+            connection.end_slow()
+        elif now_ms - connection.pinged_ms >= settings.ping_ms:
+            connection.pinged_ms = now_ms
+            connection.write(encode_frame(Kind.PING, b""))
+
+    # --- what is said ---------------------------------------------------------------------------------------------------
+
+    def next_prefix(self) -> str:
+        self._serial += 1
+        return f"arc_{self._random}{self._serial:x}_"
+
+    def next_id(self, wall_ms: int) -> str:
+        """For what the relay itself says; the random part is not that of the messages' ids."""
+        self._count += 1
+        return f"msg_{encode_time(wall_ms)}{self._random}{encode_bits(self._count, 4)}"
+
+    def encode_delivery(self, connection: ArcConnection[P], frame: bytes) -> bytes:
+        """A DELIVER as this client gets it. It is the same for all who get it live, and made once."""
+        message_id, queued_ms = read_deliver_head(frame)
+        stored = self.pump.steady_ms - queued_ms < connection.opened_ms
+        found = None if stored else self._frames.get(message_id)
+        if found is None:
+            found = self._encode(message_id, frame, stored=stored)
+            if not stored:
+                self._keep(message_id, found)
+        return found
+
+    def _encode(self, message_id: str, frame: bytes, *, stored: bool) -> bytes:
+        content = memoryview(frame)[HEADER_BYTES:]
+        found = _decode_arc_deliver(content)
+        sender, topic = found.from_, found.topic
+        from_arc = sender in self.registrar.records
+        if from_arc and topic is None and not len(found.payload.arc):
+            return encode_text(encode_plain(message_id, sender, found.to, found.payload.content, stored=stored))
+        payload = _decode_deliver(content).payload
+        return encode_text(encode_envelope(message_id, sender, found.to, topic, payload, from_arc=from_arc, stored=stored))
+
+    def _keep(self, message_id: str, frame: bytes) -> None:
+        if len(self._frames) >= _KEPT_FRAMES or self._frames_bytes >= _KEPT_BYTES:
+            self._frames.clear()
+            self._frames_bytes = 0
+        self._frames[message_id] = frame
+        self._frames_bytes += len(frame)
+
+    def encode_welcome(self, connection: ArcConnection[P]) -> bytes:
+        settings, now = self.settings, self.clock.wall_ms()
+        capabilities = ["broadcast", "direct", "subscribe"] + ([] if settings.ephemeral else ["offline"])
+        extensions = ["persistence", "presence", *(hook.name for hook in self.hooks)]
+        limits = {"max_message_size": settings.max_bytes, "rate_limit": settings.describe_rate()}
+        text = encode_welcome(
+            self.next_id(now), now, connection.agent_id, settings.name, capabilities, extensions, limits
+        )  # fmt: skip
+        return encode_text(text)
+
+    def encode_error(self, connection: ArcConnection[P], problem: ArcProblem) -> bytes:
+        now = self.clock.wall_ms()
+        text = encode_error(self.next_id(now), now, connection.agent_id, problem.code, problem.message, problem.ref)
+        return encode_text(text)
+
+    def answer(self, connection: ArcConnection[P], kind: str, payload: dict[str, Any], ref: Any = None) -> None:
+        """To a client that may have gone meanwhile."""
+        if connection.is_open:
+            now = self.clock.wall_ms()
+            text = encode_answer(self.next_id(now), now, connection.agent_id, kind, payload, ref)
+            connection.write(encode_text(text))
+
+    def tell_hooks(self, connection: ArcConnection[P], said: Said) -> None:
+        message = describe(connection.agent_id, said)
+        for hook in self.hooks:
+            hook.routed(message)
+
+    def _presence_changed(self, name: str, is_here: bool) -> None:
+        payload = {"event": "join" if is_here else "leave", "agent": name}
+        for connection in self.connections.values():
+            if connection.wants_presence and connection.agent_id != name:
+                self.answer(connection, "presence", payload)

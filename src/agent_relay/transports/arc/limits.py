@@ -1,0 +1,82 @@
+"""How much one agent may send, and one address may try. Whole numbers throughout, so that what is allowed is exact."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from agent_relay.transports.arc.settings import HOUR_MS, MINUTE_MS
+
+_MOST_KEYS = 10_000  # addresses that are remembered; beyond that, those with nothing left to remember are forgotten
+
+
+class Bucket:
+    """Holds `count` and refills by `count` in `span_ms`. What is counted is milliseconds times count: one costs `span_ms`."""
+
+    __slots__ = ("_at", "_count", "_level", "_span_ms")
+
+    def __init__(self, count: int, span_ms: int, now_ms: int) -> None:
+        self._count = count
+        self._span_ms = span_ms
+        self._level = count * span_ms
+        self._at = now_ms
+
+    def wait_ms(self, now_ms: int) -> int:
+        """0: there is one to take. Otherwise how long until there is."""
+        if now_ms > self._at:
+            self._level = min(self._level + (now_ms - self._at) * self._count, self._count * self._span_ms)
+            self._at = now_ms
+        missing = self._span_ms - self._level
+        return -(-missing // self._count) if missing > 0 else 0
+
+    def take(self) -> None:
+        self._level -= self._span_ms
+
+
+class MessageRate:
+    """A burst, and what can be kept up for long."""
+
+    __slots__ = ("_buckets",)
+
+    def __init__(self, per_minute: int, per_hour: int, now_ms: int) -> None:
+        spans = ((per_minute, MINUTE_MS), (per_hour, HOUR_MS))
+        self._buckets = tuple(Bucket(count, span_ms, now_ms) for count, span_ms in spans if count)
+
+    def take(self, now_ms: int) -> int:
+        """0: go ahead. Otherwise nothing was taken, and this is how long it has to wait."""
+        wait_ms = 0
+        for bucket in self._buckets:
+            wait_ms = max(wait_ms, bucket.wait_ms(now_ms))
+        if not wait_ms:
+            for bucket in self._buckets:
+                bucket.take()
+        return wait_ms
+
+
+class Tries:
+    """At most so many in any span of that length, for each address."""
+
+    def __init__(self, count: int, span_ms: int) -> None:
+        self._count = count
+        self._span_ms = span_ms
+        self._times: dict[str, deque[int]] = {}
+
+    def wait_ms(self, address: str, now_ms: int) -> int:
+        """0: one more is allowed."""
+        times = self._times.get(address)
+        if times is None or not self._count:
+            return 0
+        while times and now_ms - times[0] >= self._span_ms:
+            times.popleft()
+        return self._span_ms - (now_ms - times[-self._count]) if len(times) >= self._count else 0
+
+    def add(self, address: str, now_ms: int) -> None:
+        if not self._count:
+            return
+        if address not in self._times and len(self._times) >= _MOST_KEYS:
+            self._forget(now_ms)
+        times = self._times.setdefault(address, deque(maxlen=self._count))
+        times.append(now_ms)
+
+    def _forget(self, now_ms: int) -> None:
+        for address in [address for address, times in self._times.items() if now_ms - times[-1] >= self._span_ms]:
+            del self._times[address]

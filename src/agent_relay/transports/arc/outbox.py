@@ -1,0 +1,62 @@
+"""What waits to be written to one peer: whole frames, given to the system a piece at a time.
+
+Nothing is given to the transport before the system has taken what it was given last, so what can still be dropped is dropped at
+the boundary of a frame, and whatever is said after that can be read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+PIECE_BYTES = 256 * 1024  # at most about this much is with the transport and cannot be taken back
+
+
+class Outbox:
+    __slots__ = ("_frames", "_given_at", "_transport", "_waiting_bytes", "is_stalled")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(high=0)  # pause_writing says that something is left, resume_writing that all is gone
+        self._frames: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._given_at = 0  # when the piece that the system has not taken yet was given to it
+        self.is_stalled = False
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._waiting_bytes + self._transport.get_write_buffer_size()
+
+    def put(self, frame: bytes) -> None:
+        self._frames.append(frame)
+        self._waiting_bytes += len(frame)
+
+    def flush(self, now_ms: int) -> None:
+        """Writes as much as the system takes."""
+        frames, transport = self._frames, self._transport
+        while frames and not self.is_stalled:
+            if len(frames) == 1 or self._waiting_bytes <= PIECE_BYTES:
+                piece = frames[0] if len(frames) == 1 else b"".join(frames)
+                frames.clear()
+            else:
+                piece = self._take_piece()
+            self._waiting_bytes -= len(piece)
+            self._given_at = now_ms
+            transport.write(piece)
+            self.is_stalled = transport.get_write_buffer_size() > 0
+
+    def _take_piece(self) -> bytes:
+        taken, size = [], 0
+        while self._frames and size < PIECE_BYTES:
+            taken.append(self._frames.popleft())
+            size += len(taken[-1])
+        return b"".join(taken)
+
+    def stalled_ms(self, now_ms: int) -> int:
+        """How long the system has not taken the last piece."""
+        return now_ms - self._given_at if self.is_stalled else 0
+
+    def drop(self) -> None:
+        """What the transport has not been given is not written any more."""
+        self._frames.clear()
+        self._waiting_bytes = 0

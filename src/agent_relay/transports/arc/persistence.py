@@ -1,0 +1,134 @@
+"""The extension `persistence`: what was said, for those it was said to. Own messages and broadcasts, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from msgspec import Raw
+
+from agent_relay.ports.service import RelayService
+from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
+from agent_relay.protocol.arc.translating import encode_envelope
+from agent_relay.protocol.encode import encode_json
+from agent_relay.protocol.names import BROADCAST, fold_name
+from agent_relay.protocol.payloads import LARGEST_NUMBER, History
+from agent_relay.protocol.ulid import number_of, time_of_number
+
+_USUAL, _MOST = 50, 500
+_ANSWER_BYTES = 512 * 1024  # well within what clients take in one frame
+_PAGES = 200  # a look back ends after so many, and says that there is more
+
+Message = dict[str, Any]
+
+
+class Persistence:
+    def __init__(self, service: RelayService, is_arc: Callable[[str], bool]) -> None:
+        self._service = service
+        self._is_arc = is_arc
+
+    async def history(self, agent_id: str, payload: dict[str, Any]) -> dict[str, Any]:
+        """The newest, oldest first."""
+        since = _read_whole(payload, "since", None, LARGEST_NUMBER)
+        return await self._newest(agent_id, _read_limit(payload), since=since)
+
+    async def search(self, agent_id: str, payload: dict[str, Any]) -> dict[str, Any]:
+        query = payload.get("query")
+        if not isinstance(query, str) or not query.strip():
+            raise ArcProblem(ArcCode.INVALID_MESSAGE, "`payload.query` must be words to look for.")
+        return await self._newest(agent_id, _read_limit(payload), search=query)
+
+    async def replay(self, agent_id: str, payload: dict[str, Any]) -> dict[str, Any]:
+        """Everything after that message, from the oldest on, as far as it fits; the last one's id is where to go on."""
+        after = payload.get("since_message_id")
+        try:
+            number = number_of(str(after).removeprefix("msg_"))
+        except ValueError:
+            raise ArcProblem(ArcCode.INVALID_MESSAGE, "`payload.since_message_id` must be the id of a message.") from None
+        limit = _read_limit(payload, _MOST)
+        found: dict[str, Message] = {}
+        more = False
+        for part in _parts(agent_id):
+            kept: list[Message] = []  # newest first; only the oldest of them are wanted
+            async for message in self._walk(agent_id, part, since=time_of_number(number)):
+                if _number(message) > number:
+                    kept.append(message)
+                    if len(kept) > 2 * limit:
+                        more = True
+                        del kept[:limit]
+            found |= {message["message_id"]: message for message in kept}
+        oldest = sorted(found.values(), key=_number)
+        return self._show(agent_id, oldest[:limit], more=more or len(oldest) > limit)
+
+    async def _newest(self, agent_id: str, limit: int, **wanted: Any) -> dict[str, Any]:
+        found: dict[str, Message] = {}
+        for part in _parts(agent_id):
+            count = 0
+            async for message in self._walk(agent_id, part, **wanted):
+                found[message["message_id"]] = message
+                count += 1
+                if count > limit:
+                    break
+        newest = sorted(found.values(), key=_number)
+        return self._show(agent_id, newest[-limit:], more=len(newest) > limit, is_newest=True)
+
+    async def _walk(self, agent_id: str, part: dict[str, Any], **wanted: Any) -> AsyncIterator[Message]:
+        """Newest first."""
+        cursor: str | None = None
+        for _ in range(_PAGES):
+            page = await self._service.messages(History(limit=200, cursor=cursor, **part, **wanted))
+            for message in page.messages:
+                if _may_see(agent_id, message):
+                    yield message
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def _show(self, agent_id: str, messages: list[Message], *, more: bool, is_newest: bool = False) -> dict[str, Any]:
+        """As many as fit: the newest of them, or the oldest."""
+        shown: list[Raw] = []
+        size = 0
+        for message in reversed(messages) if is_newest else messages:
+            text = self._encode(agent_id, message)
+            size += len(text)
+            if size > _ANSWER_BYTES and shown:
+                more = True
+                break
+            shown.append(Raw(text))
+        return {"messages": shown[::-1] if is_newest else shown, "more": more}
+
+    def _encode(self, agent_id: str, message: Message) -> bytes:
+        sender = message["from"]
+        to = message["to"] or agent_id
+        payload = encode_json(message["payload"])
+        return encode_envelope(
+            message["message_id"], sender, to, message["topic"], payload, from_arc=self._is_arc(sender)
+        )  # fmt: skip
+
+
+def _parts(agent_id: str) -> tuple[dict[str, Any], ...]:
+    return {"with_": agent_id}, {"to": BROADCAST}
+
+
+def _may_see(agent_id: str, message: Message) -> bool:
+    """A broadcast on a topic was for its subscribers alone."""
+    if fold_name(message["from"]) == agent_id or any(fold_name(place["name"]) == agent_id for place in message["recipients"]):
+        return True
+    return bool(message["to"] == BROADCAST and not message["topic"])
+
+
+def _number(message: Message) -> int:
+    return number_of(message["message_id"].removeprefix("msg_"))
+
+
+def _read_limit(payload: dict[str, Any], usual: int = _USUAL) -> int:
+    return _read_whole(payload, "limit", usual, _MOST) or usual
+
+
+def _read_whole(payload: dict[str, Any], name: str, usual: int | None, most: int) -> int | None:
+    value = payload.get(name)
+    if value is None:
+        return usual
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1 or value < 0:
+        raise ArcProblem(ArcCode.INVALID_MESSAGE, f"`payload.{name}` must be a whole number.")
+    return min(int(value), most)

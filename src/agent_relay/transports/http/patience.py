@@ -1,0 +1,41 @@
+"""How long a client may take to say what it wants. uvicorn waits for ever for a request that was begun and never ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+REQUEST_S = 30.0  # from the connection, or a request's first byte, to its last; bodies are at most a few mebibytes
+_UNFINISHED = (h11.IDLE, h11.SEND_BODY)  # the client's side, as h11 calls it: no head yet, no end yet
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP/1.1 as uvicorn speaks it; whoever is not done asking in time is hung up on."""
+
+    request_s = REQUEST_S
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._look_at_the_clock()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look_at_the_clock()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        super().connection_lost(exc)
+
+    def _look_at_the_clock(self) -> None:
+        if self.conn.their_state not in _UNFINISHED:
+            self._stop()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.request_s, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

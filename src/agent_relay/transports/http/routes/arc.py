@@ -1,0 +1,169 @@
+"""ARC over HTTP: registering, refreshing a token, signing off; what an administrator sees. The WebSocket itself is at /arc."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from agent_relay.protocol.encode import encode_json
+from agent_relay.transports.arc.desk import Desk, Unwelcome
+from agent_relay.transports.arc.upgrade import ARC_PATH, read_bearer
+from agent_relay.transports.http.api import Api, need
+from agent_relay.transports.http.errors import FlatError
+from agent_relay.transports.http.guard import NOT_JSON, is_json
+from agent_relay.transports.http.route import JSON, Call, Route, Text
+
+AgentId = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]*[a-z0-9]$", min_length=3, max_length=64)]
+
+
+class RegisterBody(Struct):
+    agent_id: AgentId | None = None  # without one the relay picks a free one
+
+
+class Registered(Struct):
+    """With `expires_at` where tokens expire."""
+
+    agent_id: str
+    token: str
+
+
+class Revoked(Struct):
+    agent_id: str
+    revoked: bool = True
+
+
+class ArcLimits(Struct):
+    max_message_size: int
+    rate_limit: str
+    hourly_limit: int
+    registrations_per_hour: int
+    failed_auths_per_minute: int
+    connections_per_address: int
+    slow_bytes: int
+    slow_ms: int
+    ping_ms: int
+    silence_ms: int
+    token_ttl_ms: int | None
+    stores_offline: bool
+
+
+class ArcAgent(Struct):
+    agent_id: str
+    connected: bool
+    registered_at: int
+    expires_at: int | None
+    revoked_at: int | None
+    subscriptions: list[str]
+    trusted: bool
+
+
+class ArcAgentList(Struct):
+    agents: list[ArcAgent]
+    next_cursor: str | None = None
+
+
+# --- agents themselves ---------------------------------------------------------------------------------------------------
+
+
+async def register(api: Api, call: Call) -> Any:
+    async def answer() -> Any:
+        return await _desk(api).register(_read_wanted(call), call.address)
+
+    return await _flat(answer())
+
+
+async def refresh(api: Api, call: Call) -> Any:
+    async def answer() -> Any:
+        return await _desk(api).refresh(_token(call), call.address)
+
+    return await _flat(answer())
+
+
+async def sign_off(api: Api, call: Call) -> Any:
+    async def answer() -> Any:
+        return await _desk(api).sign_off(_token(call), call.address)
+
+    return await _flat(answer())
+
+
+async def not_upgraded(api: Api, call: Call) -> Any:
+    del api, call
+
+    async def answer() -> Any:
+        raise Unwelcome(426, "upgrade_required", "This is a WebSocket; ask for an upgrade.")
+
+    return await _flat(answer())
+
+
+def _desk(api: Api) -> Desk:
+    if api.arc is None:
+        raise Unwelcome(503, "unavailable", "This relay does not speak ARC now.", retry_after_s=60)
+    return api.arc
+
+
+def _token(call: Call) -> str:
+    return read_bearer(call.headers.get("authorization", ""))
+
+
+def _read_wanted(call: Call) -> str | None:
+    if not call.body:
+        return None
+    try:
+        found = msgspec.json.decode(call.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise Unwelcome(400, "invalid_json", "The body must be a JSON object, or empty.")
+    if not is_json(call.headers.get("content-type")):
+        raise Unwelcome(415, "unsupported_media_type", NOT_JSON)
+    wanted = found.get("agent_id")
+    if wanted is not None and not isinstance(wanted, str):
+        raise Unwelcome(400, "invalid_agent_id", "`agent_id` must be a string.")
+    return wanted
+
+
+async def _flat(answer: Awaitable[Any]) -> Any:
+    try:
+        return await answer
+    except Unwelcome as refusal:
+        body = encode_json(FlatError(refusal.error, refusal.message))
+        return Text(body, JSON, refusal.status, tuple(refusal.headers()))
+
+
+# --- administration ------------------------------------------------------------------------------------------------------
+
+
+async def limits(api: Api, call: Call) -> dict[str, Any]:
+    del call
+    return need(api.arc, "ARC").settings.describe()
+
+
+async def list_agents(api: Api, call: Call) -> dict[str, Any]:
+    del call
+    return {"agents": need(api.arc, "ARC").list_agents(), "next_cursor": None}
+
+
+async def revoke(api: Api, call: Call) -> dict[str, Any]:
+    return await need(api.arc, "ARC").revoke(call.names["id"])
+
+
+_TAG = "arc"
+_BEARER = "Authorised by the agent's own token, as `Authorization: Bearer …`."
+ROUTES = (
+    Route("POST", "/register", register, "Register an agent; its token is shown this once.", _TAG, Registered, body=RegisterBody,
+          needs_body=False, errors=(400, 409, 429, 503), is_open=True, is_flat=True),
+    Route("DELETE", "/register", sign_off, "Revoke the registration, and disconnect.", _TAG, Revoked, errors=(401, 429, 503),
+          is_open=True, is_flat=True, description=_BEARER),
+    Route("POST", "/token/refresh", refresh, "A new token; the old one is good for another minute.", _TAG, Registered,
+          errors=(401, 429, 503), is_open=True, is_flat=True, description=_BEARER),
+    Route("GET", ARC_PATH, not_upgraded, "The WebSocket.", _TAG, FlatError, status=426, is_open=True, is_flat=True,
+          is_described=False),
+    Route("GET", "/api/v1/arc/limits", limits, "What one agent and one address may do.", _TAG, ArcLimits, errors=(503,),
+          is_open=True),
+    Route("GET", "/api/v1/arc/agents", list_agents, "All registrations, also revoked ones.", _TAG, ArcAgentList, errors=(503,)),
+    Route("DELETE", "/api/v1/arc/agents/{id}", revoke, "Revoke a registration; its id is never given out again.", _TAG, Revoked,
+          errors=(404, 409, 503)),
+)  # fmt: skip

@@ -1,0 +1,78 @@
+"""`arc` in a project whose daemon runs: no address is needed, and whoever runs the daemon may revoke."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from agent_relay.testing.daemon import DaemonProcess
+from tests.arc.shell import Shell
+
+DEADLINE_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[DaemonProcess]:
+    with DaemonProcess("--port=0") as process:
+        process.wait_for_url()
+        yield process
+
+
+@pytest.fixture
+def shell(daemon: DaemonProcess, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    for name in ("AGENT_RELAY_ARC_TOKEN", "AGENT_RELAY_API_TOKEN", "AGENT_RELAY_SOCKET"):
+        monkeypatch.delenv(name, raising=False)
+    return Shell(capsys, "--socket", daemon.socket, "--state-dir", str(daemon.state_dir))
+
+
+def test_register_send_read_and_revoke(shell: Shell) -> None:
+    token = shell.json("arc", "register", "web-one")["token"]
+    shell("arc", "register", "web-two")
+    sent = shell.json("arc", "send", "web-two", "over the web", "--as", "web-one")
+    assert sent["id"].startswith("msg_")
+    (line,) = shell("arc", "listen", "--as", "web-two", "--limit", "1", "--json").splitlines()
+    heard = json.loads(line)
+    assert (heard["id"], heard["from"], heard["payload"], heard["stored"]) == (sent["id"], "web-one", "over the web", True)
+    assert "over the web" in shell("read", sent["id"])  # the same message in the project's own history
+    listed = {agent["agent_id"]: agent for agent in shell.json("arc", "tokens")["agents"]}
+    assert listed["web-one"]["kept_here"] is True
+    assert listed["web-one"]["connected"] is False
+    assert token not in shell("arc")
+    shell("arc", "revoke", "web-one")
+    assert "revoked" in shell("arc", "tokens")
+    assert "no token" in shell("arc", "send", "web-two", "x", "--as", "web-one", status=1)
+
+
+def test_whoever_runs_the_daemon_revokes_without_the_token(shell: Shell, daemon: DaemonProcess) -> None:
+    token = shell.json("arc", "register", "lost-token")["token"]
+    (daemon.state_dir / "arc-tokens.json").unlink()
+    shell("arc", "revoke", "lost-token")
+    assert "nobody" in shell("arc", "revoke", "nobody", status=1)
+    environ = {**os.environ, "AGENT_RELAY_ARC_TOKEN": token}
+    words = [sys.executable, "-m", "agent_relay", *shell.words("arc", "send", "web-two", "x")]
+    ran = subprocess.run(words, capture_output=True, text=True, env=environ, check=False, timeout=DEADLINE_S)
+    assert (ran.returncode, "does not accept the token" in ran.stderr) == (1, True)
+
+
+def test_listening_ends_with_ctrl_c_and_without_a_word(shell: Shell) -> None:
+    shell("arc", "register", "listener")
+    words = [sys.executable, "-m", "agent_relay", *shell.words("arc", "listen", "--as", "listener")]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + DEADLINE_S
+    while not _is_connected(shell, "listener"):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, out, err) == (130, "", "")
+
+
+def _is_connected(shell: Shell, name: str) -> bool:
+    return any(agent["agent_id"] == name and agent["connected"] for agent in shell.json("arc", "tokens")["agents"])

@@ -1,0 +1,33 @@
+"""The suite that checks relays, run against our own with the limits it has by default, as others would run it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_relay.arc.conformance.cases import CASES
+from agent_relay.arc.conformance.pytest_cases import *  # noqa: F403 - as a relay's author would write it
+from agent_relay.cli.main import main
+from agent_relay.testing.daemon import DaemonProcess
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[DaemonProcess]:
+    with DaemonProcess("--port=0") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def arc_url(daemon: DaemonProcess) -> str:
+    return daemon.wait_for_url()
+
+
+def test_the_command_finds_nothing_wrong_and_nothing_missing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with DaemonProcess("--port=0") as daemon:
+        words = ["arc", "conformance", "--url", daemon.wait_for_url(), "--strict", "--json", "--timeout", "30"]
+        status = main([*words, "--state-dir", str(tmp_path)])
+        report = json.loads(capsys.readouterr().out)
+        assert (status, report["counts"]["kept"], report["counts"]["not_offered"]) == (0, len(CASES), 0), report

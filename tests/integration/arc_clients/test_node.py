@@ -1,0 +1,264 @@
+"""ARC with a client that shares nothing with ours: Node.js and `ws`."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pytest
+
+from agent_relay.testing.daemon import DaemonProcess
+
+DRIVER = Path(__file__).parent / "node" / "driver.cjs"
+MODULES = Path(sys.prefix) / "websocket" / "node_modules"
+DEADLINE_S = 30.0
+Event = dict[str, Any]
+
+
+class Node:
+    """The program, and what it tells."""
+
+    def __init__(self, url: str) -> None:
+        assert (MODULES / "ws").exists(), "build it first: make generator"
+        self.url = url
+        self._process = subprocess.Popen(
+            ["node", str(DRIVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "NODE_PATH": str(MODULES)},
+        )  # fmt: skip
+        self._lines: queue.Queue[Event] = queue.Queue()
+        self._kept: list[Event] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def __enter__(self) -> Node:
+        self.hear("", "ready")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(json.loads(line))
+
+    def do(self, what: str, name: str, **more: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"do": what, "name": name, **more}) + "\n")
+        self._process.stdin.flush()
+
+    def hear(self, name: str, event: str, wanted: Callable[[Event], bool] = lambda _: True) -> Event:
+        """The next of that kind; others are kept for who asks for them."""
+        deadline = time.monotonic() + DEADLINE_S
+        for at, kept in enumerate(self._kept):
+            if kept["name"] == name and kept["event"] == event and wanted(kept):
+                return self._kept.pop(at)
+        while True:
+            try:
+                said = self._lines.get(timeout=max(0.01, deadline - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"{name} did not tell of {event}; there is {self._kept}") from None
+            if said["name"] == name and said["event"] == event and wanted(said):
+                return said
+            self._kept.append(said)
+
+    def hear_frame(self, name: str, **wanted: Any) -> Event:
+        """The next frame with these fields."""
+
+        def is_it(event: Event) -> bool:
+            return all(event["frame"].get(field) == value for field, value in wanted.items())
+
+        return dict(self.hear(name, "message", is_it)["frame"])
+
+    def heard_nothing(self, name: str, **wanted: Any) -> bool:
+        return not [
+            kept for kept in self._kept
+            if kept["name"] == name and kept["event"] == "message"
+            and all(kept["frame"].get(field) == value for field, value in wanted.items())
+        ]  # fmt: skip
+
+    def request(self, method: str, path: str, *, token: str | None = None, body: str | None = None) -> Event:
+        given = {name: value for name, value in (("token", token), ("body", body)) if value is not None}
+        self.do("request", "http", method=method, url=self.url + path, **given)
+        return self.hear("http", "answer")
+
+    def register(self, agent_id: str | None = None) -> tuple[str, str]:
+        answer = self.request("POST", "/register", body=json.dumps({} if agent_id is None else {"agent_id": agent_id}))
+        assert answer["status"] == 200, answer
+        return answer["body"]["agent_id"], answer["body"]["token"]
+
+    def open(self, name: str, **how: str) -> None:
+        self.do("open", name, url=self.url.replace("http", "ws", 1) + "/arc", **how)
+
+    def join(self, name: str) -> str:
+        """Registered and connected under that name; its token."""
+        agent_id, token = self.register(name)
+        assert agent_id == name
+        self.open(name, token=token)
+        self.hear(name, "open")
+        assert self.hear_frame(name)["type"] == "welcome"
+        return token
+
+    def say(self, name: str, to: list[str], payload: Any, **more: Any) -> None:
+        self.do("say", name, frame=json.dumps({"to": to, "payload": payload, **more}))
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[DaemonProcess]:
+    with DaemonProcess("--port=0", "--arc-registrations-per-hour=0") as process:
+        yield process
+
+
+@pytest.fixture
+def node(daemon: DaemonProcess) -> Iterator[Node]:
+    with Node(daemon.wait_for_url()) as running:
+        yield running
+
+
+def test_connecting_by_header_and_by_query(node: Node) -> None:
+    agent_id, token = node.register("node-connects")
+    node.open("header", token=token)
+    assert node.hear("header", "open")["extensions"] == ""  # it asked for compression and was given none
+    welcome = node.hear_frame("header")
+    assert (welcome["type"], welcome["payload"]["agent_id"]) == ("welcome", agent_id)
+    assert welcome["limits"]["max_message_size"] == 65_536
+    node.open("query", query=token)
+    node.hear("query", "open")
+    assert node.hear("header", "close")["code"] == 4000  # the newer connection took over
+
+
+def test_registering_is_refused_as_it_should_be(node: Node) -> None:
+    node.register("node-taken")
+    assert node.request("POST", "/register", body='{"agent_id": "node-taken"}')["body"]["error"] == "agent_id_taken"
+    assert node.request("POST", "/register", body='{"agent_id": "No!"}')["status"] == 400
+    assert node.request("POST", "/register", body="{")["body"]["error"] == "invalid_json"
+    assert node.register()[0]
+
+
+def test_wrong_tokens_are_refused_before_the_upgrade(node: Node) -> None:
+    _, token = node.register("node-refused")
+    node.open("wrong", token="tok_wrong")
+    node.open("none")
+    node.open("hidden", token="tok_wrong", query=token)
+    for name in ("wrong", "none", "hidden"):
+        assert node.hear(name, "refused")["status"] == 401
+
+
+def test_direct_messages_broadcasts_and_what_stands_in_them(node: Node) -> None:
+    for name in ("node-a", "node-b", "node-c"):
+        node.join(name)
+    node.say(
+        "node-a", ["node-b"], {"n": 1, "é": "☃"}, type="note", ref="r1", colour="blue", **{"from": "node-c", "id": "x", "ts": 1}
+    )
+    got = node.hear_frame("node-b", type="note")
+    assert (got["from"], got["to"], got["payload"]) == ("node-a", ["node-b"], {"n": 1, "é": "☃"})
+    assert (got["ref"], got["colour"]) == ("r1", "blue")
+    assert got["id"].startswith("msg_")
+    assert got["ts"] > 1_700_000_000_000
+    node.say("node-a", ["*"], "all")
+    node.say("node-a", ["node-b", "node-c"], "both")
+    for name in ("node-b", "node-c"):
+        node.hear_frame(name, payload="all")
+        node.hear_frame(name, payload="both")
+    node.say("node-b", ["node-a"], "marker")
+    node.hear_frame("node-a", payload="marker")
+    assert node.heard_nothing("node-a", payload="all")
+    assert node.heard_nothing("node-c", type="note")
+
+
+def test_a_message_in_several_frames_is_one(node: Node) -> None:
+    node.join("parts-a")
+    node.join("parts-b")
+    node.do("say-in-parts", "parts-a", parts=['{"to": ["par', 'ts-b"], "pay', 'load": "whole"}'])
+    assert node.hear_frame("parts-b", payload="whole")["from"] == "parts-a"
+
+
+def test_subscriptions(node: Node) -> None:
+    for name in ("sub-reader", "sub-speaker", "sub-other"):
+        node.join(name)
+    node.do("say", "sub-reader", frame='{"to": ["relay"], "type": "subscribe", "payload": {"agents": ["sub-speaker"]}}')
+    assert node.hear_frame("sub-reader", type="subscribed")["payload"] == {"agents": ["sub-speaker"], "count": 1}
+    node.say("sub-speaker", ["sub-other"], "private")
+    node.say("sub-speaker", ["*"], "public")
+    node.hear_frame("sub-reader", payload="public")
+    assert node.heard_nothing("sub-reader", payload="private")
+    node.do("say", "sub-reader", frame='{"to": ["relay"], "type": "ping", "ref": 7}')
+    assert node.hear_frame("sub-reader", type="pong")["from"] == "relay"
+
+
+@pytest.mark.parametrize("frame", ["null", "{", "7", '{"to": "x", "payload": 1}', '{"payload": 1}', '{"to": ["a"]}'])
+def test_what_is_no_message_is_answered_and_the_connection_lives(node: Node, frame: str) -> None:
+    name, token = node.register()
+    node.open(name, token=token)
+    node.hear(name, "open")
+    node.do("say", name, frame=frame)
+    assert node.hear_frame(name, type="error")["error"] == "invalid_message"
+    node.do("say-binary", name, frame='{"to": ["x"], "payload": 1}')
+    assert node.hear_frame(name, type="error")["payload"]["code"] == "invalid_message"
+    node.do("ping", name, data="still here")
+    assert node.hear(name, "pong")["data"] == "still here"
+
+
+def test_too_large_and_much_too_large(node: Node) -> None:
+    node.join("large")
+    node.say("large", ["large"], "x" * 70_000)
+    assert node.hear_frame("large", type="error")["error"] == "message_too_large"
+    node.say("large", ["large"], "x" * (1024 * 1024 + 1))
+    assert node.hear("large", "close")["code"] == 1009
+
+
+def test_a_close_is_answered_and_a_token_that_is_revoked_ends_the_connection(node: Node) -> None:
+    token = node.join("leaver")
+    node.do("close", "leaver", code=1000, reason="done")
+    assert node.hear("leaver", "close")["code"] == 1000
+    node.open("again", token=token)
+    node.hear("again", "open")
+    assert node.request("DELETE", "/register", token=token)["status"] == 200
+    assert node.hear("again", "close")["code"] == 4001
+    node.open("late", token=token)
+    assert node.hear("late", "refused")["status"] == 401
+
+
+def test_who_vanishes_gets_what_was_sent_meanwhile(node: Node) -> None:
+    token = node.join("vanisher")
+    node.join("sender")
+    node.do("vanish", "vanisher")
+    node.hear("vanisher", "close")
+    node.say("sender", ["vanisher", "sender"], "for later")
+    node.hear_frame("sender", payload="for later")
+    node.open("vanisher", token=token)
+    got = node.hear_frame("vanisher", payload="for later")
+    assert got["from"] == "sender"
+
+
+def test_agents_of_the_project_and_of_the_web_write_to_each_other(node: Node, daemon: DaemonProcess) -> None:
+    node.join("web-agent")
+    with daemon.connect_sync("Local") as local:
+        local.send("web-agent", "from the socket")
+        assert node.hear_frame("web-agent", payload="from the socket")["from"] == "Local"
+        node.say("web-agent", ["Local"], "from the web")
+        message = local.receive(20)
+        assert (message.from_, message.body) == ("web-agent", "from the web")
+        message.ack()
+
+
+def test_the_end_of_the_daemon_is_said() -> None:
+    with DaemonProcess("--port=0", "--arc-ping-ms=100ms") as daemon, Node(daemon.wait_for_url()) as node:
+        token = node.join("lasting")
+        node.hear("lasting", "ping")
+        node.hear("lasting", "ping")  # the first was answered, or the connection would not live
+        daemon.terminate()
+        assert node.hear("lasting", "close")["code"] == 1001
+        daemon.start()
+        node.url = daemon.wait_for_url()
+        node.open("back", token=token)  # who is registered stays so
+        node.hear("back", "open")
