@@ -1,0 +1,26 @@
+// Where the page begins: shows the frame, follows the daemon, and loads what can wait.
+
+import { effect, html, render } from "./lib/ui.js";
+import { addShortcuts } from "./lib/keys.js";
+import { go, link } from "./lib/router.js";
+import { attentionCount, start } from "./lib/store.js";
+import { toggle } from "./lib/theme.js";
+import { say } from "./lib/toasts.js";
+import { Shell } from "./shell/shell.js";
+import { showHelp } from "./shell/help.js";
+import { extras, views } from "./views/index.js";
+
+const root = document.getElementById("app");
+root.replaceChildren();
+render(html`<${Shell} />`, root);
+
+addShortcuts([
+  ["?", "Show these shortcuts", showHelp],
+  ["t", "Light or dark", toggle],
+  ...views.map(({ key, title, id }) => [`g ${key}`, title, () => go(link(id)), { group: "Go to" }]),
+]);
+
+effect(() => { document.title = attentionCount.value ? `(${attentionCount.value}) Agent Relay` : "Agent Relay"; });
+
+start().catch((error) => say(error.message, { tone: "danger", stay: true }));
+Promise.all(extras.map((load) => load())).catch((error) => console.error(error));

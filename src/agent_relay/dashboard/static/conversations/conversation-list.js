@@ -1,0 +1,83 @@
+// The conversations there are: everything, channels, threads and pairs, each with its last words.
+
+import { html, memo, signal } from "../lib/ui.js";
+import { get } from "../lib/api.js";
+import { plural, showAgo } from "../lib/format.js";
+import { atMostEvery } from "../lib/frames.js";
+import { onEvents, onReset } from "../lib/live.js";
+import { link } from "../lib/router.js";
+import { Avatar } from "../parts/avatar.js";
+import { Icon } from "../parts/icon.js";
+import { moveFocus } from "../parts/menu.js";
+import { showName, showThread } from "./place.js";
+
+const MOST = 60; // of each kind; older ones are found by a search
+const READ_MS = 3_000;
+const SHOWN = 120; // characters of the last words
+const WANTED = 300;
+
+const conversations = signal(null);
+
+const read = atMostEvery(READ_MS, async () => {
+  try {
+    conversations.value = (await get("conversations", { limit: WANTED })).conversations;
+  } catch (error) {
+    if (error.status > 0) console.error(error);
+  }
+});
+
+let isFollowing = false;
+
+/** Reads the list now, and again when something was said. */
+export function followConversations() {
+  read();
+  if (isFollowing) return;
+  isFollowing = true;
+  onEvents(["message.exchanged"], read);
+  onReset(read);
+}
+
+export const ConversationList = memo(List, (before, after) => before.place.id === after.place.id);
+
+function List({ place }) {
+  const [everyone] = of("all");
+  return html`<nav class="conversations-list" aria-label="Conversations" onKeyDown=${moveFocus}>
+    <${Entry} path=${["all"]} place=${place} icon="messages" title="All messages" />
+    ${everyone && html`<${Entry} path=${["everyone"]} place=${place} icon="users" title="To everyone" found=${everyone} />`}
+    ${sections.map(({ type, heading, icon, titleOf }) => html`<${Section} key=${type} heading=${heading} found=${of(type)}>
+      ${(each) => html`<${Entry} key=${each.key} path=${[type, each.key]} place=${place} icon=${icon} title=${titleOf(each.key)} found=${each} />`}
+    <//>`)}
+  </nav>`;
+}
+
+const sections = [
+  { type: "channel", heading: "Channels", icon: "hash", titleOf: (key) => key.replace(/^#/, "") },
+  { type: "thread", heading: "Threads", icon: "thread", titleOf: showThread },
+  { type: "pair", heading: "Between two", icon: null, titleOf: (key) => key.split(",").map(showName).join(", ") },
+];
+
+const of = (type) => (conversations.value ?? []).filter((each) => each.type === type).slice(0, MOST);
+
+function Section({ heading, found, children }) {
+  if (!found.length) return null;
+  return html`<section><h2 class="heading">${heading}<span class="tabular">${found.length}</span></h2>${found.map(children)}</section>`;
+}
+
+function Entry({ path: [type, key = ""], place, icon, title, found }) {
+  const isHere = place.type === type && place.key === key;
+  return html`<a class="row conversation" href=${link("conversations", [type, ...(key ? [key] : [])])} aria-current=${isHere ? "true" : undefined}>
+    ${icon ? html`<span class="sign"><${Icon} name=${icon} size=${15} /></span>` : html`<${Faces} names=${key.split(",")} />`}
+    <span class="grow">
+      <span class="line"><span class="clip title">${title}</span>${found && html`<${Age} ...${found} />`}</span>
+      ${found && html`<span class="clip last">${icon && `${showName(found.last.from)}: `}${oneLine(found.last.body)}</span>`}
+    </span>
+  </a>`;
+}
+
+const Age = ({ count, last }) => html`<span class="ago tabular" title=${plural(count, "message")}>${showAgo(last.ts)}</span>`;
+
+const Faces = ({ names }) => html`<span class="faces">
+  ${names.slice(0, 2).map((name) => html`<${Avatar} key=${name} name=${showName(name)} size=${17} />`)}
+</span>`;
+
+const oneLine = (text) => text.replace(/```\w*|^[#>|\s-]+/gm, " ").replace(/[`*]+/g, "").replace(/\s+/g, " ").trim().slice(0, SHOWN);

@@ -1,0 +1,84 @@
+// What became of a message, as far as it is known: stored, delivered, injected, read; or dead. Stages only move forward.
+
+import { html } from "../lib/ui.js";
+import { get, part } from "../lib/api.js";
+import { showDuration, showTime } from "../lib/format.js";
+import { useReading } from "../lib/reading.js";
+import { Icon } from "../parts/icon.js";
+import { Tip } from "../parts/tooltip.js";
+
+const STAGES = ["stored", "delivered", "injected", "read"];
+const OF_STATUS = { done: "delivered", dead: "dead" };
+const WORDS = {
+  stored: "Stored, not delivered yet", delivered: "Delivered to", injected: "Given to", read: "Read by", dead: "Not delivered to",
+};
+
+const SHOWN = 8;
+const STEPS_SHOWN = 4;
+
+export const isLater = (one, other) => STAGES.indexOf(one) > STAGES.indexOf(other);
+
+/** A message of the API, each recipient with its stage. */
+export const normalise = (message) => ({
+  ...message,
+  recipients: message.recipients.map((each) => ({ ...each, stage: each.stage ?? OF_STATUS[each.status] ?? "stored" })),
+});
+
+/** A message of the stream: its recipients are known where it names them. */
+export function fromEvent({ messageId, from, to, body, kind, thread = null, channel = null, _ts: ts }) {
+  const names = !to || to === "*" || to.startsWith("#") ? [] : to.split(",").map((name) => name.trim());
+  const recipients = names.map((name) => ({ name, stage: "stored" }));
+  return { messageId, from, to, body, kind, thread, topic: to ? null : channel, ts, recipients };
+}
+
+/** The stage that all of them have reached. */
+export function stageOf({ recipients }) {
+  if (recipients.some((each) => each.stage === "dead")) return "dead";
+  if (!recipients.length) return "stored";
+  return STAGES[Math.min(...recipients.map((each) => STAGES.indexOf(each.stage)))];
+}
+
+export function Ticks({ message }) {
+  const stage = stageOf(message);
+  const reached = message.recipients.filter((each) => isLater(each.stage, "stored")).length;
+  const of = message.recipients.length > 1 ? ` ${reached}/${message.recipients.length}` : "";
+  const icon = { dead: "warning", stored: "check" }[stage] ?? "checks";
+  return html`<${Tip} render=${() => html`<${Evidence} message=${message} />`}>
+    <button type="button" class=${`ticks ${stage}`} aria-label=${`Receipt: ${stage}${of}`} data-stage=${stage}>
+      ${of && html`<span class="tabular" aria-hidden="true">${of}</span>`}<${Icon} name=${icon} size=${15} weight=${2} />
+    </button><//>`;
+}
+
+/** What stands behind the ticks: who has it, by which door, and what was seen of it. */
+function Evidence({ message }) {
+  const { value } = useReading(() => get(`messages/${part(message.messageId)}/timeline`), [message.messageId, stageOf(message)]);
+  const steps = value?.timeline ?? [];
+  const stepsOf = (name) => steps.filter((step) => step.to === name).slice(-STEPS_SHOWN);
+  if (!message.recipients.length && !steps.length) return html`<p>Stored ${showTime(message.ts)}. Nobody was there to get it.</p>`;
+  return html`<div class="evidence">
+    <p class="faint">Stored ${showTime(message.ts)}</p>
+    ${message.recipients.slice(0, SHOWN).map((each) => html`<p key=${each.name} class=${`evidence-line ${each.stage}`}>
+      <span>${WORDS[each.stage]}</span> <strong>${each.name}</strong>
+      ${stepsOf(each.name).map((step) => html`<${StepLine} key=${step.event} ...${step} start=${message.ts} />`)}
+    </p>`)}
+    ${message.recipients.length > SHOWN && html`<p class="faint">and ${message.recipients.length - SHOWN} more</p>`}
+  </div>`;
+}
+
+function StepLine({ event, at, door, evidence, start }) {
+  const how = [door && `by ${door}`, evidence && `seen: ${evidence}`].filter(Boolean).join(", ");
+  return html`<span class="step-line faint">${SHORT[event] ?? event} +${showDuration(Math.max(0, at - start))}${how && `, ${how}`}</span>`;
+}
+
+const STEPS = {
+  stored: "Stored", queued: "Queued for", sent: "Sent to", received: "Reached the wrapper of", handed: "Handed to", acknowledged: "Acknowledged by",
+  injected: "Given to", read: "Read by", rejected: "Refused by", expired: "Given up for", dead: "Given up for", retried: "Sent again to",
+};
+
+const SHORT = {
+  queued: "Queued", sent: "Sent", received: "At the wrapper", handed: "Handed over", acknowledged: "Acknowledged", injected: "Given", read: "Read",
+  rejected: "Refused", expired: "Given up", dead: "Given up", retried: "Sent again",
+};
+
+/** A step of a message's life, in words. */
+export const stepText = (step) => STEPS[step.event] ?? step.event;

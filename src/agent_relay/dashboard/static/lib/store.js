@@ -1,0 +1,126 @@
+// What the page knows about the daemon: read once, then kept up to date by the events of the one stream.
+
+import { batch, computed, effect, signal, untracked } from "./ui.js";
+import { get } from "./api.js";
+import { atMostEvery } from "./frames.js";
+import { connection, follow, onEvents, onReset } from "./live.js";
+import { say } from "./toasts.js";
+
+/** Agents by name, in the daemon's order: connected ones first. */
+export const agents = signal(new Map());
+/** Requests that wait for a person, by id, the oldest first. */
+export const permissions = signal(new Map());
+export const questions = signal(new Map());
+/** { version, uptimeMs, project, deadLetters, messages, lastSeq, … } as GET /api/v1/status says; null until it was read. */
+export const status = signal(null);
+/** What was spent: { total, byAgent, byModel, … } as GET /api/v1/costs says; null until it was read. */
+export const costs = signal(null);
+/** False until the first answers are here. */
+export const isReady = signal(false);
+/** The names of agents that wait for a person, whatever they say of themselves. */
+export const asking = computed(() => new Set([...permissions.value.values(), ...questions.value.values()].map((each) => each.agentName)));
+export const attentionCount = computed(() => permissions.value.size + questions.value.size);
+
+/** The agent in whose name messages from here are sent. */
+export const OWN_NAME = "http";
+
+const AGENTS_MS = 1_500;
+const REQUESTS_MS = 250;
+const NUMBERS_MS = 4_000;
+const COSTS_MS = 20_000; // the daemon adds them up from every event it keeps
+const QUIET_NUMBERS_MS = 30_000;
+
+export const readAgents = atMostEvery(AGENTS_MS, () => read("agents", ({ agents: found }) => {
+  agents.value = byKey(found, "name");
+}));
+export const readRequests = atMostEvery(REQUESTS_MS, () => {
+  read("permissions", (found) => { permissions.value = byKey(found.permissions, "requestId"); });
+  read("questions", (found) => { questions.value = byKey(found.questions, "questionId"); });
+});
+export const readNumbers = atMostEvery(NUMBERS_MS, () => {
+  read("status", (found) => { status.value = found; });
+});
+export const readCosts = atMostEvery(COSTS_MS, () => read("costs", (found) => { costs.value = found; }));
+
+/** Reads everything, then follows the stream from where that was. */
+export async function start() {
+  const first = await readUntilThere("status");
+  status.value = first;
+  listen();
+  follow(first.lastSeq);
+  setInterval(readNumbers, QUIET_NUMBERS_MS);
+}
+
+function readAll() {
+  readAgents();
+  readRequests();
+  readNumbers();
+  readCosts();
+}
+
+function listen() {
+  onReset(readAll);
+  effect(() => { if (connection.value.state === "live") untracked(readAll); }); // what is not told by events may have changed meanwhile
+  onEvents(["agent.state"], noteStates);
+  onEvents(["agent.spawned", "agent.released", "session.*", "message.*"], readAgents);
+  onEvents(["permission.resolved", "question.resolved"], dropResolved);
+  onEvents(["permission.*", "question.*"], readRequests);
+  onEvents(["tokens.used", "message.*"], readNumbers);
+  onEvents(["tokens.used"], readCosts);
+  onEvents(["budget.exceeded"], (events) => events.forEach((event) => {
+    say(`The budget of ${event.limitUsd} dollars (${event.budget}) is spent.`, { tone: "danger" });
+  }));
+  onEvents(["loop.detected"], (events) => say(events.at(-1).text, { tone: "warning" }));
+}
+
+function noteStates(events) {
+  const next = new Map(agents.value);
+  for (const event of events) {
+    const known = next.get(event._agentName);
+    if (!known) {
+      readAgents();
+      continue;
+    }
+    const { state, waitingFor = null, door = known.door, doorNote = known.doorNote, paused = false } = event;
+    next.set(known.name, { ...known, state, waitingFor, door, doorNote, paused, connected: state !== "offline" });
+  }
+  agents.value = next;
+}
+
+function dropResolved(events) {
+  const waiting = new Map(permissions.value);
+  const asked = new Map(questions.value);
+  for (const event of events) {
+    waiting.delete(event.requestId);
+    asked.delete(event.questionId);
+  }
+  batch(() => {
+    permissions.value = waiting;
+    questions.value = asked;
+  });
+}
+
+async function read(path, take) {
+  try {
+    const found = await get(path);
+    batch(() => {
+      take(found);
+      if (path === "agents") isReady.value = true;
+    });
+  } catch (error) {
+    if (error.status > 0) console.error(error); // without an answer at all, the stream shows it and everything is read again
+  }
+}
+
+async function readUntilThere(path) {
+  for (let wait = 500; ; wait = Math.min(wait * 2, 8_000)) {
+    try {
+      return await get(path);
+    } catch (error) {
+      if (error.status > 0 && !error.retryable) throw error;
+      await new Promise((resolve) => { setTimeout(resolve, wait); });
+    }
+  }
+}
+
+const byKey = (list, key) => new Map(list.map((each) => [each[key], each]));

@@ -1,0 +1,83 @@
+// The agents: those that wait for a person first, then those that work, then the rest.
+
+import { classes, computed, html, signal, useComputed } from "../lib/ui.js";
+import { showCost, showCount } from "../lib/format.js";
+import { change, link, selected, viewId } from "../lib/router.js";
+import { isPhone } from "../lib/screen.js";
+import { Slot } from "../lib/slots.js";
+import { agents, asking, isReady, OWN_NAME } from "../lib/store.js";
+import { Avatar } from "../parts/avatar.js";
+import { Badge } from "../parts/badge.js";
+import { CliIcon } from "../parts/icon.js";
+import { moveFocus } from "../parts/menu.js";
+import { Tip } from "../parts/tooltip.js";
+
+const FILTER_FROM = 12; // so many agents need a field to find one
+const ORDER = { waiting: 0, working: 1, starting: 2, idle: 3, offline: 4 };
+const WORDS = { waiting: "Waiting for you", working: "Working", starting: "Starting", idle: "Idle", offline: "Offline" };
+
+const wanted = signal("");
+const others = computed(() => [...agents.value.values()].filter((agent) => agent.name !== OWN_NAME));
+const shown = computed(() => {
+  const word = wanted.value.trim().toLowerCase();
+  const found = others.value.filter((agent) => !word || agent.name.toLowerCase().includes(word) || agent.cli?.includes(word));
+  return found.sort((one, other) => ORDER[stateOf(one)] - ORDER[stateOf(other)] || one.name.localeCompare(other.name));
+});
+
+/** What an agent does now: its state, or "waiting" while it asks something. */
+export const stateOf = (agent) => (agent.connected && asking.value.has(agent.name) ? "waiting" : agent.state);
+
+/** The same in words. */
+export const showState = (agent) => (agent.paused && agent.connected ? "Paused" : WORDS[stateOf(agent)]);
+
+export function AgentList() {
+  const all = others.value.length;
+  const here = others.value.filter((agent) => agent.connected).length;
+  return html`<section class="agents" aria-label="Agents">
+    <div class="heading">
+      <h2>Agents</h2>${all ? html`<span class="tabular">${here}/${all}</span>` : null}<${Slot} place="agents-heading" />
+    </div>
+    ${all >= FILTER_FROM && html`<${Filter} />`}
+    <ul class="scroll" onKeyDown=${moveFocus}>
+      ${shown.value.map((agent) => html`<li key=${agent.name}><${AgentRow} agent=${agent} /></li>`)}
+      ${isReady.value ? !all && html`<${Nobody} />` : html`<${Placeholders} />`}
+    </ul>
+  </section>`;
+}
+
+const Filter = () => html`<div class="agent-filter"><input class="input" type="search" placeholder="Find an agent" aria-label="Find an agent"
+  value=${wanted.value} onInput=${(event) => { wanted.value = event.currentTarget.value; }} /></div>`;
+
+const Nobody = () => html`<li class="none faint">No agent has come yet. Start one with <code>agent-relay -n Alice claude</code>.</li>`;
+
+const Placeholders = () => [1, 2, 3].map((key) => html`<li class="agent row" key=${key}>
+  <span class="skeleton" style=${{ width: "28px", height: "28px" }} /><span class="skeleton grow" style=${{ height: "12px" }} />
+</li>`);
+
+function AgentRow({ agent }) {
+  const choice = { select: `agent:${agent.name}` };
+  const isChosen = useComputed(() => selected.value === choice.select).value;
+  const open = (event) => {
+    if (["conversations", "agents"].includes(viewId.peek())) return;
+    event.preventDefault(); // elsewhere the view stays, and the details change
+    change(choice);
+  };
+  return html`<a class=${classes("row agent", stateOf(agent))} data-agent=${agent.name} aria-current=${isChosen ? "true" : undefined}
+    href=${link("conversations", ["agent", agent.name], isPhone.value ? {} : choice)} onClick=${open}>
+    <${Avatar} name=${agent.name} state=${stateOf(agent)} />
+    <span class="grow">
+      <span class="line"><span class="name clip grow">${agent.name}</span><${Queue} agent=${agent} />
+        ${agent.estimatedCostUsd ? html`<span class="cost tabular">${showCost(agent.estimatedCostUsd)}</span>` : null}</span>
+      <span class="about"><${CliIcon} cli=${agent.cli} /><span class="state">${showState(agent)}</span>
+        ${agent.model && html`<span class="clip">· ${agent.model}</span>`}</span>
+    </span>
+  </a>`;
+}
+
+function Queue({ agent: { queueDepth, queueCapacity } }) {
+  if (!queueDepth) return null;
+  const tone = queueDepth > queueCapacity / 2 ? "warn" : "neutral";
+  return html`<${Tip} text=${`${queueDepth} of at most ${queueCapacity} messages wait for it.`}>
+    <span><${Badge} tone=${tone}>${showCount(queueDepth)} queued<//></span>
+  <//>`;
+}

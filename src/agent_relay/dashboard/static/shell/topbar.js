@@ -1,0 +1,103 @@
+// What needs a person, at one glance: requests, dead letters, cost, the daemon, and whether the page is live.
+
+import { classes, html } from "../lib/ui.js";
+import { plural, showCost, showDuration, showNumber } from "../lib/format.js";
+import { connection, reconnectNow } from "../lib/live.js";
+import { link } from "../lib/router.js";
+import { Slot } from "../lib/slots.js";
+import { attentionCount, costs, permissions, questions, status } from "../lib/store.js";
+import { theme, toggle } from "../lib/theme.js";
+import { Button } from "../parts/button.js";
+import { Icon } from "../parts/icon.js";
+import { Tip } from "../parts/tooltip.js";
+import { showHelp } from "./help.js";
+
+const states = {
+  connecting: ["Connecting", "The page is asking the daemon."],
+  live: ["Live", "Everything that happens is shown as it happens."],
+  replaying: ["Replaying", "What happened meanwhile is being played back."],
+  reconnecting: ["Reconnecting", "The daemon does not answer; the page goes on trying. Press to try now."],
+};
+
+export function Topbar() {
+  return html`<header class="topbar">
+    <a class="brand" href=${link("conversations")} aria-label="Agent Relay"><${Mark} /><span>Agent Relay</span></a>
+    <div class="facts-bar">
+      <${Slot} place="topbar" />
+      <${Attention} /><${DeadLetters} /><${Cost} /><${Daemon} />
+      <span class="gap wide" /><${Connection} />
+      <${ThemeButton} />
+      <${Button} kind="quiet" icon="help" label="Keyboard shortcuts" keys="?" class="wide" onClick=${showHelp} />
+    </div>
+  </header>`;
+}
+
+function Mark() {
+  return html`<svg width="22" height="22" viewBox="0 0 32 32" aria-hidden="true">
+    <rect width="32" height="32" rx="8" fill="var(--accent)" />
+    <path d="M9 12h9.500a4.500 4.500 0 0 1 0 9H12M12.500 8.500 9 12l3.500 3.500" fill="none" stroke="var(--on-accent)" stroke-width="2.600"
+      stroke-linecap="round" stroke-linejoin="round" />
+    <circle cx="9.500" cy="21" r="1.900" fill="var(--on-accent)" />
+  </svg>`;
+}
+
+function ThemeButton() {
+  const [icon, label] = theme.value === "dark" ? ["sun", "Light theme"] : ["moon", "Dark theme"];
+  return html`<${Button} kind="quiet" icon=${icon} label=${label} keys="t" onClick=${toggle} />`;
+}
+
+function Attention() {
+  const count = attentionCount.value;
+  const counts = [[permissions.value.size, "permission"], [questions.value.size, "question"]];
+  const asked = counts.filter(([size]) => size).map(([size, word]) => plural(size, word)).join(", ");
+  const text = asked || "Nobody waits for you.";
+  return html`<${Tip} text=${text}>
+    <a class=${classes("stat", count && "urgent", !count && "wide")} href=${link("attention")}>
+      <${Icon} name="bell" /><b>${count}</b><span class="wide">waiting for you</span><span class="sr-only">${text}</span>
+    </a>
+  <//>`;
+}
+
+function DeadLetters() {
+  const count = status.value?.deadLetters ?? 0;
+  if (!count) return null;
+  const text = `${plural(count, "message")} could not be delivered.`;
+  return html`<${Tip} text=${text}>
+    <a class="stat bad" href=${link("dead-letters")}>
+      <${Icon} name="archive" /><b>${showNumber(count)}</b><span class="wide">dead</span><span class="sr-only">${text}</span>
+    </a>
+  <//>`;
+}
+
+function Cost() {
+  const total = status.value;
+  if (!total) return null;
+  const unpriced = costs.value?.total.unpricedTokens;
+  const text = `${showNumber(total.totalTokens)} tokens${unpriced ? `, ${showNumber(unpriced)} of them without a known price` : ""}.`;
+  return html`<${Tip} text=${text}>
+    <a class="stat" href=${link("costs")}>
+      <${Icon} name="coins" /><span class="sr-only">Total cost </span><b>${showCost(total.estimatedCostUsd)}</b>
+    </a>
+  <//>`;
+}
+
+function Daemon() {
+  const now = status.value;
+  const { state } = connection.value;
+  if (state === "connecting" || !now) return null;
+  const isUp = state !== "reconnecting";
+  const text = `Version ${now.version}, up for ${showDuration(now.uptimeMs)}, ${showNumber(now.messages)} messages kept.`;
+  return html`<${Tip} text=${text}>
+    <span class="stat wide" tabindex="0"><span class=${classes("dot", isUp ? "live" : "dead")} />Daemon ${isUp ? "up" : "down"}</span>
+  <//>`;
+}
+
+function Connection() {
+  const { state } = connection.value;
+  const [word, text] = states[state];
+  return html`<${Tip} text=${text}>
+    <button type="button" class="stat" data-connection=${state} onClick=${reconnectNow} aria-label=${`Connection: ${word}`}>
+      <span class=${classes("dot", state)} /><span>${word}</span>
+    </button>
+  <//>`;
+}

@@ -1,0 +1,78 @@
+// A permission that an agent asks for: what it wants to do, how risky that is, and the decision.
+
+import { classes, html, useRef, useState } from "../lib/ui.js";
+import { part, post } from "../lib/api.js";
+import { permissions, readRequests } from "../lib/store.js";
+import { say } from "../lib/toasts.js";
+import { Badge } from "../parts/badge.js";
+import { Button } from "../parts/button.js";
+import { confirm } from "../parts/dialog.js";
+import { RequestHead } from "./attention-head.js";
+
+const RISKS = { low: ["ok", "Low risk"], medium: ["info", "Medium risk"], high: ["warn", "High risk"], critical: ["solid", "Critical"] };
+
+const SHORT_LINES = 12; // a longer dialog is shown when it is asked for
+
+export function PermissionCard({ about, isCurrent, onChoose }) {
+  const [isAsking, setAsking] = useState(false);
+  const [reason, setReason] = useState("");
+  const [doing, setDoing] = useState(null);
+  const card = useRef(null);
+  const [tone, word] = RISKS[about.riskLevel];
+  const isCritical = about.riskLevel === "critical";
+
+  const decide = async (command) => {
+    if (command === "approve" && isCritical && !(await isSure(about))) return;
+    setDoing(command);
+    try {
+      await post(`agents/${part(about.agentName)}/permissions/${part(about.requestId)}/${command}`, reason ? { reason } : {});
+      dropCard(about.requestId);
+      say(command === "approve" ? `${about.agentName} may go on.` : `${about.agentName} was told no.`, { tone: "success" });
+    } catch (error) {
+      setDoing(null);
+      say(error.message, { tone: "danger" });
+      readRequests();
+    }
+  };
+  const askReason = () => {
+    setAsking(true);
+    requestAnimationFrame(() => card.current.querySelector("textarea")?.focus());
+  };
+
+  return html`<article class=${classes("card request", about.riskLevel, isCurrent && "current")} tabindex="-1" data-request=${about.requestId}
+      ref=${card} onFocusIn=${onChoose} onPointerDown=${onChoose} aria-label=${`${about.agentName} asks to use ${about.tool}`}>
+    <${RequestHead} about=${about}><span class="muted">wants to use</span><strong class="clip">${about.tool || "a tool"}</strong>
+      <${Badge} tone=${tone} icon=${isCritical ? "alert" : "shield"}>${word}<//><//>
+    <div class="body stack" style=${{ "--gap": "12px" }}>
+      ${about.command && html`<pre class="command"><code>${about.command}</code></pre>`}
+      ${about.filePath && html`<dl class="facts"><dt>File</dt><dd class="mono">${about.filePath}</dd></dl>`}
+      ${about.description && about.description !== about.command && html`<${Dialogue} text=${about.description} />`}
+      ${isAsking && html`<div class="field"><label for=${`why-${about.requestId}`}>Reason, for the agent to read</label>
+        <textarea id=${`why-${about.requestId}`} class="input" rows="2" value=${reason} placeholder="Use the staging copy instead."
+          onInput=${(event) => setReason(event.currentTarget.value)} /></div>`}
+      <div class="line wrap decision">
+        ${about.canAllow && html`<${Button} kind="primary" class=${isCritical && "danger"} icon="check" data-press="approve"
+          disabled=${doing !== null} onClick=${() => decide("approve")}>${doing === "approve" ? "Approving…" : "Approve"}<//>`}
+        <${Button} kind="danger" icon="x" data-press="deny" disabled=${doing !== null}
+          onClick=${() => decide("deny")}>${doing === "deny" ? "Denying…" : reason ? "Deny with reason" : "Deny"}<//>
+        ${!isAsking && html`<${Button} kind="quiet" icon="bubble" data-press="reason" onClick=${askReason}>Add a reason<//>`}
+        ${!about.canAllow && html`<span class="faint">It can only be allowed in its own terminal.</span>`}
+      </div>
+    </div>
+  </article>`;
+}
+
+const isSure = ({ agentName, command, description }) => confirm({
+  title: `Let ${agentName} do this?`, text: command ?? description, action: "Approve", danger: true,
+});
+
+/** The text of the CLI's own dialog, as it stands on the screen. */
+function Dialogue({ text }) {
+  return html`<details class="dialogue" open=${text.split("\n").length <= SHORT_LINES}><summary>What its terminal shows</summary><pre>${text}</pre></details>`;
+}
+
+function dropCard(id) {
+  const next = new Map(permissions.value);
+  next.delete(id);
+  permissions.value = next;
+}

@@ -1,0 +1,77 @@
+// Starting an agent: which CLI, its name, its first task, and where it works.
+
+import { html, render, useState } from "../lib/ui.js";
+import { post } from "../lib/api.js";
+import { go, link } from "../lib/router.js";
+import { agents, readAgents } from "../lib/store.js";
+import { say } from "../lib/toasts.js";
+import { Button } from "../parts/button.js";
+import { Dialog } from "../parts/dialog.js";
+import { CliIcon } from "../parts/icon.js";
+
+const CLIS = ["claude", "codex", "gemini", "opencode"];
+const NAMES = ["Alice", "Bob", "Carol", "Dave", "Erin", "Frank", "Grace", "Heidi", "Ivan", "Judy"];
+const NAME = "[A-Za-z0-9][A-Za-z0-9_.\\-]{0,63}";
+
+let place = null;
+
+export function showSpawn() {
+  if (place !== null) return;
+  place = document.createElement("div");
+  document.body.append(place);
+  render(html`<${SpawnDialog} onClose=${close} />`, place);
+}
+
+function close() {
+  render(null, place);
+  place.remove();
+  place = null;
+}
+
+const freeName = () => NAMES.find((name) => !agents.value.has(name)) ?? "";
+
+function SpawnDialog({ onClose }) {
+  const [cli, setCli] = useState("claude");
+  const [other, setOther] = useState("");
+  const [fields, setFields] = useState({ agent: freeName(), task: "", cwd: "" });
+  const [problem, setProblem] = useState(null);
+  const [isStarting, setStarting] = useState(false);
+  const set = (name) => (event) => setFields({ ...fields, [name]: event.currentTarget.value });
+
+  const start = async (event) => {
+    event.preventDefault();
+    setStarting(true);
+    setProblem(null);
+    const { agent, task, cwd } = fields;
+    try {
+      const { agentName } = await post("sessions", { agent: agent.trim(), cli: cli === "other" ? other.trim() : cli, ...(task && { task }), ...(cwd && { cwd }) });
+      readAgents();
+      onClose();
+      say(`${agentName} is starting.`, { tone: "success", action: { label: "Show its terminal", run: () => go(link("terminals", [], { agents: agentName })) } });
+    } catch (error) {
+      setProblem(error);
+      setStarting(false);
+    }
+  };
+
+  const footer = html`<${Button} onClick=${onClose}>Cancel<//>
+    <${Button} kind="primary" type="submit" form="spawn" disabled=${isStarting}>${isStarting ? "Starting…" : "Start agent"}<//>`;
+  return html`<${Dialog} title="Start an agent" onClose=${onClose} footer=${footer} width=${540}>
+    <form id="spawn" class="stack" style=${{ "--gap": "16px" }} onSubmit=${start}>
+      <fieldset class="field cli-choice"><legend class="label">CLI</legend><div class="line wrap">
+        ${[...CLIS, "other"].map((name) => html`<label key=${name} class="cli-option">
+          <input type="radio" name="cli" class="sr-only" value=${name} checked=${cli === name} onChange=${() => setCli(name)} /><span><${CliIcon} cli=${name} size=${14} />${name}</span></label>`)}</div></fieldset>
+      ${cli === "other" && html`<div class="field"><label for="spawn-other">Program</label>
+        <input id="spawn-other" class="input mono" required value=${other} placeholder="aider" autocomplete="off" spellcheck="false"
+          onInput=${(event) => setOther(event.currentTarget.value)} />
+        <span class="hint">One that the setting spawn_allow names.</span></div>`}
+      <div class="field"><label for="spawn-name">Name</label>
+        <input id="spawn-name" class="input" required pattern=${NAME} title="Letters, digits, dots, dashes and underscores" autofocus
+          value=${fields.agent} onInput=${set("agent")} autocomplete="off" spellcheck="false" /></div>
+      <div class="field"><label for="spawn-task">Task <span class="faint">(optional)</span></label>
+        <textarea id="spawn-task" class="input" rows="4" value=${fields.task} onInput=${set("task")} placeholder="Its first message: what it should do." /></div>
+      <div class="field"><label for="spawn-cwd">Directory <span class="faint">(optional)</span></label>
+        <input id="spawn-cwd" class="input mono" value=${fields.cwd} onInput=${set("cwd")} placeholder="the project" autocomplete="off" spellcheck="false" /></div>
+      ${problem && html`<p class="note bad" role="alert">${problem.message}</p>`}
+    </form><//>`;
+}

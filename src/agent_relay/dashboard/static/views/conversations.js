@@ -1,0 +1,127 @@
+// What was said: the list of conversations, the messages of one, and where one writes.
+
+import { classes, html, useCallback, useEffect, useMemo, useRef, useState } from "../lib/ui.js";
+import { afterQuiet } from "../lib/frames.js";
+import { plural } from "../lib/format.js";
+import { addShortcuts } from "../lib/keys.js";
+import { wordsOf } from "../lib/markdown.js";
+import { change, select, selection } from "../lib/router.js";
+import { Composer } from "../conversations/composer.js";
+import { ConversationList, followConversations } from "../conversations/conversation-list.js";
+import { copyText, linkTo } from "../conversations/copying.js";
+import { exportAs } from "../conversations/exporting.js";
+import { Feed } from "../conversations/feed.js";
+import { MessageRow } from "../conversations/message-row.js";
+import { placeOf } from "../conversations/place.js";
+import { Button } from "../parts/button.js";
+import { Empty, Failed, Loading } from "../parts/empty.js";
+import { Icon } from "../parts/icon.js";
+import { Menu } from "../parts/menu.js";
+import { VirtualList } from "../parts/virtual-list.js";
+
+const SEARCH_MS = 220;
+
+export default function Conversations({ route }) {
+  const place = placeOf(route);
+  const feed = useMemo(() => new Feed(place), [place.id]);
+  const list = useRef(null);
+  const search = useRef(null);
+  const [reply, setReply] = useState(null);
+  const [isListed, setListed] = useState(false); // on small screens the list is in front of the messages, when it is asked for
+  const { at } = route.query;
+  useEffect(followConversations, []);
+  useEffect(() => () => feed.close(), [feed]);
+  useEffect(() => { at ? feed.around(at).then(() => list.current?.toKey(at)) : feed.toNewest(); }, [feed, at]);
+  useEffect(() => {
+    setReply(null);
+    setListed(false);
+  }, [place.id]);
+  useEffect(() => addShortcuts([
+    ["/", "Search", () => search.current.focus()],
+    ["j", "Next message", () => step(feed, list, 1)],
+    ["k", "Previous message", () => step(feed, list, -1)],
+    ["r", "Answer the selected message", () => setReply(chosen(feed))],
+    ["y", "Copy the selected message", () => chosen(feed) && copyText(chosen(feed).body)],
+    ["e", "To the newest message", () => toNewest(feed, list, at)],
+  ].map((entry) => [...entry, { group: "Conversations" }])), [feed, at]);
+  return html`<div class=${classes("view conversations", isListed && "shows-list")}>
+    <${ConversationList} place=${place} />
+    <section class="conversation-view" aria-label=${place.title}>
+      <${Head} place=${place} field=${search} isListed=${isListed} onList=${() => setListed(!isListed)} />
+      <${Messages} place=${place} feed=${feed} list=${list} at=${at} onReply=${setReply} />
+      <${Composer} place=${place} reply=${reply} last=${feed.items.value.at(-1)} onReplied=${() => setReply(null)} />
+    </section>
+  </div>`;
+}
+
+/** The selected message, or null. */
+const chosen = (feed) => feed.items.value.find((each) => selection.value?.kind === "message" && each.messageId === selection.value.id) ?? null;
+
+function step(feed, list, by) {
+  const items = feed.items.value;
+  const now = items.findIndex((each) => each.messageId === selection.value?.id);
+  const next = items[now < 0 ? items.length - 1 : now + by];
+  if (!next) return;
+  change({ select: `message:${next.messageId}` }, { replace: true });
+  list.current?.toKey(next.messageId, { flash: false });
+}
+
+function toNewest(feed, list, at) {
+  if (at) change({ at: null });
+  else if (feed.hasNewer.value) feed.toNewest();
+  list.current?.toEnd();
+}
+
+function Head({ place, field, isListed, onList }) {
+  const find = useMemo(() => afterQuiet(SEARCH_MS, (words) => change({ search: words || null, at: null }, { replace: true })), []);
+  const leave = (event) => {
+    if (event.key !== "Escape") return;
+    event.currentTarget.value = "";
+    event.currentTarget.blur();
+    find("");
+  };
+  return html`<header class="view-head">
+    <${Button} kind="quiet" icon="panel" label="Conversations" class="to-list" aria-expanded=${isListed} onClick=${onList} />
+    <span class="sign"><${Icon} name=${place.icon} /></span><h1 class="clip">${place.title}</h1>
+    ${place.type === "agent" && selection.value?.id !== place.key
+      && html`<${Button} kind="quiet" small icon="panel" label=${`About ${place.key}`} onClick=${() => select("agent", place.key)} />`}
+    <div class="tools">
+      <label class="search"><${Icon} name="search" size=${15} /><span class="sr-only">Search in ${place.title}</span>
+        <input ref=${field} type="search" placeholder="Search" value=${place.search} onKeyDown=${leave}
+          onInput=${(event) => find(event.currentTarget.value.trim())} /><kbd>/</kbd></label>
+      <${Menu} label="Export" icon="download" items=${[
+        { label: "Export as Markdown", icon: "download", run: () => exportAs("markdown", place) },
+        { label: "Export as JSON", icon: "download", run: () => exportAs("json", place) },
+        { label: "Copy a link to here", icon: "link", run: () => copyText(location.href) },
+      ]} />
+    </div>
+  </header>`;
+}
+
+function Messages({ place, feed, list, at, onReply }) {
+  const items = feed.items.value;
+  const words = useMemo(() => wordsOf(place.search), [place.search]);
+  const [isAtEnd, setAtEnd] = useState(true);
+  const render = useCallback((message, before) => html`
+    <${MessageRow} message=${message} before=${before} words=${words} place=${place} onReply=${onReply} />
+    ${place.search && html`<a class="in-context" href=${linkTo(message)}>Show where it was said</a>`}`, [place.id, onReply]);
+  if (feed.error.value && !items.length) return html`<${Failed} error=${feed.error.value} again=${() => feed.toNewest()} />`;
+  if (!items.length) return feed.isReading.value ? html`<${Loading} />` : html`<${Nothing} place=${place} />`;
+  return html`<div class="messages">
+    ${place.search && html`<p class="found" role="status">
+      ${plural(items.length, "message")}${feed.hasOlder.value ? " and more" : ""} with “${place.search}”</p>`}
+    <${VirtualList} key=${place.id} items=${items} keyOf=${(message) => message.messageId} render=${render} stick="bottom" estimate=${72}
+      label="Messages" handle=${list} onNearStart=${() => feed.readOlder()} onNearEnd=${() => feed.readNewer()} onEnd=${setAtEnd}
+      class="message-list" />
+    ${(!isAtEnd || feed.hasNewer.value) && html`<${Button} small icon="chevron" class="to-newest" onClick=${() => toNewest(feed, list, at)}>
+      ${feed.unseen.value ? plural(feed.unseen.value, "new message") : "Newest"}<//>`}
+  </div>`;
+}
+
+function Nothing({ place }) {
+  if (place.search) {
+    return html`<${Empty} icon="search" title="Nothing found"><p>No message here has all of these words.</p><//>`;
+  }
+  return html`<${Empty} icon="messages" title="Nothing was said here yet">
+    <p>Write the first message below, or let an agent say <code>->relay:Bob hello</code>.</p><//>`;
+}

@@ -1,0 +1,100 @@
+// The budget: how far it is spent, and a dialog to set it.
+
+import { html, useEffect, useState } from "../lib/ui.js";
+import { get, post } from "../lib/api.js";
+import { showCost } from "../lib/format.js";
+import { orSay, say } from "../lib/toasts.js";
+import { Badge } from "../parts/badge.js";
+import { Button } from "../parts/button.js";
+import { Dialog } from "../parts/dialog.js";
+
+const ACTIONS = {
+  alert: ["Only tell", "You are told, and everything goes on."],
+  "pause-spawning": ["Start no more agents", "Agents that run go on; no new one is started."],
+  "stop-all": ["Stop all agents", "Agents that the relay runs are stopped, and no new one is started."],
+};
+const LIMITS = [
+  ["maxPerHour", "Per hour", "of all agents in the last sixty minutes"],
+  ["maxPerSession", "Per session", "of any one session"],
+  ["maxTotal", "Altogether", "as far back as events are kept"],
+];
+
+export function BudgetCard({ hour, whole }) {
+  const [budget, setBudget] = useState(null);
+  const [isEditing, setEditing] = useState(false);
+  useEffect(() => { orSay(async () => setBudget(await get("costs/budget"))); }, []);
+  if (!budget) return null;
+  const spent = {
+    maxPerHour: hour.total.estimatedCostUsd ?? 0, maxPerSession: mostOf(whole.bySession), maxTotal: whole.total.estimatedCostUsd ?? 0,
+  };
+  const limits = LIMITS.filter(([field]) => budget[field] !== null);
+  const isSet = limits.length > 0;
+  const edit = () => setEditing(true);
+  return html`<section class="card budget"><header><h2>Budget</h2>
+      ${isSet && html`<span class="faint">${ACTIONS[budget.action][0].toLowerCase()} when it is spent</span>`}
+      <${Button} small icon=${isSet ? undefined : "plus"} class="end" onClick=${edit}>${isSet ? "Edit" : "Set a budget"}<//></header>
+    <div class="body">${isSet
+      ? html`<ul>${limits.map(([field, name, note]) => html`<${Limit} key=${field} name=${name} note=${note}
+          spent=${spent[field]} limit=${budget[field]} alertAt=${budget.alertThreshold} />`)}</ul>`
+      : html`<p class="muted">No limit is set. With one you are told before too much is spent, and agents can be held back or stopped.</p>`}</div>
+    ${isEditing && html`<${BudgetDialog} budget=${budget} onClose=${() => setEditing(false)} onSaved=${setBudget} />`}
+  </section>`;
+}
+
+const mostOf = (sessions) => Math.max(0, ...Object.values(sessions).map((each) => each.estimatedCostUsd ?? 0));
+
+function Limit({ name, note, spent, limit, alertAt }) {
+  const share = spent / limit;
+  const tone = share >= 1 ? "danger" : share >= (alertAt ?? 1) ? "warn" : "ok";
+  const about = `${name}: ${showCost(spent)} of ${showCost(limit)}`;
+  return html`<li class="limit">
+    <div class="line"><strong>${name}</strong><span class="faint clip grow">${note}</span>
+      ${tone !== "ok" && html`<${Badge} tone=${tone}>${share >= 1 ? "spent" : "nearly spent"}<//>`}
+      <span class="tabular"><b>${showCost(spent)}</b> <span class="muted">of ${showCost(limit)}</span></span></div>
+    <div class=${`meter ${tone}`} role="meter" aria-label=${about} aria-valuetext=${`${Math.round(share * 100)} percent`}
+      aria-valuemin="0" aria-valuemax=${limit} aria-valuenow=${Math.min(spent, limit)}>
+      <i style=${{ width: `${Math.min(100, share * 100)}%` }} />
+      ${alertAt && alertAt < 1 ? html`<s style=${{ left: `${alertAt * 100}%` }} title=${`An alert comes at ${showCost(limit * alertAt)}.`} />` : null}
+    </div>
+  </li>`;
+}
+
+function BudgetDialog({ budget, onClose, onSaved }) {
+  const [fields, setFields] = useState(() => ({
+    ...Object.fromEntries(LIMITS.map(([field]) => [field, budget[field] ?? ""])),
+    alertThreshold: budget.alertThreshold === null ? "" : Math.round(budget.alertThreshold * 100),
+    action: budget.action,
+  }));
+  const set = (field) => (event) => setFields((now) => ({ ...now, [field]: event.currentTarget.value }));
+  const save = (event) => {
+    event.preventDefault();
+    orSay(async () => {
+      const limits = Object.fromEntries(LIMITS.map(([field]) => [field, numberOf(fields[field])]));
+      const share = numberOf(fields.alertThreshold);
+      onSaved(await post("costs/budget", { ...limits, action: fields.action, alertThreshold: share === null ? null : share / 100 }));
+      say("The budget is set.", { tone: "success" });
+      onClose();
+    });
+  };
+  const footer = html`<${Button} onClick=${onClose}>Cancel<//><${Button} kind="primary" type="submit" form="budget-form">Save<//>`;
+  return html`<${Dialog} title="Budget" width=${480} onClose=${onClose} footer=${footer}>
+    <form id="budget-form" class="stack" style=${{ "--gap": "16px" }} onSubmit=${save}>
+      <div class="limits">${LIMITS.map(([field, name], at) => html`<div class="field" key=${field}>
+        <label for=${`budget-${field}`}>${name}</label>
+        <span class="input money"><span class="faint">$</span>
+          <input id=${`budget-${field}`} type="number" min="0.01" step="0.01" inputmode="decimal" placeholder="no limit" autofocus=${at === 0}
+            value=${fields[field]} onInput=${set(field)} /></span>
+      </div>`)}</div>
+      <div class="field"><label for="budget-alert">Tell me before, at</label>
+        <span class="input money short">
+          <input id="budget-alert" type="number" min="1" max="100" step="1" placeholder="–"
+            value=${fields.alertThreshold} onInput=${set("alertThreshold")} /><span class="faint">%</span></span></div>
+      <fieldset class="field"><legend class="label">When a limit is reached</legend>
+        ${Object.entries(ACTIONS).map(([value, [name, note]]) => html`<label class="choice" key=${value}>
+          <input type="radio" name="action" value=${value} checked=${fields.action === value} onChange=${set("action")} />
+          <span><strong>${name}</strong><span class="faint">${note}</span></span>
+        </label>`)}</fieldset>
+    </form><//>`;
+}
+
+const numberOf = (text) => (text === "" ? null : Number(text));

@@ -1,0 +1,21 @@
+"""The pages for people who watch, as whoever serves them asks for them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class Asset(Struct, frozen=True):
+    content: bytes
+    media: str
+    etag: str  # with its quotes
+
+
+class Assets(Protocol):
+    """Files that anybody may read. Blocks."""
+
+    def find(self, path: str) -> Asset | None:
+        """`views/terminals.js`; None where there is no such file."""
+        ...

@@ -1,0 +1,87 @@
+"""Terminals: their screens as they change, and whose the keyboard is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import fold_name, show
+from agent_relay.transports.http.api import Api
+from agent_relay.transports.http.keyboards import LEASE_MS
+from agent_relay.transports.http.route import SSE, Call, Flow, Route
+from agent_relay.transports.http.routes.agents import find_name
+from agent_relay.transports.http.views import Done
+
+_NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
+_SEVERAL = rf"{_NAME}( *, *{_NAME}){{0,15}}"  # more terminals than fit on any screen
+
+
+class TerminalsQuery(Struct):
+    agents: Annotated[str, Meta(pattern=f"^{_SEVERAL}$", description="Names of agents, separated by commas; 16 at most.")]
+
+
+class KeyboardBody(Struct):
+    holder: Annotated[str, Meta(max_length=64, description="What taking it gave, to keep it.")] | None = None
+    force: Annotated[bool, Meta(description="Take it from whoever has it.")] = False
+
+
+class ReleaseBody(Struct):
+    holder: Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class Keyboard(Struct, rename="camel"):
+    """`holder` keeps it and gives it back; nobody else gets to know it."""
+
+    holder: str
+    expires_at: int
+    lease_ms: int
+
+
+async def stream(api: Api, call: Call) -> Flow:
+    wanted = [name.strip() for name in call.query.agents.split(",")]
+    known = {fold_name(agent["name"]): str(agent["name"]) for agent in await api.service.agents()}
+    for name in wanted:
+        if fold_name(name) not in known:
+            raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {show(name, 80)}.", name=name[:80])
+    found = api.streams.open_terminals(api.live_screens, list(dict.fromkeys(known[fold_name(name)] for name in wanted)))
+    return Flow(found.parts(), found.wait_until_lost, found.close)
+
+
+async def take_keyboard(api: Api, call: Call) -> Keyboard:
+    name = await find_name(api, call.names["name"])
+    asked: KeyboardBody = call.body
+    lease = api.keyboards.take(name, asked.holder, force=asked.force)
+    try:
+        await api.service.control(name, "pause", for_ms=LEASE_MS)
+    except RelayError:
+        api.keyboards.release(name, lease.holder)
+        raise
+    return Keyboard(lease.holder, lease.expires_at, LEASE_MS)
+
+
+async def release_keyboard(api: Api, call: Call) -> Done:
+    name = await find_name(api, call.names["name"])
+    is_theirs = api.keyboards.release(name, call.body.holder)
+    if is_theirs:
+        await api.service.control(name, "pause", for_ms=0)
+    return Done(is_theirs)
+
+
+_STREAM = (
+    "Server-sent events. `snapshot` has `agent`, `columns`, `rows` and `text`: a terminal that is emptied, made that large and "
+    "written `text` shows what the agent's shows; it comes first, and again whenever the reader fell behind or the size changed. "
+    "`output` has `agent` and the `text` to write next, `end` that the program has ended, `gone` that there is no terminal."
+)
+_TAG = "agents"
+_KEYBOARD = "/api/v1/agents/{name}/keyboard"
+_FAILS = (404, 409, 429, 503)
+ROUTES = (
+    Route("GET", "/api/v1/terminals/stream", stream, "What agents' terminals show, as it happens.", _TAG, query=TerminalsQuery,
+          media=SSE, errors=(404, 503), description=_STREAM),
+    Route("POST", _KEYBOARD, take_keyboard, "Take the keyboard of its terminal, or keep it: messages wait meanwhile.", _TAG,
+          Keyboard, body=KeyboardBody, needs_body=False, errors=_FAILS),
+    Route("POST", _KEYBOARD + "/release", release_keyboard, "Give the keyboard back.", _TAG, Done, body=ReleaseBody,
+          errors=_FAILS),
+)  # fmt: skip

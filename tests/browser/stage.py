@@ -1,0 +1,131 @@
+"""A daemon with the agents of the scene on it, and a page that shows it and notes everything that is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Coroutine, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
+
+from agent_relay.sdk.loop_thread import LoopThread
+from agent_relay.testing.daemon import DaemonProcess
+from scripts.dashboard_scene import Scene, open_scene, open_terminals
+
+T = TypeVar("T")
+
+WAIT_MS = 20_000  # for what has to appear; on a loaded machine, that takes its time
+DESKTOP = {"width": 1440, "height": 900}
+PHONE = {"width": 390, "height": 844}
+_PAGE_ERRORS = {"error", "warning"}
+expect.set_options(timeout=WAIT_MS)
+
+
+class Stage:
+    """The scene lives on a loop of its own: a test that uses the browser blocks."""
+
+    def __init__(
+        self, *flags: str, token: str | None = None, terminals: bool = False, agents: int = 0, messages: int = 0
+    ) -> None:
+        self.daemon = DaemonProcess("--port=0", *flags)
+        if token is not None:
+            self.daemon.environ["AGENT_RELAY_API_TOKEN"] = token
+        self._loop = LoopThread()
+        self._stack = AsyncExitStack()
+        self._wanted = (terminals, agents, messages)
+        self.scene: Scene
+
+    def __enter__(self) -> Stage:
+        self.daemon.start()
+        self.url = self.daemon.wait_for_url()
+        self._loop.start()
+        self.scene = self.run(self._open())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.run(self._stack.aclose())
+        finally:
+            self._loop.stop()
+            self.daemon.remove()
+
+    async def _open(self) -> Scene:
+        terminals, agents, messages = self._wanted
+        scene = await self._stack.enter_async_context(open_scene(self.daemon, agents=agents, messages=messages))
+        if terminals:
+            await self._stack.enter_async_context(open_terminals(self.daemon))
+        return scene
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run(work)
+
+    def send(self, sender: str, to: str | list[str], body: str, **options: Any) -> str:
+        """The message's id."""
+        return self.run(self.scene.agents[sender].send(to, body, **options)).message_id
+
+    def report(self, agent: str, kind: str, **fields: Any) -> None:
+        async def say() -> None:
+            self.scene.agents[agent].report(kind, **fields)
+
+        self.run(say())
+
+    def restart(self) -> None:
+        """kill -9, and another one in its place, at the same address."""
+        port = urlsplit(self.url).port
+        self.daemon.restart(f"--port={port}", *(flag for flag in self.daemon.flags if not flag.startswith("--port")))
+        assert self.daemon.wait_for_url() == self.url
+
+
+class Watched:
+    """What a page did that it must not do."""
+
+    def __init__(self, page: Page, own: str, *, allows_network_errors: bool = False) -> None:
+        self.faults: list[str] = []
+        self.allows_network_errors = allows_network_errors
+        self._own = urlsplit(own).netloc
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.faults.append(f"exception: {error}"))
+        page.on("request", self._asked)
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type not in _PAGE_ERRORS:
+            return
+        if self.allows_network_errors and "Failed to load resource" in message.text:
+            return
+        self.faults.append(f"{message.type}: {message.text}")
+
+    def _asked(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in {"http", "https", "ws", "wss"} and parts.netloc != self._own:
+            self.faults.append(f"asked elsewhere: {request.url}")
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    assert program is not None, "Chromium is missing: scripts/setup dev tests"
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield started
+        started.close()
+
+
+@contextmanager
+def open_page(
+    browser: Browser, url: str, *, allows_network_errors: bool = False, **options: Any
+) -> Iterator[tuple[Page, Watched]]:
+    """Fails at its end if the page logged an error, broke its own security policy, or asked another host."""
+    context = browser.new_context(**({"viewport": DESKTOP} | options))
+    context.set_default_timeout(WAIT_MS)
+    page = context.new_page()
+    watched = Watched(page, url, allows_network_errors=allows_network_errors)
+    try:
+        page.goto(url)
+        yield page, watched
+        assert watched.faults == []
+    finally:
+        context.close()

@@ -1,0 +1,91 @@
+"""What waits for a person: decided by click and by key, gone when it was decided elsewhere, and never HTML."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import OpenPage
+from tests.browser.stage import Stage
+
+HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+
+
+def ask(stage: Stage, agent: str, id_: str, **fields: object) -> None:
+    said = {"tool": "Bash", "command": f"make {id_}", "description": f"Run make {id_}?", "options": ["Yes", "No"]} | fields
+    stage.report(agent, "permission.requested", requestId=id_, isExact=True, **said)
+
+
+def card(page: Page, id_: str) -> Locator:
+    return page.locator(f'[data-request="{id_}"]')
+
+
+@pytest.fixture
+def page(open_view: OpenPage) -> Page:
+    found, _ = open_view("#/attention")
+    expect(found.locator("[data-connection=live]")).to_be_visible()
+    return found
+
+
+def test_it_is_approved_by_a_click_and_the_title_counts(stage: Stage, page: Page) -> None:
+    ask(stage, "Bob", "install")
+    expect(card(page, "install")).to_contain_text("make install")
+    expect(page).to_have_title(re.compile(r"^\(\d+\) Agent Relay$"))
+    card(page, "install").locator("[data-press=approve]").click()
+    expect(card(page, "install")).to_have_count(0)
+    expect(page.get_by_text("Bob may go on.")).to_be_visible()
+
+
+def test_it_is_denied_with_a_reason_by_keys_alone(stage: Stage, page: Page) -> None:
+    ask(stage, "Bob", "lint")
+    card(page, "lint").wait_for()
+    while "current" not in (card(page, "lint").get_attribute("class") or ""):
+        page.keyboard.press("j")
+    page.keyboard.press("r")
+    page.keyboard.type("Not now, please.")
+    page.keyboard.press("Tab")  # to "Approve", and then to "Deny"
+    page.keyboard.press("Tab")
+    expect(page.locator(".request.current [data-press=deny]")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(card(page, "lint")).to_have_count(0)
+
+
+def test_what_is_critical_is_asked_twice(stage: Stage, page: Page) -> None:
+    ask(stage, "Bob", "wipe", command="rm -rf build")
+    expect(card(page, "wipe")).to_contain_text("Critical")
+    card(page, "wipe").locator("[data-press=approve]").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("rm -rf build")
+    page.keyboard.press("Escape")
+    expect(card(page, "wipe")).to_be_visible()
+    card(page, "wipe").locator("[data-press=deny]").click()
+    expect(card(page, "wipe")).to_have_count(0)
+
+
+def test_one_that_was_decided_elsewhere_goes_away_at_once(stage: Stage, page: Page) -> None:
+    ask(stage, "Bob", "deploy")
+    card(page, "deploy").wait_for()
+    stage.report("Bob", "permission.resolved", requestId="deploy", resolution="denied", resolvedBy="person")
+    expect(card(page, "deploy")).to_have_count(0)
+
+
+def test_a_question_is_answered_by_its_number_or_in_own_words(stage: Stage, page: Page) -> None:
+    for id_ in ("colour", "size"):
+        stage.report("Ada", "question.requested", questionId=id_, question=f"Which {id_}?", options=["the first", "the second"])
+        card(page, id_).wait_for()
+    card(page, "colour").locator(".asked").click()
+    page.keyboard.press("2")
+    expect(card(page, "colour")).to_have_count(0)
+    card(page, "size").get_by_label("Another answer").fill("neither")
+    page.keyboard.press("Enter")
+    expect(card(page, "size")).to_have_count(0)
+
+
+def test_html_in_a_request_stays_text(stage: Stage, page: Page) -> None:
+    ask(stage, "Bob", "hostile", tool=HOSTILE, command=HOSTILE, description=HOSTILE)
+    expect(card(page, "hostile").locator(".command")).to_have_text(HOSTILE)
+    assert card(page, "hostile").locator("img, script").count() == 0
+    card(page, "hostile").locator("[data-press=deny]").click()
+    expect(card(page, "hostile")).to_have_count(0)

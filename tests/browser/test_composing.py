@@ -1,0 +1,56 @@
+"""Who gets what a person writes: as the conversation says, as the answered message says, and never changed under the writer."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.stage import Stage
+
+
+def test_in_a_thread_it_goes_to_who_spoke_last_until_something_is_written(page: Page, stage: Stage) -> None:
+    stage.send("Alice", "Bob", "first words", thread="composing")
+    page.goto(f"{stage.url}/#/conversations/thread/composing")
+    chips = page.locator(".chip")
+    expect(chips).to_have_text(["Alice"])
+    stage.send("Bob", "Alice", "second words", thread="composing")
+    expect(chips).to_have_text(["Bob"])
+    page.get_by_label("Message", exact=True).fill("a draft")
+    stage.send("Alice", "Bob", "third words", thread="composing")
+    expect(page.locator(".message").last).to_contain_text("third words")
+    expect(chips).to_have_text(["Bob"])
+    page.keyboard.press("Enter")
+    expect(page.locator(".message").last).to_contain_text("a draft")
+    expect(page.locator(".message .to").last).to_have_text("Bob")
+
+
+def test_an_answer_goes_where_its_message_came_from_and_then_all_is_as_before(page: Page, stage: Stage) -> None:
+    page.goto(f"{stage.url}/#/conversations/all")
+    sent = stage.send("Ada", "Lead", "Who answers this?")
+    row = page.locator(f'[data-message="{sent}"]')
+    row.hover()
+    row.get_by_label("Reply").click()
+    expect(page.locator(".chip")).to_have_text(["Ada"])
+    page.get_by_label("Message", exact=True).fill("I do.")
+    page.keyboard.press("Enter")
+    answer = page.locator(".message").last
+    expect(answer).to_contain_text("I do.")
+    expect(answer.locator(".badge")).to_contain_text("Thread of")
+    expect(page.locator(".chip")).to_have_count(0)
+
+
+def test_a_channel_or_everyone_stands_alone(page: Page, stage: Stage) -> None:
+    page.goto(f"{stage.url}/#/conversations/all")
+    expect(page.locator('.agent[data-agent="Bob"]')).to_be_visible()
+    field = page.get_by_role("combobox", name="To")
+    for word in ("bo", "ali"):
+        field.fill(word)
+        page.keyboard.press("Enter")
+    expect(page.locator(".chip")).to_have_text(["Bob", "Alice"])
+    field.fill("#bui")
+    page.keyboard.press("Enter")
+    expect(page.locator(".chip")).to_have_text(["#build"])
+    field.fill("every")
+    page.keyboard.press("Enter")
+    expect(page.locator(".chip")).to_have_text(["Everyone"])
+    page.keyboard.press("Backspace")
+    expect(page.locator(".chip")).to_have_count(0)

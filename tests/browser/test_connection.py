@@ -1,0 +1,149 @@
+"""The way from the page to the daemon: broken and mended without a gap, guarded by a token, behind a path prefix."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import httpx
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import OpenPage
+from tests.browser.stage import Stage, open_page
+
+PREFIX = "/tools/relay"
+TOKEN = "sesame-4711"
+MEANWHILE = 20  # messages that are said while the page is cut off
+VIEWS = ["attention", "terminals", "timeline", "replay", "graph", "costs", "dead-letters"]
+OF_ONE_HOP = {"connection", "content-length", "transfer-encoding"}
+
+
+def expect_live(page: Page) -> None:
+    expect(page.locator("[data-connection=live]")).to_be_visible()
+
+
+def post(stage: Stage, body: str) -> None:
+    httpx.post(f"{stage.url}/api/v1/messages", json={"to": "Bob", "body": body}, timeout=60).raise_for_status()
+
+
+def test_after_the_daemon_was_killed_nothing_is_missing_and_nothing_comes_twice(open_view: OpenPage, stage: Stage) -> None:
+    page, watched = open_view("#/conversations/all")
+    expect_live(page)
+    post(stage, "before it was killed")
+    expect(page.locator(".message").last).to_contain_text("before it was killed")
+    watched.allows_network_errors = True
+    stage.daemon.kill()
+    expect(page.locator("[data-connection=reconnecting]")).to_be_visible()
+    expect(page.get_by_text("The daemon does not answer. What you see may be old; nothing is lost.")).to_be_visible()
+    stage.restart()
+    said = [f"meanwhile {number:02}" for number in range(MEANWHILE)]
+    for body in said:
+        post(stage, body)
+    expect_live(page)
+    watched.allows_network_errors = False
+    expect(page.locator(".prose", has_text="meanwhile")).to_have_text(said)
+    post(stage, "after it came back")
+    expect(page.locator(".message").last).to_contain_text("after it came back")
+    expect(page.locator(".prose", has_text="before it was killed")).to_have_count(1)
+
+
+def test_a_tab_has_one_stream_whatever_it_shows(open_view: OpenPage) -> None:
+    page, _ = open_view("#/conversations/all")
+    streams: list[str] = []
+    page.on("request", lambda request: streams.append(request.url) if "/events/sse" in request.url else None)
+    page.reload()
+    expect_live(page)
+    for view in VIEWS:
+        page.evaluate("(hash) => { location.hash = hash; }", f"#/{view}")
+        expect(page.locator(f'body[data-view="{view}"] main h1').first).to_be_visible()
+    expect_live(page)
+    assert len(streams) == 1
+
+
+def test_a_token_is_asked_for_and_is_in_no_address(browser: Browser) -> None:
+    with Stage(token=TOKEN) as stage, open_page(browser, f"{stage.url}/", allows_network_errors=True) as (page, _):
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.get_by_role("textbox", name="Token").fill("wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_have_text("The daemon did not take that token.")
+        page.get_by_role("textbox", name="Token").fill(TOKEN)
+        page.keyboard.press("Enter")
+        expect_live(page)
+        expect(page.locator(".message").first).to_be_visible()
+        page.reload()  # this tab keeps it
+        expect_live(page)
+        expect(page.get_by_role("textbox", name="Token")).to_have_count(0)
+        assert asked
+        assert not [address for address in [*asked, page.url] if TOKEN in address]
+
+
+class Proxy(ThreadingHTTPServer):
+    """The daemon at another address, below a path; it notes what was asked for beside that path."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Passing)
+        self.origin = f"http://127.0.0.1:{self.server_port}"
+        self.daemon_at = ""
+        self.beside: list[str] = []
+
+    def __enter__(self) -> Proxy:
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class Passing(BaseHTTPRequestHandler):
+    server: Proxy
+
+    def do_GET(self) -> None:
+        if not self.path.startswith(f"{PREFIX}/"):
+            self.server.beside.append(self.path)
+            self.send_error(404)
+            return
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in OF_ONE_HOP | {"host"}}
+        upstream = http.client.HTTPConnection(self.server.daemon_at)
+        upstream.request(self.command, self.path.removeprefix(PREFIX), body, headers)
+        self._answer(upstream.getresponse())
+        upstream.close()
+
+    do_POST = do_GET
+
+    def _answer(self, answer: http.client.HTTPResponse) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in OF_ONE_HOP:
+                self.send_header(name, value)
+        self.end_headers()
+        try:
+            while piece := answer.read1(65_536):
+                self.wfile.write(piece)
+                self.wfile.flush()
+        except (ConnectionError, http.client.HTTPException):
+            pass  # one of the two went away
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_it_works_behind_a_prefix(browser: Browser) -> None:
+    with Proxy() as proxy, Stage(f"--cors-origins={proxy.origin}") as stage:
+        proxy.daemon_at = urlsplit(stage.url).netloc
+        url = f"{proxy.origin}{PREFIX}"
+        with open_page(browser, f"{url}/#/conversations/all") as (page, _):
+            expect_live(page)
+            page.get_by_role("combobox", name="To").fill("bob")
+            page.keyboard.press("Enter")
+            page.get_by_label("Message", exact=True).fill("through a proxy")
+            page.keyboard.press("Enter")
+            expect(page.locator(".message").last).to_contain_text("through a proxy")
+            for view in VIEWS:
+                page.goto(f"{url}/#/{view}")
+                expect(page.locator(f'body[data-view="{view}"] main h1').first).to_be_visible()
+        assert proxy.beside == []

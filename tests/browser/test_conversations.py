@@ -1,0 +1,87 @@
+"""What was said, and saying something; finding it again, and taking it along."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import OpenPage
+from tests.browser.stage import Stage
+from tests.integration.stage import until
+
+
+def test_a_new_message_appears_by_itself_with_its_receipt(page: Page, stage: Stage) -> None:
+    message = stage.send("Alice", "Bob", "The *new* parser is **in**: see `parser.py`.")
+    row = page.locator(f'[data-message="{message}"]')
+    expect(row).to_contain_text("The new parser is in: see parser.py.")
+    expect(row.locator("strong")).to_have_text("in")
+    expect(row.locator("code")).to_have_text("parser.py")
+    expect(row.locator('.ticks[data-stage="injected"], .ticks[data-stage="read"]')).to_be_visible()
+    row.locator(".ticks").hover()
+    expect(page.locator(".evidence")).to_contain_text("Bob")
+    expect(page.locator(".evidence")).to_contain_text("seen:")
+
+
+def test_a_person_writes_to_one_agent(page: Page, stage: Stage) -> None:
+    page.get_by_role("link", name="Bob", exact=False).first.wait_for()
+    page.goto(f"{stage.url}/#/conversations/agent/Bob")
+    field = page.get_by_label("Message", exact=True)
+    field.fill("Please rebase onto main.")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("article.message").last).to_contain_text("Please rebase onto main.")
+    expect(field).to_have_value("")
+
+
+def test_kinds_are_told_apart_and_code_is_coloured(page: Page, stage: Stage) -> None:
+    for kind in ("action", "state", "thinking"):
+        sent = stage.send("Alice", "Bob", f"of kind {kind}", kind=kind)
+        expect(page.locator(f'[data-message="{sent}"].kind-{kind} .badge').first).to_have_text(kind)
+    sent = stage.send("Alice", "Bob", '```python\ndef greet():\n    return "hello"\n```')
+    expect(page.locator(f'[data-message="{sent}"] pre [class^=hljs]').first).to_be_visible()
+
+
+def test_what_is_searched_is_marked_and_shown_where_it_was_said(page: Page, stage: Stage) -> None:
+    sent = stage.send("Gina", "Ada", "The zanzibar index is corrupt.")
+    expect(page.locator(".message").last).to_contain_text("zanzibar")
+    page.keyboard.press("/")
+    page.keyboard.type("zanzibar")
+    expect(page.locator(".found")).to_contain_text("1 message with “zanzibar”")
+    expect(page.locator("mark")).to_have_text(["zanzibar"])
+    page.get_by_role("link", name="Show where it was said").click()
+    expect(page.locator("main h1")).to_have_text("Ada and Gina")
+    expect(page.locator(f'[data-message="{sent}"].chosen')).to_be_visible()
+    page.go_back()
+    expect(page.locator(".found")).to_be_visible()
+
+
+@pytest.mark.parametrize("kind", ["Markdown", "JSON"])
+def test_a_conversation_is_exported(page: Page, stage: Stage, tmp_path: Path, kind: str) -> None:
+    stage.send("Ada", "Gina", f"to be taken along as {kind}")
+    page.goto(f"{stage.url}/#/conversations/pair/Ada,Gina")
+    expect(page.locator(".message").last).to_contain_text(kind)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+        page.get_by_role("menuitem", name=f"Export as {kind}").click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    assert path.name == ("conversation-Ada-Gina.md" if kind == "Markdown" else "conversation-Ada-Gina.json")
+    text = path.read_text()
+    bodies = text if kind == "Markdown" else [message["body"] for message in json.loads(text)["messages"]]
+    assert f"to be taken along as {kind}" in bodies
+
+
+def test_a_message_and_a_link_to_it_are_copied(open_view: OpenPage, stage: Stage) -> None:
+    page, _ = open_view("#/conversations/all", permissions=["clipboard-read", "clipboard-write"])
+    sent = stage.send("Ada", "Lead", "copy **me**")
+    row = page.locator(f'[data-message="{sent}"]')
+    for button, copied in (("Copy the text", "copy **me**"), ("Copy a link", f"{stage.url}/#/conversations/pair/Ada%2CLead")):
+        row.hover()
+        row.get_by_role("button", name=button).click()
+        expect(page.get_by_text("Copied.").last).to_be_visible()
+        until(lambda text=copied: page.evaluate("navigator.clipboard.readText()").startswith(text), f"{copied} is copied")
+    page.goto(page.evaluate("navigator.clipboard.readText()"))
+    expect(page.locator(f'[data-message="{sent}"].chosen')).to_be_visible()
+    expect(page.locator(".details")).to_contain_text("Sent to Lead")

@@ -1,0 +1,150 @@
+"""Many agents and messages: the page is there at once, answers at once, and holds little of it.
+
+In the usual run there are fewer messages; `make test-dashboard-load` runs it with 50 agents and 100,000 of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, CDPSession, Page, expect
+
+from scripts.dashboard_scene import ENDLESS_CAPACITY
+from tests.browser.stage import Stage, open_page
+from tests.integration.stage import until
+
+AGENTS = int(os.environ.get("DASHBOARD_AGENTS", "50"))
+MESSAGES = int(os.environ.get("DASHBOARD_MESSAGES", "2000"))
+LOADS = 3  # the best of them counts: the others tell how busy the machine is
+FIRST_PAINT_MS = 1000
+INTERACTION_MS = 100
+MOST_ELEMENTS = 5000
+MOST_GROWTH_MB = 25
+SCROLLS = 60 if MESSAGES >= 100_000 else 12
+
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+# What the browser saw of each event, from the press to the next picture.
+WATCH = """() => {
+  window.slowest = 0;
+  const watch = (list) => list.getEntries().forEach((entry) => { window.slowest = Math.max(window.slowest, entry.duration); });
+  new PerformanceObserver(watch).observe({ type: "event", durationThreshold: 16 });
+}"""
+SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    with Stage(ENDLESS_CAPACITY, agents=AGENTS, messages=MESSAGES) as made:
+        until(lambda: is_idle(made.url), "all are delivered", deadline_s=600)
+        yield made
+
+
+def is_idle(url: str) -> bool:
+    agents = httpx.get(f"{url}/api/v1/agents", params={"limit": "1000"}, timeout=60).json()["agents"]
+    return all(agent["queueDepth"] + agent["inflight"] == 0 for agent in agents if agent["connected"])
+
+
+def tell(what: str) -> None:
+    sys.stdout.write(f"{AGENTS} agents, {MESSAGES:,} messages, load {os.getloadavg()[0]:.1f}: {what}\n")
+
+
+def wait_for_messages(page: Page) -> None:
+    expect(page.locator("[data-connection=live]")).to_be_visible()
+    expect(page.locator(".agent[data-agent]")).to_have_count(AGENTS)
+    page.locator(".message").first.wait_for()
+
+
+def click(page: Page, selector: str) -> None:
+    """In the page itself: what Playwright does to find and hit something would be counted as well."""
+    page.evaluate("(selector) => document.querySelector(selector).click()", selector)
+
+
+class Meter:
+    """How long the page's own thread computes, which does not depend on who else uses the processor; and what it holds."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._session: CDPSession = page.context.new_cdp_session(page)
+        self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        self._session.send("HeapProfiler.enable")
+
+    def _read(self, name: str) -> float:
+        found: list[dict[str, float]] = self._session.send("Performance.getMetrics")["metrics"]
+        return next(metric["value"] for metric in found if metric["name"] == name)
+
+    def time(self, act: Callable[[], object]) -> float:
+        """Milliseconds."""
+        self._page.evaluate(SETTLED)
+        before = self._read("TaskDuration")
+        act()
+        self._page.evaluate(SETTLED)
+        return (self._read("TaskDuration") - before) * 1000
+
+    def heap_mb(self) -> float:
+        self._session.send("HeapProfiler.collectGarbage")
+        return self._read("JSHeapUsedSize") / 1_000_000
+
+
+@pytest.mark.timeout(1800)
+def test_it_is_painted_within_a_second(browser: Browser, stage: Stage) -> None:
+    paints = []
+    for _ in range(LOADS):
+        with open_page(browser, f"{stage.url}/#/conversations/all") as (page, _):
+            wait_for_messages(page)
+            paints.append(float(page.evaluate(PAINT)))
+    tell(f"first paint after {', '.join(f'{paint:.0f}' for paint in paints)} ms")
+    assert min(paints) < FIRST_PAINT_MS
+
+
+@pytest.mark.timeout(300)
+def test_it_answers_at_once(browser: Browser, stage: Stage) -> None:
+    with open_page(browser, f"{stage.url}/#/conversations/all") as (page, _):
+        wait_for_messages(page)
+        meter = Meter(page)
+        page.evaluate(WATCH)
+        acts: dict[str, Callable[[], object]] = {
+            "choose a message": lambda: page.keyboard.press("k"),
+            "close the details": lambda: page.keyboard.press("Escape"),
+            "open an agent": lambda: click(page, f".sidebar li:nth-child({AGENTS // 2}) .agent"),
+            "open a conversation": lambda: click(page, ".conversations-list section:last-child .conversation"),
+            "all messages": lambda: click(page, ".conversation"),
+            "write": lambda: page.keyboard.insert_text("x"),
+        }
+        took: dict[str, float] = {}
+        for _ in range(2):  # the better one of two counts
+            page.locator(".message-list").focus()
+            for name, act in acts.items():
+                if name == "write":
+                    page.get_by_label("Message", exact=True).focus()
+                took[name] = min(meter.time(act), took.get(name, float("inf")))
+        tell(", ".join(f"{name} {ms:.0f} ms" for name, ms in took.items()))
+        tell(f"slowest event until the next picture: {page.evaluate('window.slowest'):.0f} ms")
+        assert {name: ms for name, ms in took.items() if ms >= INTERACTION_MS} == {}
+
+
+@pytest.mark.timeout(300)
+def test_it_holds_little_however_far_one_scrolls(browser: Browser, stage: Stage) -> None:
+    with open_page(browser, f"{stage.url}/#/conversations/all") as (page, _):
+        wait_for_messages(page)
+        meter = Meter(page)
+        page.locator(".message-list").hover()
+
+        def scroll(by: int) -> int:
+            most = 0
+            for _ in range(SCROLLS):
+                page.mouse.wheel(0, by)
+                page.evaluate(SETTLED)
+                most = max(most, page.evaluate("document.querySelectorAll('*').length"))
+            return most
+
+        scroll(-900)  # once, so that what is remembered on purpose is there
+        before = meter.heap_mb()
+        elements = max(scroll(900), scroll(-900))
+        after = meter.heap_mb()
+        tell(f"at most {elements:,} elements; heap {before:.1f} MB, after scrolling {after:.1f} MB")
+        assert elements < MOST_ELEMENTS
+        assert after - before < MOST_GROWTH_MB

@@ -1,0 +1,116 @@
+"""A long conversation: it is read piece by piece in both directions, without a gap, and what is looked at stays where it is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.stage import Stage, open_page
+
+COUNT = 240
+PAGE = 60  # what is read at once
+DEADLINE_S = 60.0
+PAIR = "#/conversations/pair/Ada,Bob"
+# The numbers of the messages that can be seen, and where the first of them is.
+SEEN = """() => {
+  const box = document.querySelector(".message-list").getBoundingClientRect();
+  const rows = [...document.querySelectorAll(".message")].map((row) => [row, row.getBoundingClientRect()]);
+  const seen = rows.filter(([, place]) => place.bottom > box.top + 4 && place.top < box.bottom - 4);
+  const numbers = seen.map(([row]) => Number(row.textContent.match(/number (\\d+)/)[1]));
+  return { numbers, top: Math.round(seen[0]?.[1].top ?? 0) };
+}"""
+
+
+@pytest.fixture(scope="module")
+def ids(stage: Stage) -> list[str]:
+    """Of the messages, which are of very different heights."""
+
+    async def send() -> list[str]:
+        bob = stage.scene.agents["Bob"]
+        bodies = [
+            f"number {number} " + "word " * (number * 37 % 160) + ("\n```python\nx = 1\n```" if number % 9 == 0 else "")
+            for number in range(COUNT)
+        ]
+        found = []
+        for start in range(0, COUNT, 50):
+            found += await asyncio.gather(*(bob.send("Ada", body) for body in bodies[start : start + 50]))
+        return [receipt.message_id for receipt in found]
+
+    return stage.run(send())
+
+
+@pytest.fixture
+def long_page(browser: Browser, stage: Stage, ids: list[str]) -> Iterator[Page]:
+    with open_page(browser, f"{stage.url}/{PAIR}") as (page, _):
+        expect(page.locator(f'[data-message="{ids[-1]}"]')).to_be_in_viewport()
+        yield page
+
+
+def scroll_until(page: Page, number: int, by: int) -> None:
+    """Until this one was reached or passed. What can be seen is without a gap at every moment."""
+    deadline = time.monotonic() + DEADLINE_S
+    page.locator(".message-list").hover()
+    while True:
+        page.mouse.wheel(0, by)
+        numbers = page.evaluate(SEEN)["numbers"]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        if numbers[0] <= number if by < 0 else numbers[-1] >= number:
+            return
+        assert time.monotonic() < deadline, f"{numbers[0]} to {numbers[-1]} is all that was reached"
+
+
+def test_all_of_it_can_be_scrolled_to_and_little_is_in_the_page(long_page: Page) -> None:
+    scroll_until(long_page, 0, -900)
+    assert long_page.locator(".message").count() < 80
+    scroll_until(long_page, COUNT - 1, 900)
+
+
+def test_what_is_looked_at_stays_in_its_place_while_older_messages_are_read(long_page: Page) -> None:
+    top = "() => document.querySelector('.message-list').scrollTop"
+    long_page.evaluate("() => { document.querySelector('.message-list').scrollTop = 0; }")
+    deadline = time.monotonic() + DEADLINE_S
+    while long_page.evaluate(top) < 1_000:  # as high as what was put above it
+        assert time.monotonic() < deadline
+    assert _wait_until_steady(long_page)["numbers"][0] == COUNT - PAGE
+
+
+def test_what_is_looked_at_stays_in_its_place_while_messages_come(long_page: Page, stage: Stage) -> None:
+    scroll_until(long_page, COUNT - 60, -900)
+    before = _wait_until_steady(long_page)
+    message = stage.send("Ada", "Bob", f"number {COUNT}: this comes at the end")
+    expect(long_page.locator(".conversation[aria-current] .last")).to_contain_text("this comes at the end")
+    assert long_page.evaluate(SEEN) == before
+    long_page.get_by_role("button", name="Newest").click()
+    expect(long_page.locator(f'[data-message="{message}"]')).to_be_in_viewport()
+
+
+def _wait_until_steady(page: Page) -> dict[str, Any]:
+    """What is seen, as soon as it is the same twice, a moment apart: a wheel goes on for a while."""
+    script = f"""async () => {{
+      for (let before = "", now = ""; ; before = now) {{
+        now = JSON.stringify(({SEEN})());
+        if (now === before) return JSON.parse(now);
+        await new Promise((resolve) => setTimeout(resolve, 200));
+      }}
+    }}"""
+    return dict(page.evaluate(script))
+
+
+def test_a_link_leads_to_a_message_in_the_middle_and_on_from_there(
+    browser: Browser, stage: Stage, ids: list[str], long_page: Page
+) -> None:
+    middle = COUNT // 2
+    with open_page(browser, f"{stage.url}/{PAIR}?at={ids[middle]}") as (page, _):
+        expect(page.locator(f'[data-message="{ids[middle]}"]')).to_be_in_viewport()
+        expect(page.get_by_role("button", name="Newest")).to_be_visible()
+        scroll_until(page, middle - 40, -900)
+        scroll_until(page, COUNT - 1, 900)
+        page.get_by_label("Message", exact=True).fill("number 5000: written at the end")
+        page.keyboard.press("Enter")
+        page.goto(f"{stage.url}/#/conversations/all")
+        expect(page.locator(".message").last).to_contain_text("number 5000")

@@ -1,0 +1,1 @@
+"""What the dashboard gets of the server, over a real daemon."""
