@@ -132,7 +132,8 @@ def test_permissions_wait_for_a_person(server: Server, http: httpx.Client) -> No
         ("deny", "p2", "Keep it.", "human"),
     ]
     assert http.get(base).json() == {"permissions": [], "next_cursor": None}
-    assert problem(http.post(f"{base}/p1/approve")) == (404, "ROUTE_NOT_FOUND")
+    assert problem(http.post(f"{base}/p1/approve")) == (409, "PERMISSION_DENIED")
+    assert problem(http.post(f"{base}/p3/approve")) == (404, "ROUTE_NOT_FOUND")
     until(lambda: len(_resolved(http, bob.name)) == 2, "the end is recorded")
     assert [(each["resolution"], each["resolvedBy"]) for each in _resolved(http, bob.name)] == [
         ("approved", "human"),

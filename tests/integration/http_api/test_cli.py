@@ -37,9 +37,16 @@ def run(folder: Path) -> Iterator[Run]:
 def test_up_and_status_say_where_it_is(run: Run) -> None:
     url = json.loads(run("up", "--port", "0", "--json"))["url"]
     assert httpx.get(f"{url}/health").status_code == 200
-    assert f"http        {url}\n" in run("up")
+    assert f"dashboard   {url}/\n" in run("up")
     assert f"http      {url}\n" in run("status")
     assert json.loads(run("status", "--json"))["http"] == {"url": url, "reason": None}
+
+
+def test_the_dashboard_says_where_it_is(run: Run) -> None:
+    url = json.loads(run("up", "--port", "0", "--json"))["url"]
+    assert run("dashboard") == f"{url}/\n"  # no terminal: no browser either
+    assert json.loads(run("dashboard", "--json")) == {"url": f"{url}/"}
+    assert "text/html" in httpx.get(f"{url}/").headers["content-type"]
 
 
 def test_without_http(run: Run) -> None:

@@ -28,13 +28,14 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "--meta", "none", "--output-path", str(folder / PACKAGE), "--fail-on-warning",
     ]  # fmt: skip
     environ = os.environ | {"PATH": f"{GENERATOR}:{os.environ['PATH']}"}  # it formats what it wrote with its own ruff
-    ran = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=110)
+    ran = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=280)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     sys.path.insert(0, str(folder))
     yield PACKAGE
     sys.path.remove(str(folder))
 
 
+@pytest.mark.timeout(600)
 def test_it_can_be_used(server: Server, generated: str) -> None:
     def load(name: str) -> Any:
         return importlib.import_module(f"{generated}.{name}")

@@ -7,32 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.stage import Stage
-
-from .server import Server, until
+from .scene import Scene
+from .server import until
 from .test_looking import problem
 
 pytestmark = pytest.mark.terminals
 TURNS = [{"when": "ping", "busy_ms": 20, "say": ["->relay:http pong"]}]
 
 
-class Scene:
-    def __init__(self, folder: Path) -> None:
-        self.stage = Stage(folder, f"--spawn-allow={folder / 'Bob.sh'}", "--port=0")
-        self.program = self.stage.play("Bob", turns=TURNS)[0]
-        self.server = Server(self.stage.daemon)
-        self.http = self.server.http
-
-
 @pytest.fixture
 def scene(folder: Path) -> Iterator[Scene]:
-    found = Scene(folder)
-    yield found
-    for session in found.http.get("/api/v1/sessions").json()["sessions"]:
-        if session["status"] in {"starting", "running"}:
-            found.http.delete(f"/api/v1/sessions/{session['sessionId']}")
-    found.server.close()
-    found.stage.close()
+    made = Scene(folder, *TURNS)
+    yield made
+    made.close()
 
 
 def test_a_session_from_its_beginning_to_its_end(scene: Scene) -> None:
@@ -77,7 +64,7 @@ def test_what_cannot_be_started_or_ended(scene: Scene) -> None:
         assert problem(http.post("/api/v1/sessions", json={"agent": name, "cli": scene.program})) == (422, "INVALID_TARGET")
     assert problem(http.post("/api/v1/sessions", json={"agent": "X", "cli": scene.program, "cwd": "/no/such"}))[0] == 422
     chosen = {"agent": "X", "cli": scene.program, "permissionMode": "yolo"}
-    assert problem(http.post("/api/v1/sessions", json=chosen)) == (422, "INVALID_FORMAT")
+    assert problem(http.post("/api/v1/sessions", json=chosen)) == (422, "INVALID_TARGET")
     assert problem(http.delete("/api/v1/sessions/ses_none")) == (404, "ROUTE_NOT_FOUND")
     alice = scene.server.join("Alice")
     session = http.get("/api/v1/agents/Alice").json()["sessionId"]
