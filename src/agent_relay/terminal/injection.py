@@ -108,6 +108,7 @@ class Injector:
         self._was_idle = self._has_worked = False  # when it was pasted; since then
         self._met_dialog = False  # which may have swallowed the paste
         self._armed_row = ""
+        self._armed_draft: str | None = None  # what Enter was pressed on
         self._gone_t: float | None = None
 
     @property
@@ -251,7 +252,7 @@ class Injector:
         self._phase = _Phase.PRESSED
         self._presses += 1
         self._pressed_t = view.t
-        self._armed_row = view.cursor_row
+        self._armed_row, self._armed_draft = view.cursor_row, view.draft
         self._gone_t = None
         submit = self._profile.submit
         return Press(submit.busy_key if view.state is State.WORKING and submit.busy_key else submit.key)
@@ -279,7 +280,14 @@ class Injector:
             return Failed(f"The text stands in the composer and was not taken; Enter was pressed {self._presses} times.")
         if view.typed_s is not None and view.typed_s < max(since_s, PERSON_S):
             return Wait(view.t + POLL_S * 5, "a person is typing")
+        if self._is_another(view.draft):
+            return Wait(view.t + POLL_S * 5, "something else stands in the composer now")
         return self._hidden(view) or self._press(view)
+
+    def _is_another(self, draft: str | None) -> bool:
+        """Words that Enter was not pressed on: ours have gone, and these are not ours to send."""
+        ours = self._armed_draft
+        return bool(ours and draft) and not (str(draft).startswith(str(ours)) or str(ours).startswith(str(draft)))
 
     def _evidence(self, view: View, since_s: float) -> str:
         if not self._was_shown:

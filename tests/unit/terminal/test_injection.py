@@ -314,6 +314,18 @@ def test_the_key_is_the_one_for_the_moment(cli: str, state: State, key: str) -> 
     assert scene.sees(0.3, draft=TEXT, cursor_row=f"> {TEXT}") == Press(key)
 
 
+def test_enter_is_not_pressed_again_on_other_words_than_before() -> None:
+    """Words that came there without a keyboard, as `tmux send-keys` brings them, count as nobody's typing."""
+    scene = Scene("claude")
+    assert scene.sees() == Paste()
+    assert isinstance(scene.sees(0.3, draft=TEXT, cursor_row=f"> {TEXT}"), Press)
+    for _ in range(20):
+        seen = scene.sees(10.0, draft="half a thought", cursor_row="> half a thought")
+        assert reason(seen) == "something else stands in the composer now"
+    scene.sees(0.1, draft="", cursor_row="> ")
+    assert isinstance(scene.sees(10.0), Done)
+
+
 def test_a_composer_that_hides_is_waited_for_before_enter() -> None:
     scene = Scene("claude")
     assert scene.sees() == Paste()

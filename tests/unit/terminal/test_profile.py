@@ -59,13 +59,15 @@ def test_only_profiles_that_say_so_have_handmade_recordings() -> None:
 
 
 def test_how_text_is_submitted() -> None:
-    """What was seen to work on all of them, and the one that must not be given Enter while it works."""
+    """What works on all of them; the one that must not be given Enter while it works; whose own queue is trusted."""
     for profile in load_profiles().values():
         assert (profile.submit.is_bracketed, profile.submit.pause_ms, profile.submit.key) == (True, 300, "\r")
     assert profile_for("codex").submit.busy_key == "\t"
     assert {name for name, profile in load_profiles().items() if profile.submit.when_busy == "queue"} == {
-        "claude", "codex", "gemini", "opencode",
-    }  # fmt: skip
+        "claude",
+        "codex",
+        "opencode",
+    }
 
 
 @pytest.mark.parametrize(
