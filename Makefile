@@ -15,6 +15,9 @@ RUN = "$(VENV)/bin/python"
 # These wait most of the time, for programs that take as long as people do; so many run at once, on two processors too.
 TEST_TERMINALS = $(RUN) -m pytest --verbosity=0 --numprocesses=8 --maxschedchunk=1 tests/integration tests/unit/terminal -m
 
+# In processes of their own: Playwright leaves an event loop running in the process it is used in.
+TEST_BROWSER = $(RUN) -m pytest --verbosity=0 --numprocesses=3 --dist=loadscope tests/browser
+
 # Caches live in the environment, so that nothing but .venv is written and `make clean` takes all of it.
 export PYTHON VENV
 export RUFF_CACHE_DIR = $(VENV)/cache/ruff
@@ -24,7 +27,8 @@ export HYPOTHESIS_STORAGE_DIRECTORY = $(VENV)/cache/hypothesis
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-terminals test-real-clis lint bench simulate docs constraints clean environment bench-environment generator
+.PHONY: help setup demo test test-terminals test-real-clis lint bench simulate docs constraints clean environment bench-environment generator \
+	screenshots test-dashboard-load
 
 help:  ## list what make can do
 	@echo "Agent Relay. Targets:"
@@ -37,15 +41,19 @@ demo: environment  ## a short live demonstration; needs no account and ends by i
 	@"$(VENV)/bin/agent-relay" demo
 
 test: lint generator  ## everything that must hold: linters, types, architecture, tests
-	@$(RUN) -m pytest --verbosity=0 -m 'not terminals and not real_clis' --numprocesses=3 --dist=worksteal
+	@$(RUN) -m pytest --verbosity=0 -m 'not terminals and not real_clis' --numprocesses=3 --dist=worksteal --ignore=tests/browser
+	@$(TEST_BROWSER)
 	@$(TEST_TERMINALS) 'terminals and not longest'
 
 test-terminals: environment  ## of these, programs wrapped in real tmux and PTY terminals, end to end; a few minutes
 	@$(TEST_TERMINALS) terminals
 
-test-real-clis: environment  ## claude, codex, gemini, opencode and aider under the relay, offline; a quarter of an hour
+test-real-clis: environment  ## claude, codex, gemini, opencode and aider under the relay, offline; most of an hour
 	@$(RUN) scripts/real_clis.py "$(REAL_CLIS)"
 	@REAL_CLIS="$(REAL_CLIS)" REAL_CLIS_RESULTS=docs/real-clis.md $(RUN) -m tests.real_clis.offline $(RUN) -m pytest --verbosity=0 -m real_clis tests/real_clis
+
+test-dashboard-load: generator  ## the dashboard with 50 agents and 100,000 messages; some minutes
+	@DASHBOARD_AGENTS=50 DASHBOARD_MESSAGES=100000 $(RUN) -m pytest --verbosity=0 -s tests/browser/test_load.py
 
 lint: environment  ## ruff and mypy
 	@$(RUN) -m ruff check .
@@ -63,6 +71,10 @@ docs: environment  ## write the generated parts of the documentation anew
 	@$(RUN) -m agent_relay.cli.reference > docs/cli.md
 	@$(RUN) -m agent_relay openapi > docs/api/openapi.json
 
+screenshots:  ## take the pictures of the dashboard in docs/screenshots anew
+	@scripts/setup dev,screenshots tests
+	@$(RUN) -m tests.browser.screenshots docs/screenshots
+
 constraints:  ## pin the newest versions of everything in constraints.txt
 	@scripts/constraints
 
@@ -74,7 +86,8 @@ clean:  ## remove .venv and every cache
 environment:
 	@scripts/setup dev
 
-generator: environment
+generator:
+	@scripts/setup dev tests
 	@scripts/generator
 
 bench-environment:

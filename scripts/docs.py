@@ -33,6 +33,7 @@ from agent_relay.protocol.framing import DELIVER_HEADROOM_BYTES
 from agent_relay.protocol.header_table import HEADERS
 from agent_relay.protocol.headers import _REQUIRED, _REQUIRED_OF_MESSAGES
 from agent_relay.protocol.nesting import MAX_NESTING
+from agent_relay.protocol.permission_modes import PERMISSION_MODES
 from agent_relay.protocol.retry import RECONNECT, REDELIVERY, RetryPolicy
 from agent_relay.protocol.states import CLIENT, DAEMON, ClientEvent, CloseReason, DaemonEvent
 from agent_relay.transports.stream import _STOP_READING_BYTES
@@ -98,6 +99,15 @@ def errors_table(codes: Iterable[ErrorCode] = ErrorCode) -> str:
         for c in codes
     ]
     return table(("code", "category", "retryable", "meaning", "v1 code"), rows)
+
+
+def permission_modes_table() -> str:
+    rows = []
+    for cli, modes in PERMISSION_MODES.items():
+        asking = [code(name) for name, mode in modes.items() if not mode.asks_nobody]
+        silent = [code(name) for name, mode in modes.items() if mode.asks_nobody]
+        rows.append((code(cli), ", ".join(asking), ", ".join(silent)))
+    return table(("CLI", "modes", "nobody is asked"), rows)
 
 
 def limits_table(words: Words) -> str:
@@ -342,6 +352,7 @@ def build_blocks(words: Words) -> dict[str, dict[str, Callable[[], str]]]:
     return {
         "docs/errors.md": {"codes": errors_table},
         "docs/configuration.md": {"settings": settings_table},
+        "docs/permissions.md": {"permission-modes": permission_modes_table},
         "docs/events.md": {"events": lambda: events_table(words)},
         "docs/protocol.md": {
             "envelope": lambda: envelope_table(words),

@@ -27,12 +27,14 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "cluster": _BELOW | {"ports"},
     "dashboard": _BELOW | {"ports"},
     "sdk": _BELOW,
+    "arc": frozenset({"protocol"}),
+    "bridge": frozenset({"protocol", "sdk", "arc"}),
     "terminal": _BELOW | {"ports", "sdk"},
     "patterns": _BELOW | {"sdk"},
     "mcp": frozenset({"protocol", "sdk"}),
     "daemon": _BELOW | {"ports"} | _SERVER,
-    "cli": _BELOW | {"sdk", "terminal", "patterns", "mcp", "daemon"},
-    "testing": _BELOW | {"ports", "sdk", "terminal", "patterns", "mcp", "daemon", "cli"} | _SERVER,
+    "cli": _BELOW | {"sdk", "arc", "bridge", "terminal", "patterns", "mcp", "daemon"},
+    "testing": _BELOW | {"ports", "sdk", "arc", "bridge", "terminal", "patterns", "mcp", "daemon", "cli"} | _SERVER,
 }
 
 # The modules that are no room: the front door, `python -m agent_relay`, and the version, which every room may ask for.

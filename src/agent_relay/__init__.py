@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from agent_relay.version import __version__
 
 if TYPE_CHECKING:
+    from agent_relay import patterns
     from agent_relay.protocol.errors import ErrorCode, RelayError
     from agent_relay.sdk.client import RelayClient
     from agent_relay.sdk.messages import Message
     from agent_relay.sdk.receipts import Receipt
     from agent_relay.sdk.sync import SyncRelayClient
 
-__all__ = ["ErrorCode", "Message", "Receipt", "RelayClient", "RelayError", "SyncRelayClient", "__version__"]
+__all__ = ["ErrorCode", "Message", "Receipt", "RelayClient", "RelayError", "SyncRelayClient", "__version__", "patterns"]
 
 
 def __getattr__(name: str) -> Any:
@@ -34,6 +35,8 @@ def __getattr__(name: str) -> Any:
             value = import_module("agent_relay.sdk.messages").Message
         case "Receipt":
             value = import_module("agent_relay.sdk.receipts").Receipt
+        case "patterns":
+            value = import_module("agent_relay.patterns")
         case _:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

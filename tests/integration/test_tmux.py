@@ -196,6 +196,23 @@ def test_when_tmux_goes_the_program_has_ended(server: TmuxServer) -> None:
     play(scene)
 
 
+@pytest.mark.parametrize("ignored", ["", "SIGTERM SIGHUP"])
+def test_one_that_watched_the_focus_takes_nobody_along(server: TmuxServer, ignored: str) -> None:
+    """tmux 3.3a dies when a client leaves the pane of a program that asked for reports of the focus and is dead."""
+    names = "".join(f"signal.signal(signal.{name}, signal.SIG_IGN); " for name in ignored.split())
+    watching = python(f"import signal, time; {names}print('\\x1b[?1004hready', flush=True); time.sleep(1000)")
+
+    async def scene() -> None:
+        other, _ = await start(server, python("import time; time.sleep(1000)"), "Other")
+        terminal, recorder = await start(server, watching)
+        await eventually(lambda: b"ready" in recorder.data)
+        await terminal.stop(0.2)
+        assert await other.is_running()
+        assert b"agent-relay-end" not in recorder.data
+
+    play(scene)
+
+
 def test_programs_do_not_see_each_other_s_environment(server: TmuxServer) -> None:
     async def scene() -> None:
         recorder = Recorder()

@@ -26,7 +26,7 @@ from tests.real_clis.model.script import Script, Turn
 from tests.real_clis.model.server import ModelServer
 from tests.unit.terminal.doors.heard import Heard
 
-DEADLINE_S = 120.0
+DEADLINE_S = 240.0
 _TERM = "TERM=xterm-256color"
 _TRIES_EVERY_S = 0.2
 _MAIN_SCREEN = {"claude": {"CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1"}}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agent_relay.terminal.doors.gemini import EXTENSION
 
 KEY = "sk-test"
-LINK_S = 90.0
+LINK_S = 240.0
 
 _QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",

@@ -19,7 +19,7 @@ from tests.real_clis.clis import CLIS
 from tests.real_clis.harness import DEADLINE_S, Agent, Lab
 from tests.real_clis.model.script import Turn, on_message
 
-pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(900)]
 every_cli = pytest.mark.parametrize("cli", list(CLIS))
 CLEAN = Turn(on_message("clean up"), command="rm -rf build", then="The folder is clean now.")
 AGAIN = Turn(on_message("once more"), command="rm -rf other", then="That one is clean too.")

@@ -17,7 +17,7 @@ from tests.real_clis.door_clis import DOOR_CLIS, DoorCli
 from tests.real_clis.harness import DEADLINE_S, Agent, Lab, receive
 from tests.real_clis.model.script import Turn, on_message
 
-pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(900)]
 every_cli = pytest.mark.parametrize("cli", list(DOOR_CLIS))
 
 SILENCE_S = 3.0  # that nothing happens meanwhile is what is tested

@@ -11,7 +11,7 @@ from agent_relay.ports.door import Decision, Door, DoorShut, DoorState, NotTaken
 from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.model.script import Turn
 
-pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(300), pytest.mark.parametrize("cli", ["claude"])]
+pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(900), pytest.mark.parametrize("cli", ["claude"])]
 
 OPTIONS = [{"label": "SQLite", "description": "one file"}, {"label": "PostgreSQL", "description": "a server"}]
 QUESTION = {"question": "Which database?", "header": "Store", "multiSelect": False, "options": OPTIONS}

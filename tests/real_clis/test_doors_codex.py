@@ -14,7 +14,7 @@ from agent_relay.ports.door import Decision, Door, DoorState, NotTaken, Resoluti
 from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.model.script import Turn
 
-pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(300), pytest.mark.parametrize("cli", ["codex"])]
+pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(900), pytest.mark.parametrize("cli", ["codex"])]
 
 INTRODUCED = "you are Bob, one of several agents"
 PATCH = "*** Begin Patch\n*** Add File: notes.txt\n+hello\n*** End Patch\n"

@@ -14,7 +14,7 @@ from agent_relay.terminal.doors.gemini import GeminiKit
 from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.model.script import Turn
 
-pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(300), pytest.mark.parametrize("cli", ["gemini"])]
+pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(900), pytest.mark.parametrize("cli", ["gemini"])]
 
 OPTIONS = [{"label": "SQLite", "description": "one file"}, {"label": "PostgreSQL", "description": "a server"}]
 QUESTION = {"question": "Which database?", "header": "Store", "type": "choice", "options": OPTIONS}

@@ -14,7 +14,7 @@ from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.model import chat
 from tests.real_clis.model.script import Asked, Turn
 
-pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(400), pytest.mark.parametrize("cli", ["opencode"])]
+pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(900), pytest.mark.parametrize("cli", ["opencode"])]
 
 OPTIONS = [{"label": "SQLite", "description": "one file"}, {"label": "PostgreSQL", "description": "a server"}]
 FIRST = {"question": "Which database?", "header": "Store", "options": OPTIONS}

@@ -11,7 +11,7 @@ from tests.real_clis.clis import CLIS
 from tests.real_clis.harness import Lab, receive
 from tests.real_clis.model.script import Turn, on_message
 
-pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(900)]
 
 every_cli = pytest.mark.parametrize("cli", list(CLIS))
 

@@ -13,9 +13,12 @@ import typer
 from agent_relay.cli.commands import (
     about,
     agents,
+    arc,
     attach,
+    bridge,
     control,
     costs,
+    dashboard,
     dead_letters,
     demonstrate,
     diagnose,
@@ -117,6 +120,10 @@ _add(
 )  # fmt: skip
 _add("down", down.down, "Stop the daemon.", "agent-relay down")
 _add("status", status.status, "Is it up, who is there, what is stored.", "agent-relay status", "agent-relay status --json")
+_add(
+    "dashboard", dashboard.dashboard, "Open the dashboard in the browser.",
+    "agent-relay dashboard", "agent-relay dashboard --no-browser",
+)  # fmt: skip
 _add("agents", agents.agents, "List every agent the relay knows.", "agent-relay agents")
 _add("who", agents.who, "List the agents that are connected.", "agent-relay who")
 _add(
@@ -158,6 +165,15 @@ _add(
 )  # fmt: skip
 _add("doctor", diagnose.doctor, "See what is missing, and how to mend it.", "agent-relay doctor", "agent-relay doctor --json")
 _add("demo", demonstrate.demo, "Watch a conversation survive a crash.", "agent-relay demo")
+app.add_typer(
+    arc.arc, name="arc", short_help="Agents over WebSockets: register, talk, check a relay.",
+    epilog=_examples("agent-relay arc register rawk-042", "agent-relay arc listen", "agent-relay arc conformance"),
+)  # fmt: skip
+_add(
+    "bridge", bridge.bridge, "Join agents to a remote ARC relay.",
+    "agent-relay bridge --url wss://relay.example.com/arc --map Alice=alice-acme --peer bob-7",
+    "agent-relay bridge --config bridge.toml",
+)  # fmt: skip
 _add("openapi", openapi.openapi, "Print the description of the HTTP API.", "agent-relay openapi > openapi.json")
 _add("version", about.version, "Show the version.", "agent-relay version")
 _add(

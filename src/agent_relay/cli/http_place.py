@@ -17,6 +17,7 @@ _POLL_S = 0.02
 class HttpPlace:
     url: str | None
     reason: str = ""  # why there is none
+    warning: str = ""  # what everybody should know about it
 
 
 def read_http_place(state_dir: str) -> HttpPlace | None:
@@ -24,7 +25,7 @@ def read_http_place(state_dir: str) -> HttpPlace | None:
     try:
         with open(os.path.join(state_dir, places.HTTP_FILE), encoding="utf-8") as file:
             said = json.load(file)
-        return HttpPlace(said["url"], str(said.get("reason") or ""))
+        return HttpPlace(said["url"], str(said.get("reason") or ""), str(said.get("warning") or ""))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -55,8 +55,11 @@ def login_name(environ: Mapping[str, str] = os.environ) -> str:
     return ("cli-" + (_NOT_IN_NAMES.sub("-", login).strip("-") or str(os.getuid())))[:60]
 
 
-async def connect_as(place: Place, given: str | None, *, max_inflight: int, reconnect_attempts: int = 0) -> RelayClient:
-    """Connected under the name, or under the next free one where the name was only a suggestion."""
+async def connect_as(
+    place: Place, given: str | None, *, max_inflight: int, reconnect_attempts: int = 0, transient: bool = True
+) -> RelayClient:
+    """Connected under the name, or under the next free one where the name was only a suggestion. `transient`: that we come and
+    go is no event."""
     name, is_suggestion = own_name(given)
     deadline = asyncio.get_running_loop().time() + _NAME_WAIT_S
     for candidate in _spare_names(name) if is_suggestion else [name]:
@@ -64,6 +67,7 @@ async def connect_as(place: Place, given: str | None, *, max_inflight: int, reco
             client = RelayClient(
                 candidate, socket=place.socket, cli=_CLI if is_suggestion else None, max_inflight=max_inflight,
                 reconnect_attempts=reconnect_attempts, connect_timeout=CONNECT_TIMEOUT_S,
+                meta={"transient": True} if transient else None,
             )  # fmt: skip
             try:
                 await client.connect()

@@ -31,7 +31,7 @@ class Traits(msgspec.Struct):
 
 class Agent:
     __slots__ = (
-        "channels", "cli", "key", "last_seen_at", "loop", "mailbox", "name", "notices", "peer", "pending",
+        "channels", "cli", "hidden", "key", "last_seen_at", "loop", "mailbox", "name", "notices", "peer", "pending",
         "previous_token_hash", "registered_at", "report", "seen", "session_id", "streams", "subscriptions", "token_hash",
         "traits", "uid",
     )  # fmt: skip
@@ -41,6 +41,7 @@ class Agent:
         self.key = fold_name(name)
         self.uid = uid
         self.cli: str | None = None
+        self.hidden = False  # its name is taken, and nobody can write to it: not registered for good yet, or not any more
         self.registered_at = registered_at
         self.last_seen_at = registered_at
         self.session_id = ""

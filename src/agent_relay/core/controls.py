@@ -6,7 +6,7 @@ what the agent asks, which are carried out before whoever gave them is told.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.backpressure import FULL_BUFFER_BYTES
 from agent_relay.core.context import Context
@@ -71,7 +71,12 @@ class Controls:
         if command in _NEW_INPUT:
             for hook in self._on_input:
                 hook(agent)
-        holder.say("CONTROL", {"command": command, "text": asked.text} if command == "input" else {"command": command})
+        said: dict[str, Any] = {"command": command}
+        if command == "input":
+            said["text"] = asked.text
+        if command == "pause" and asked.for_ms is not None:
+            said["for_ms"] = asked.for_ms
+        holder.say("CONTROL", said)
         return agent
 
     def answer(self, asked: payloads.Control, by: str, tell: Tell) -> None:

@@ -97,6 +97,13 @@ class Ledger:
             delivery.deadline = NEVER
             box.push(delivery)
 
+    def drop(self, recipient: Agent) -> None:
+        """It has gone, and nothing is kept for it."""
+        for delivery in recipient.mailbox.take_all():
+            if not delivery.replay:
+                self._journal.ended(delivery, "dropped", "nothing is kept for it while it is away")
+                self._settle(delivery)
+
     # --- out --------------------------------------------------------------------------------------------------------
 
     def pump(self) -> None:

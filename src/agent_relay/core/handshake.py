@@ -74,6 +74,9 @@ class Handshake:
             return
         self._open(peer, frame.id, agent, payload.agent, payload.cli, traits, token if resumes else None)
 
+    def is_arriving(self, name: str) -> bool:
+        return fold_name(name) in self._arriving
+
     def _open_observer(self, peer: Peer, frame: envelope.Hello, traits: Traits) -> None:
         peer.observer = True
         self._equip(peer, traits)

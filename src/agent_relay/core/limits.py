@@ -32,8 +32,10 @@ class Limits:
     spawns_per_minute: int = 30
     spawn_allow: frozenset[str] = field(default_factory=frozenset)  # programs that may be started beside the known CLIs
     spawn_environment: tuple[str, ...] = ("*_API_KEY", "*_MODEL", "LANG", "LC_*", "TZ", "NO_COLOR")  # patterns
+    spawn_unattended: tuple[str, ...] = ()  # permission modes that ask nobody, and may be asked for all the same
     message_retention_ms: int = 30 * DAY_MS
     allowed_uids: frozenset[int] = field(default_factory=frozenset)
     bad_frames: int = 20  # the so-manieth malformed frame in a row ends the connection
     cursor_flush_ms: int = 100  # a recipient's ACK is durable within 200 ms; half of that leaves room for the write
+    arc_ephemeral: bool = False  # nothing is kept for agents over ARC that are not connected
     notice_capacity: int = 1_000  # receipts kept for a sender that is away

@@ -7,6 +7,7 @@ from typing import Any
 
 from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.ulid import number_of
 
 _CURSOR_DIGITS = 19  # of the largest number that a store compares with
 _AROUND_BYTES = 2_048  # the envelope, the cursor, and what else stands beside the messages
@@ -19,6 +20,18 @@ def read_cursor(cursor: str | None) -> int | None:
     if not cursor.isdecimal() or len(cursor) > _CURSOR_DIGITS:
         raise RelayError(ErrorCode.INVALID_FORMAT, "That is not a cursor of ours.", field="payload.cursor")
     return int(cursor)
+
+
+def read_place(cursor: str | None) -> int | None:
+    """The same among messages, where the id of one will do: it goes on from there."""
+    if cursor is not None and cursor.startswith("msg_"):
+        try:
+            return number_of(cursor.removeprefix("msg_"))
+        except ValueError as error:
+            raise RelayError(
+                ErrorCode.INVALID_FORMAT, f"That is not the id of a message: {error}.", field="payload.cursor"
+            ) from None
+    return read_cursor(cursor)
 
 
 def take_what_fits(messages: Iterable[dict[str, Any]], max_frame_bytes: int) -> tuple[list[dict[str, Any]], bool]:
@@ -34,6 +47,17 @@ def take_what_fits(messages: Iterable[dict[str, Any]], max_frame_bytes: int) -> 
         taken.append(message)
         room -= size
     return taken, True
+
+
+def take_conversations(conversations: Iterable[dict[str, Any]], max_frame_bytes: int) -> list[dict[str, Any]]:
+    taken: list[dict[str, Any]] = []
+    room = max_frame_bytes - _AROUND_BYTES
+    for conversation in conversations:
+        room -= len(encode_json(conversation))
+        if room < 0:
+            break
+        taken.append(conversation)
+    return taken
 
 
 def _cut(message: dict[str, Any], room: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.context import Context
-from agent_relay.ports.connection import Connection
+from agent_relay.ports.connection import ARC_UID, Connection
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import RelayError, error_payload
 from agent_relay.protocol.states import DAEMON, CloseReason, DaemonEvent, DaemonState, advance
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 class Peer:
     __slots__ = (
-        "acks", "active", "agent", "allowance", "at_ease", "backpressure", "bad_frames", "close_reason", "closed", "confirmed",
-        "connection", "context", "greeted_at", "hears_events", "held", "last_heard", "observer", "pinged", "state",
+        "acks", "active", "agent", "allowance", "arc", "at_ease", "backpressure", "bad_frames", "close_reason", "closed",
+        "confirmed", "connection", "context", "greeted_at", "hears_events", "held", "last_heard", "observer", "pinged", "state",
         "takes_control", "uid", "unwritten", "version", "window",
     )  # fmt: skip
 
@@ -27,6 +27,7 @@ class Peer:
         self.context = context
         self.connection = connection
         self.uid = uid
+        self.arc = uid == ARC_UID
         self.state = DaemonState.HANDSHAKING
         self.active = False
         self.closed = False

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agent_relay.core.messages import Delivery, Message
     from agent_relay.core.requests import Request
 
+TRANSIENT = "transient"  # in the `meta` of a HELLO
 _RESOLUTIONS: dict[str, t.Resolution] = {"approved": "approved", "denied": "denied"}
 
 
@@ -56,11 +57,14 @@ def publish_delivered(context: Context, delivery: Delivery, door: str | None, ev
 
 
 def publish_state(context: Context, agent: Agent) -> None:
-    """What it says it is doing, or what has to be assumed of one that says nothing."""
+    """What it says it is doing, or what has to be assumed of one that says nothing. One that only comes to say something and
+    leave is nobody to watch."""
     if context.events is None:
         return
     said = agent.report
     if said is None:
+        if agent.traits.meta.get(TRANSIENT) is True:
+            return
         publish(context, agent, t.AgentState(state="idle" if agent.connected else "offline"))
     else:
         event = t.AgentState(
@@ -89,8 +93,9 @@ def _describe(request: Request, change: str, by: str, answer: str, now_ms: int) 
         # Of a dialog that nobody can say the end of, it is only known that nobody approved it in time.
         resolution = _RESOLUTIONS.get(change, "timeout")
         return t.PermissionResolved(
-            session_id=session_id, request_id=request.id, resolution=resolution, resolved_by=by, resolved_at=now_ms
-        )
+            session_id=session_id, request_id=request.id, resolution=resolution, resolved_by=by, resolved_at=now_ms,
+            reason=answer or None,
+        )  # fmt: skip
     return t.PermissionRequested(
         session_id=session_id, request_id=request.id, tool=report.tool, command=report.command, file_path=report.file_path,
         description=report.description, risk_level=cast("t.Risk", request.risk),

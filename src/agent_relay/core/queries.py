@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING, Any
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.loops import Loops
-from agent_relay.core.paging import read_cursor, take_what_fits
+from agent_relay.core.paging import read_place, take_conversations, take_what_fits
+from agent_relay.core.progress import add_progress
 from agent_relay.core.registry import Registry
 from agent_relay.core.requests import Requests
 from agent_relay.core.sending import Sending
 from agent_relay.core.spawning import Spawning
-from agent_relay.ports.store import DeadLetterRow, MessageQuery, MessageRow, MessageStore, Page, StoreError, TrailRow
+from agent_relay.ports.store import (
+    Conversation,
+    DeadLetterRow,
+    MessageQuery,
+    MessageRow,
+    MessageStore,
+    Page,
+    StoreError,
+    TrailRow,
+)
 from agent_relay.protocol.encode import encode_json, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK, fold_name, is_name
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
     from agent_relay.core.peer import Peer
     from agent_relay.protocol import envelope, payloads
 
+_GLIMPSE = 200  # characters of a conversation's last message
 # Of steps in one millisecond.
 _ORDER = {"received": 1, "handed": 2, "acknowledged": 3, "injected": 3, "rejected": 3, "expired": 3, "read": 4}
 
@@ -63,7 +74,7 @@ class Queries:
         peer.say("AGENTS", {"agents": self.agents(), "server": self.server(), "sessions": sessions, "reply_to": frame.id})
 
     def agents(self) -> list[dict[str, Any]]:
-        found = [self._describe(agent) for agent in self._registry.agents.values()]
+        found = [self._describe(agent) for agent in self._registry.agents.values() if not agent.hidden]
         return sorted(found, key=lambda agent: (not agent["connected"], agent["name"].lower()))
 
     def server(self) -> dict[str, Any]:
@@ -122,6 +133,8 @@ class Queries:
                     self._find(peer, frame.id, asked)
                 case "message":
                     self._explain(peer, frame.id, asked.id)
+                case "conversations":
+                    self._conversations(peer, frame.id, asked.limit)
                 case "dead_letters":
                     self._dead_letters(peer, frame.id, asked.limit)
                 case other:
@@ -130,26 +143,50 @@ class Queries:
             peer.say_error(error, frame.id)
 
     def _find(self, peer: Peer, request_id: str, asked: payloads.History) -> None:
-        before = read_cursor(asked.cursor)
+        place = read_place(asked.cursor)
         to = asked.to
         by_name = to is not None and is_name(to)
         query = MessageQuery(
             with_agent=asked.with_, sender=asked.from_, recipient=to if by_name else None, target=None if by_name else to,
             topic=asked.topic, thread=asked.thread, search=asked.search, since=asked.since, until=asked.until,
-            before=before, limit=asked.limit,
+            between=_read_pair(asked.between), before=None if asked.oldest_first else place,
+            after=(place or 0) if asked.oldest_first else None, limit=asked.limit,
         )  # fmt: skip
 
         def found(page: Page | StoreError) -> None:
             if isinstance(page, StoreError):
                 peer.say_error(_unreadable(page), request_id)
                 return
-            rows = [row for row in page.messages if not asked.pending or self._is_pending(row, to)]
-            messages, all_fit = take_what_fits(map(self._show, rows), self._context.limits.max_frame_bytes)
-            last = page.next_before if all_fit else rows[len(messages) - 1].number
+            page.messages = [row for row in page.messages if not asked.pending or self._is_pending(row, to)]
+            if asked.receipts:
+                self._sending.committer.when_written(lambda: self._store.steps(page.messages, lambda steps: show(page, steps)))
+            else:
+                show(page, None)
+
+        def show(page: Page, steps: list[list[TrailRow]] | StoreError | None) -> None:
+            if isinstance(steps, StoreError):
+                peer.say_error(_unreadable(steps), request_id)
+                return
+            shown = [self._show(row) for row in page.messages]
+            for message, noted in zip(shown, steps or (), strict=False):
+                add_progress(message["recipients"], noted)
+            messages, all_fit = take_what_fits(shown, self._context.limits.max_frame_bytes)
+            last = page.next_before if all_fit else page.messages[len(messages) - 1].number
             cursor = None if last is None else str(last)
             peer.say("HISTORY_RESULT", {"messages": messages, "next_cursor": cursor, "reply_to": request_id})
 
         self._store.find(query, found)
+
+    def _conversations(self, peer: Peer, request_id: str, limit: int) -> None:
+        def found(rows: list[tuple[Conversation, MessageRow]] | StoreError) -> None:
+            if isinstance(rows, StoreError):
+                peer.say_error(_unreadable(rows), request_id)
+                return
+            shown = [_show_conversation(each, row) for each, row in rows]
+            taken = take_conversations(shown, self._context.limits.max_frame_bytes)
+            peer.say("HISTORY_RESULT", {"conversations": taken, "reply_to": request_id})
+
+        self._store.conversations(limit, found)
 
     def _is_pending(self, row: MessageRow, to: str | None) -> bool:
         return any(
@@ -288,6 +325,25 @@ class Queries:
                 self._reviving.add((row.number, key))
             except RelayError as error:
                 peer.say_error(error, request_id)
+
+
+def _read_pair(names: list[str]) -> tuple[str, str] | None:
+    if not names:
+        return None
+    if len(names) != 2:
+        raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.between` must name two agents.", field="payload.between")
+    return names[0], names[1]
+
+
+def _show_conversation(found: Conversation, last: MessageRow) -> dict[str, Any]:
+    body = read_tail(last.tail)["payload"].get("body")
+    return {
+        "type": found.kind, "key": found.key, "count": found.count,
+        "last": {
+            "message_id": last.id, "from": last.sender, "to": last.target, "kind": last.kind, "ts": last.ts,
+            "body": body[:_GLIMPSE] if isinstance(body, str) else "",
+        },
+    }  # fmt: skip
 
 
 def _unreadable(error: StoreError) -> RelayError:

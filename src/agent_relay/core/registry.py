@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from agent_relay.core.agents import Agent
 from agent_relay.protocol.names import fold_name, pattern_matches
 
+FOLLOWS = "from "  # and a key: what that agent says to many. No topic and no pattern of a client has a space in it
 _CACHED_TOPICS = 1_024  # topics seen lately, with their listeners; beyond that the cache starts anew
 
 
@@ -76,6 +77,10 @@ class Registry:
             found = self._by_topic[topic] = tuple(matching.values())
         return found
 
+    def followers(self, agent: Agent) -> Iterable[Agent]:
+        """Who subscribed to that agent, connected or not."""
+        return self._listeners.get(FOLLOWS + agent.key, {}).values()
+
     # --- channels -------------------------------------------------------------------------------------------------
 
     def channel(self, name: str) -> ChannelMembers | None:
@@ -98,4 +103,4 @@ class Registry:
                 del self.channels[fold_name(channel)]
 
     def names(self) -> Iterable[str]:
-        return (agent.name for agent in self.agents.values())
+        return (agent.name for agent in self.agents.values() if not agent.hidden)

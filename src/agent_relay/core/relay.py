@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from agent_relay.core.agents import Agent
+from agent_relay.core.arc_agents import ArcAgents
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.controls import Controls
@@ -84,6 +85,7 @@ class Relay:
             context, self.registry, self.tokens, self.sending.committer, resumption, self._end, self._opened,
             self.spawning.session_for,
         )  # fmt: skip
+        self.arc = ArcAgents(context, self.registry, self.sending.committer, self._handshake.is_arriving)
         self._housekeeping = Housekeeping(context, self.registry, self.tokens, self.journal, self.sending.committer, store)
         recover(snapshot, context, self.registry, self.tokens, self.journal, self.ledger)
 
@@ -176,6 +178,8 @@ class Relay:
         limits = self.context.limits
         for peer in list(self._peers):
             silent = now - peer.last_heard
+            if peer.arc:
+                continue  # its transport has heartbeats of its own
             if peer.state is DaemonState.HANDSHAKING:
                 if now - peer.greeted_at >= limits.handshake_timeout_ms:
                     self._end(peer, CloseReason.HANDSHAKE_TIMEOUT)
@@ -350,6 +354,7 @@ class Relay:
         agent = peer.agent
         if agent is not None:
             self.registry.connected[agent.key] = agent
+            self.arc.changed(agent, is_here=True)
             self.context.log.note("connected", agent=agent.name, session_id=agent.session_id, uid=peer.uid)
             tell_what_was_missed(agent)
             self.spawning.connected(agent)
@@ -387,8 +392,11 @@ class Relay:
         agent.last_seen_at = self.context.wall_ms
         if self.registry.connected.pop(agent.key, None) is not None:
             publish_state(self.context, agent)
+            self.arc.changed(agent, is_here=False)
         self.requests.disconnected(agent)
         self.ledger.disconnected(agent, peer)
+        if peer.arc and self.context.limits.arc_ephemeral:
+            self.ledger.drop(agent)
         self.journal.agent_changed(agent)
         self.context.log.note("disconnected", agent=agent.name, session_id=agent.session_id, reason=reason.value)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 ANSWER_MS = 30_000  # for a wrapper to carry an answer out
 FORGET_MS = 60_000  # after its wrapper was lost a request is gone; wrappers come back sooner, or not at all
 MAX_OPEN = 50  # of one agent; more than that nobody answers
+MAX_OVER = 1_000  # of all agents: of so many that are over it is known how they ended, for those who answer late
 SHOWN_TEXT = 2_000  # characters of a text in a list; lists of many must fit into one frame
 BY_POLICY, BY_HUMAN = "policy", "human"
 BY_DOOR = "door"  # a wrapper says so of an answer that it gave for us
@@ -90,6 +91,7 @@ class Requests:
         self._policy = policy
         self._on_change = on_change
         self._open: dict[tuple[str, str], Request] = {}  # (agent's key, id)
+        self._over: dict[tuple[str, str], str] = {}  # how it ended; the oldest first
 
     # --- what wrappers say ----------------------------------------------------------------------------------------------
 
@@ -106,6 +108,7 @@ class Requests:
             self._end(known, "gone", "", _changed(known, ""))
         if sum(1 for owner, _ in self._open if owner == agent.key) >= MAX_OPEN:
             raise RelayError(ErrorCode.QUEUE_FULL, f"{agent.name} has {MAX_OPEN} open requests.", retry_after_ms=ANSWER_MS)
+        self._over.pop(key, None)
         request = self._open[key] = Request(id_, agent, report, "", self._context.wall_ms, None)
         if isinstance(report, PermissionReport):
             request.risk = self._judge(report).risk
@@ -140,7 +143,12 @@ class Requests:
             self._end(request, outcome, answer.by, None, words or answer.text)
 
     def _end(self, request: Request, outcome: str, by: str, error: RelayError | None, words: str = "") -> None:
-        self._open.pop((request.agent.key, request.id), None)
+        key = (request.agent.key, request.id)
+        self._open.pop(key, None)
+        self._over.pop(key, None)
+        self._over[key] = f"{outcome} by {by}" if by and outcome != "gone" else outcome
+        if len(self._over) > MAX_OVER:
+            del self._over[next(iter(self._over))]
         answer, request.answer = request.answer, None
         self._on_change(request, outcome, by, words)
         if answer is not None:
@@ -164,18 +172,21 @@ class Requests:
 
     def answer(self, agent: Agent, id_: str, command: str, text: str, by: str, tell: Tell) -> None:
         """Raises RelayError where there is nothing to answer; else `tell` is called once, later."""
-        request = self._open.get((agent.key, id_))
+        key = (agent.key, id_)
+        request = self._open.get(key)
+        if request is None and key in self._over:
+            raise _conflict(f"It is over ({self._over[key]}).", id_, "already_answered")
         if request is None or request.lost is not None:
             raise RelayError(ErrorCode.ROUTE_NOT_FOUND, f"{agent.name} has no open request {show(id_)}.", id=id_)
         if (command == "answer") is request.is_permission:
             verb = "approved or denied" if request.is_permission else "answered"
             raise RelayError(ErrorCode.INVALID_FORMAT, f"This request is {verb}.", field="payload.command")
         if request.answer is not None:
-            raise _conflict("Somebody else is answering it.", request, "being_answered")
+            raise _conflict("Somebody else is answering it.", id_, "being_answered")
         report = request.report
         if command == "approve" and isinstance(report, PermissionReport) and not report.can_allow:
             raise _conflict(
-                f"{agent.name} can only be allowed this at its own terminal; it can be denied here.", request, "deny_only"
+                f"{agent.name} can only be allowed this at its own terminal; it can be denied here.", id_, "deny_only"
             )
         self._pass_on(request, command, text, by, tell)
 
@@ -229,12 +240,12 @@ def _nobody(error: RelayError | None) -> None:
 
 
 def _too_late(request: Request) -> RelayError:
-    return _conflict("Somebody at the terminal was faster.", request, "already_answered")
+    return _conflict("Somebody at the terminal was faster.", request.id, "already_answered")
 
 
 def _changed(request: Request, reason: str) -> RelayError:
-    return _conflict(reason or "The dialog is not the one that was asked about any more.", request, "changed")
+    return _conflict(reason or "The dialog is not the one that was asked about any more.", request.id, "changed")
 
 
-def _conflict(sentence: str, request: Request, reason: str) -> RelayError:
-    return RelayError(ErrorCode.PERMISSION_DENIED, sentence, reason=reason, id=request.id)
+def _conflict(sentence: str, id_: str, reason: str) -> RelayError:
+    return RelayError(ErrorCode.PERMISSION_DENIED, sentence, reason=reason, id=id_)

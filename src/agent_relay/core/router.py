@@ -26,7 +26,7 @@ class Router:
             )
         if isinstance(to, str):
             agent = self._registry.by_name.get(to)
-            if agent is not None:  # exactly as registered; every other form is looked at below
+            if agent is not None and not agent.hidden:  # exactly as registered; every other form is looked at below
                 return [agent], to, None, False
             return self._resolve_one(sender, to, topic)
         if to is None:
@@ -35,7 +35,7 @@ class Router:
 
     def _resolve_one(self, sender: Agent, to: str, topic: str) -> Route:
         if to == BROADCAST:
-            agents = self._connected_listeners(topic) if topic else list(self._registry.connected.values())
+            agents = self._connected_listeners(sender, topic) if topic else list(self._registry.connected.values())
             return [agent for agent in agents if agent is not sender], BROADCAST, BROADCAST, True
         if to[:1] == CHANNEL_MARK:
             return self._resolve_channel(sender, to)
@@ -45,7 +45,7 @@ class Router:
     def _resolve_topic(self, sender: Agent, topic: str) -> Route:
         if not topic:
             raise RelayError(ErrorCode.INVALID_FORMAT, "The message has neither a recipient in `to` nor a `topic`.", field="to")
-        recipients = [agent for agent in self._connected_listeners(topic) if agent is not sender]
+        recipients = [agent for agent in self._connected_listeners(sender, topic) if agent is not sender]
         return recipients, "", None, True
 
     def _resolve_channel(self, sender: Agent, to: str) -> Route:
@@ -70,10 +70,22 @@ class Router:
         target = ",".join(agent.name for agent in recipients.values())
         return list(recipients.values()), target, None, False
 
+    def resolve_known(self, sender: Agent, to: str | list[str] | None) -> Route:
+        """For a sender whose contract says that whoever is not known is passed over; raises where nobody is left."""
+        if isinstance(to, str):
+            agent = self._registry.by_name.get(to)
+            if agent is not None and not agent.hidden:
+                return [agent], to, None, False
+        if to == BROADCAST or not to:
+            return self.resolve(sender, to, "")
+        names = [to] if isinstance(to, str) else to
+        known = [name for name in names if (found := self._registry.find(name)) is not None and not found.hidden]
+        return self._resolve_list(known or names)
+
     def find(self, name: str, field: str = "to") -> Agent:
         """The one agent of that name; `field` is where the name stood."""
         agent = self._registry.find(name)
-        if agent is not None:
+        if agent is not None and not agent.hidden:
             return agent
         if not is_name(name):
             raise RelayError(
@@ -86,6 +98,8 @@ class Router:
             did_you_mean=did_you_mean(name, list(self._registry.names())),
         )
 
-    def _connected_listeners(self, topic: str) -> list[Agent]:
+    def _connected_listeners(self, sender: Agent, topic: str) -> list[Agent]:
+        """Of the topic, and of whatever the sender says to many."""
         connected = self._registry.connected
-        return [agent for agent in self._registry.listeners(topic) if agent.key in connected]
+        found = dict.fromkeys((*self._registry.listeners(topic), *self._registry.followers(sender)))
+        return [agent for agent in found if agent.key in connected]

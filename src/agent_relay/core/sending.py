@@ -22,6 +22,7 @@ from agent_relay.core.publishing import publish_exchanged
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Router
+from agent_relay.ports.connection import ARC_UID
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError, TrailRow
 from agent_relay.protocol.checksums import check_checksum
 from agent_relay.protocol.decode import DEFAULT_META, decode_meta, decode_send, is_object
@@ -71,20 +72,27 @@ class Sending:
         client_id, topic = frame.id, frame.topic or ""
         if peer.allowance is not None:
             check_rate(self._context, peer.allowance)
-        send = decode_send(frame.payload)
+        send = decode_send(frame.payload, any_data=peer.arc)
         meta = decode_meta(frame.payload_meta) if len(frame.payload_meta) else DEFAULT_META
         if meta is not DEFAULT_META:
             self._check_meta(sender, client_id, send.body, meta)
         if (client_id in sender.pending or client_id in sender.seen) and self._is_duplicate(peer, sender, client_id, meta):
             return
-        recipients, target, to, shared = self._router.resolve(sender, frame.to, topic)
+        if peer.arc:
+            recipients, target, to, shared = self._router.resolve_known(sender, frame.to)
+        else:
+            recipients, target, to, shared = self._router.resolve(sender, frame.to, topic)
+        if self._context.limits.arc_ephemeral:
+            recipients = self._without_absent(recipients, is_refused=not peer.arc and not shared)
         if target[:1] == CHANNEL_MARK:
             self._begin_history(target)
         tail = encode_tail(sender.name, topic, frame.payload, frame.payload_meta)
         skipped: tuple[str, ...] = ()
         for agent in recipients:
             if not self._backpressure.is_far_from_full(agent.mailbox, tail):
-                recipients, skipped = self._choose(peer, sender, recipients, tail, skip_full=shared)
+                recipients, skipped = self._choose(peer, sender, recipients, tail, skip_full=shared or peer.arc)
+                if skipped and peer.arc:  # it is sent no receipt that could name them
+                    peer.say_nack(self._backpressure.full_error(self._router.find(skipped[0])), client_id)
                 break
         tail_bytes = len(tail)
         for agent in recipients:
@@ -102,6 +110,15 @@ class Sending:
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
         self.committer.add(message)
+
+    def _without_absent(self, wanted: list[Agent], *, is_refused: bool) -> list[Agent]:
+        """Where nothing is kept for agents over ARC, whoever of them is not there gets nothing."""
+        absent = [agent for agent in wanted if agent.peer is None and agent.uid == ARC_UID]
+        if absent and is_refused:
+            raise RelayError(
+                ErrorCode.AGENT_OFFLINE, f"{absent[0].name} is offline, and nothing is kept for it.", to=absent[0].name
+            )
+        return [agent for agent in wanted if agent not in absent] if absent else wanted
 
     def _check_meta(self, sender: Agent, client_id: str, body: str, meta: payloads.SendMeta) -> None:
         if meta.checksum is not None:

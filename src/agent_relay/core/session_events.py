@@ -23,7 +23,7 @@ def _started(session: SessionRow) -> tuple[t.Event, ...]:
     return (
         t.SessionStarted(
             session_id=session.id, agent=t.AgentInfo(name=session.name, cli=session.cli), started_at=session.started_at,
-            config=t.SessionConfig(working_directory=session.cwd),
+            config=t.SessionConfig(permission_mode=session.permission_mode, working_directory=session.cwd),
         ),
         t.AgentSpawned(
             session_id=session.id, agent_name=session.name, cli=session.cli, spawned_by=session.spawned_by, task=session.task

@@ -12,6 +12,7 @@ from agent_relay.protocol.clis import KNOWN_CLIS
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, show
 from agent_relay.protocol.payloads import Spawn
+from agent_relay.protocol.permission_modes import modes_of
 from agent_relay.protocol.places import ENV_PREFIX
 
 BACKENDS = ("auto", "tmux", "pty")
@@ -34,6 +35,8 @@ def check_wish(asked: Spawn, limits: Limits) -> None:
             field="payload.backend",
         )  # fmt: skip
     check_environment(asked.environment, limits)
+    if asked.permission_mode is not None:
+        check_permission_mode(asked.cli, asked.permission_mode, limits)
 
 
 def check_environment(environment: Mapping[str, str], limits: Limits) -> None:
@@ -45,6 +48,22 @@ def check_environment(environment: Mapping[str, str], limits: Limits) -> None:
                 ErrorCode.INVALID_TARGET, f"The variable {show(name)} may not be set for an agent.",
                 field="payload.environment", reason="environment_not_allowed",
             )  # fmt: skip
+
+
+def check_permission_mode(cli: str, wanted: str, limits: Limits) -> None:
+    modes = modes_of(cli)
+    if wanted not in modes:
+        known = f"it has {', '.join(modes)}" if modes else "the relay knows none of it"
+        raise RelayError(
+            ErrorCode.INVALID_TARGET, f"{show(cli)} has no permission mode {show(wanted)}: {known}.",
+            field="payload.permission_mode", reason="mode_unknown", known=list(modes),
+        )  # fmt: skip
+    if modes[wanted].asks_nobody and wanted not in limits.spawn_unattended:
+        raise RelayError(
+            ErrorCode.INVALID_TARGET, f"In the permission mode {wanted} nobody is asked, so it may only be chosen where "
+            f"whoever runs the daemon has put it into the setting spawn_unattended.",
+            field="payload.permission_mode", reason="mode_not_allowed", setting="spawn_unattended",
+        )  # fmt: skip
 
 
 class Pace:

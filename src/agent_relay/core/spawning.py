@@ -116,7 +116,7 @@ class Spawning:
         session = SessionRow(
             id="ses_" + self._context.ids.reserve(self._context.wall_ms)[0], name=asked.name, cli=asked.cli, cwd=asked.cwd or "",
             backend=asked.backend, spawned_by=spawner, started_at=self._context.wall_ms, request_id=request_id,
-            task=asked.task or None,
+            permission_mode=asked.permission_mode, task=asked.task or None,
         )  # fmt: skip
         assert self._service is not None
         self._service.start(session, asked.environment)
@@ -282,6 +282,7 @@ class Spawning:
         return [
             {
                 "session_id": s.id, "agent": s.name, "cli": s.cli, "cwd": s.cwd, "backend": s.backend, "status": s.status.value,
+                "permission_mode": s.permission_mode,
                 "spawned_by": s.spawned_by, "task": s.task[:SHOWN_TASK] if s.task else None, "started_at": s.started_at,
                 "pid": s.pid or None, "exit_code": s.exit_code,
                 "ended_at": s.ended_at, "reason": s.reason.value if s.reason is not None else None,

@@ -1,7 +1,8 @@
 """The budget: kept in `budget.json`, held against what the events say was spent, and acted upon.
 
-Nothing is watched while no budget is set. Once one is, spending is counted from the oldest event that is kept; what was
-reached before is not told again, but still counts.
+Nothing is watched while no budget is set. Once one is, spending is counted from the oldest event that is kept, and only then
+held against the budget: one that is new and reached already is told and acted upon at once, one of the daemon before us is
+only kept to.
 """
 
 from __future__ import annotations
@@ -56,17 +57,20 @@ class BudgetKeeper:
         self._watch = BudgetWatch()
         self._counted: set[str] = set()
         self._subscription: Subscription | None = None
-        self._told_until = 0  # events up to this number are the past
+        self._budget = _NO_LIMIT
+        self._past_until = 0  # events up to this number are the past
+        self._is_past_counted = True
+        self._is_new = False  # the budget was set by somebody, and not found
         self._is_held = False
         self._stopping: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        budget = self._load()
-        if budget != _NO_LIMIT:
-            self._follow(budget)
+        self._budget = self._load()
+        if self._budget != _NO_LIMIT:
+            self._follow()
 
     def current(self) -> Budget:
-        return self._watch.budget
+        return self._budget
 
     def set(self, budget: Budget) -> None:
         try:
@@ -74,10 +78,12 @@ class BudgetKeeper:
         except OSError as error:
             sentence = f"The budget cannot be kept ({error.strerror or error})."
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, sentence) from None
+        self._budget = budget
+        self._is_new = True
         if self._subscription is None:
-            self._follow(budget)
-        else:
-            self._act(self._watch.set_budget(budget, self._wall_ms()))
+            self._follow()
+        elif self._is_past_counted:
+            self._begin()
 
     def clock_says(self) -> None:
         """Every now and then: the last hour moves on."""
@@ -85,7 +91,10 @@ class BudgetKeeper:
             return
         if self._subscription.is_over:  # it fell behind, or the store could not be read for a while
             self._listen(self._subscription.cursor)
-        self._act(self._watch.clock_says(self._wall_ms()))
+        if self._is_past_counted:
+            self._act(self._watch.clock_says(self._wall_ms()))
+        else:
+            self._begin_if_counted()
 
     def _load(self) -> Budget:
         try:
@@ -99,11 +108,16 @@ class BudgetKeeper:
 
     # --- spending -------------------------------------------------------------------------------------------------------
 
-    def _follow(self, budget: Budget) -> None:
-        self._watch = BudgetWatch(budget)
+    def _follow(self) -> None:
         self._prices = self._read_prices()
-        self._told_until = self._bus.last_seq
+        self._past_until = self._bus.last_seq
+        self._is_past_counted = False
         self._listen(0)
+
+    def _begin(self) -> None:
+        self._is_past_counted = True
+        crossings = self._watch.set_budget(self._budget, self._wall_ms())
+        self._act(crossings if self._is_new else [])
 
     def _listen(self, after_seq: int) -> None:
         self._subscription = self._bus.subscribe(make_filter(_WATCHED), after_seq=after_seq, on_news=self._hear)
@@ -112,8 +126,14 @@ class BudgetKeeper:
     def _hear(self) -> None:
         while self._subscription is not None and (records := self._subscription.take()):
             for record in records:
-                crossings = self._count(record)
-                self._act(crossings if record.seq > self._told_until else [])
+                if not self._is_past_counted and record.seq > self._past_until:
+                    self._begin()
+                self._act(self._count(record))
+        self._begin_if_counted()
+
+    def _begin_if_counted(self) -> None:
+        if not self._is_past_counted and self._subscription is not None and self._subscription.cursor >= self._past_until:
+            self._begin()
 
     def _count(self, record: Record) -> list[Crossing]:
         try:

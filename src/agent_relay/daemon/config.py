@@ -17,6 +17,8 @@ from agent_relay.core.policy import Policy
 from agent_relay.daemon.permission_rules import PERMISSIONS_KEY, read_policy
 from agent_relay.protocol import places
 from agent_relay.protocol.durations import parse_duration_ms
+from agent_relay.transports.arc.settings import HARD_BYTES as ARC_HARD_BYTES
+from agent_relay.transports.arc.settings import ArcSettings
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
@@ -112,6 +114,8 @@ class Setting:
     default: str | None
     help: str
     variable: str = ""
+    is_switch: bool = False  # the flag alone turns it on
+    is_for_owner: bool = False  # not for the project's own file, which comes with the project, and which agents can write
 
     @property
     def flag(self) -> str:
@@ -143,9 +147,12 @@ SETTINGS: tuple[Setting, ...] = (
             "never"),
     Setting("max_agents", _whole(0, 1_000), "20", "agents that the daemon has started and that run at the same time"),
     Setting("spawns_per_minute", _whole(0, 10_000), "30", "agents that the daemon starts in a minute"),
-    Setting("spawn_allow", _programs, "", "programs that may be started beside the CLIs the relay knows, separated by commas"),
+    Setting("spawn_allow", _programs, "", "programs that may be started beside the CLIs the relay knows, separated by commas",
+            is_for_owner=True),
     Setting("spawn_environment", _words, "*_API_KEY,*_MODEL,LANG,LC_*,TZ,NO_COLOR", "variables that may be set for an agent that "
-            "is started, separated by commas; `*` stands for anything"),
+            "is started, separated by commas; `*` stands for anything", is_for_owner=True),
+    Setting("spawn_unattended", _words, "", "permission modes in which nobody is asked, such as bypassPermissions, that agents "
+            "may be started in all the same, separated by commas", is_for_owner=True),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
     Setting("allowed_uids", _uids, "", "further user ids that may connect, separated by commas"),
@@ -159,6 +166,23 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("cors_origins", _origins, "", "other web pages that may use the HTTP API, such as https://example.org, separated by "
             "commas"),
     Setting("max_sse", _whole(1, 100_000), "100", "streams of events over HTTP at the same time"),
+    Setting("tls_cert", _path, None, "certificate (PEM) to serve HTTPS and WSS with; needs tls_key"),
+    Setting("tls_key", _path, None, "its private key (PEM)"),
+    Setting("arc", _switch, "true", "take agents over WebSocket (ARC) on the port of the HTTP API"),
+    Setting("arc_rate_limit", _whole(0, 10_000_000), "100", "messages a minute and agent over ARC; 0 means no limit"),
+    Setting("arc_hourly_limit", _whole(0, 10_000_000), "1000", "the same an hour"),
+    Setting("arc_registrations_per_hour", _whole(0, 10_000_000), "30", "agents that one address may register over ARC in an "
+            "hour; 0 means no limit"),
+    Setting("arc_connections_per_address", _whole(0, 10_000_000), "10000", "connections over ARC from one address; 0 means no "
+            "limit"),
+    Setting("arc_max_bytes", _whole(128, ARC_HARD_BYTES), "65536", "largest message accepted over ARC, in bytes"),
+    Setting("arc_slow_bytes", _whole(1_024), "1048576", "bytes that may wait for an agent over ARC before it is disconnected"),
+    Setting("arc_ping_ms", _duration, "25s", "time between pings to an agent over ARC; 1.8 times that without a word ends the "
+            "connection"),
+    Setting("arc_ephemeral", _switch, "false", "keep nothing for agents over ARC that are not connected", is_switch=True),
+    Setting("arc_trusted", _words, "", "ids of agents over ARC without a rate limit, separated by commas", is_for_owner=True),
+    Setting("arc_hooks", _words, "", "hooks of ARC as module:attribute, separated by commas; see docs/arc.md", is_for_owner=True),
+    Setting("token_ttl", _duration, None, "how long a token of ARC is good; without it for ever"),
     Setting("debug", _switch, "false", "log every frame's type and ids"),
 )  # fmt: skip
 
@@ -182,9 +206,24 @@ class Config:
     limits: Limits
     event_retention_ms: int
     permissions: Policy
+    tls_cert: str | None
+    tls_key: str | None
+    arc: bool
+    arc_settings: ArcSettings
+    arc_hooks: tuple[str, ...]
 
     def file(self, name: str) -> str:
         return os.path.join(self.state_dir, name)
+
+    @property
+    def tls(self) -> tuple[str, str] | None:
+        """Certificate and key."""
+        return None if self.tls_cert is None or self.tls_key is None else (self.tls_cert, self.tls_key)
+
+    @property
+    def is_exposed(self) -> bool:
+        """Others on the network can read what is said to the HTTP server."""
+        return self.http and self.host not in _LOOPBACK and self.tls is None
 
 
 def load_config(
@@ -195,6 +234,7 @@ def load_config(
         _read_file(os.path.join(project_root, places.PROJECT_DIRECTORY, places.CONFIG_FILE)),
         _read_file(os.path.join(home, places.CONFIG_FILE)),
     ]
+    _check_project_file(*files)
     values = {setting.name: _settle(setting, flags, environ, files) for setting in SETTINGS}
     limits = Limits(
         max_frame_bytes=values["max_frame_bytes"],
@@ -217,8 +257,10 @@ def load_config(
         spawns_per_minute=values["spawns_per_minute"],
         spawn_allow=values["spawn_allow"],
         spawn_environment=values["spawn_environment"],
+        spawn_unattended=values["spawn_unattended"],
         message_retention_ms=max(values["message_retention"], values["message_ttl"], values["dedup_window"]),
         allowed_uids=values["allowed_uids"],
+        arc_ephemeral=values["arc_ephemeral"],
     )
     return Config(
         project_root=project_root,
@@ -238,6 +280,41 @@ def load_config(
         limits=limits,
         event_retention_ms=values["event_retention"],
         permissions=_read_permissions(files),
+        tls_cert=values["tls_cert"],
+        tls_key=values["tls_key"],
+        arc=values["arc"],
+        arc_settings=_read_arc(values),
+        arc_hooks=values["arc_hooks"],
+    )
+
+
+def check_tls(config: Config) -> None:
+    """Raises ConfigError where the server could not be started with these files."""
+    if (config.tls_cert is None) != (config.tls_key is None):
+        raise ConfigError("--tls-cert and --tls-key need each other: the certificate, and its private key.")
+    if config.tls is None:
+        return
+    import ssl  # noqa: PLC0415 - takes a while, and few need it
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*config.tls)
+    except OSError as error:  # SSLError is one
+        raise ConfigError(f"{config.tls_cert} and {config.tls_key} cannot be used: {error}.") from None
+
+
+def _read_arc(values: Mapping[str, Any]) -> ArcSettings:
+    return ArcSettings(
+        rate_limit=values["arc_rate_limit"],
+        hourly_limit=values["arc_hourly_limit"],
+        registrations_per_hour=values["arc_registrations_per_hour"],
+        connections_per_address=values["arc_connections_per_address"],
+        max_bytes=values["arc_max_bytes"],
+        max_frame_bytes=values["max_frame_bytes"],
+        slow_bytes=values["arc_slow_bytes"],
+        ping_ms=values["arc_ping_ms"],
+        token_ttl_ms=values["token_ttl"],
+        ephemeral=values["arc_ephemeral"],
+        trusted=frozenset(values["arc_trusted"]),
     )
 
 
@@ -260,6 +337,13 @@ def _read_permissions(files: list[tuple[str, dict[str, Any]]]) -> Policy:
         return read_policy(project, home)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+def _check_project_file(project: tuple[str, dict[str, Any]], home: tuple[str, dict[str, Any]]) -> None:
+    """What agents may be started with is not for them to say."""
+    for setting in SETTINGS:
+        if setting.is_for_owner and setting.name in project[1] and os.path.realpath(project[0]) != os.path.realpath(home[0]):
+            raise ConfigError(f"{project[0]}: {setting.name} cannot be set in a project's own file; put it into {home[0]}.")
 
 
 def _settle(

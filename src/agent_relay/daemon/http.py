@@ -11,6 +11,7 @@ import functools
 import gc
 import json
 import socket
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from agent_relay.daemon.cost_models import load_prices
 from agent_relay.daemon.directories import remove_file, write_private_file
 from agent_relay.daemon.logs import logger
 from agent_relay.events.bus import EventBus
+from agent_relay.events.prices import Prices
+from agent_relay.ports.arc import ArcNames
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.watchers import Budgets
 from agent_relay.protocol import places
@@ -27,16 +30,21 @@ from agent_relay.transports.inner_service import InnerService
 from agent_relay.transports.pump import Pump
 
 if TYPE_CHECKING:
+    from agent_relay.daemon.arc import Arc
+    from agent_relay.transports.arc.desk import Desk
+    from agent_relay.transports.arc.hub import Hub
     from agent_relay.transports.http.api import Api
     from agent_relay.transports.http.server import HttpServer
 
+_EXPOSED = "HTTP is served beyond this machine without TLS: tokens and messages can be read. Use --tls-cert and --tls-key."
 _HEAD_START_S = 0.15  # for those who wait at the socket: what follows takes turns with them for a while
 _PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything takes milliseconds
 
 
 class Http:
     def __init__(
-        self, config: Config, pump: Pump[Any], bus: EventBus, clock: Clock, service: InnerService, budgets: Budgets
+        self, config: Config, pump: Pump[Any], bus: EventBus, clock: Clock, service: InnerService, budgets: Budgets,
+        names: ArcNames,
     ) -> None:  # fmt: skip
         self._config = config
         self._pump = pump
@@ -44,6 +52,8 @@ class Http:
         self._clock = clock
         self._service = service
         self._budgets = budgets
+        self._names = names
+        self._arc: Arc | None = None
         self._starting: asyncio.Task[None] | None = None
         self._server: HttpServer | None = None
         self._is_stopping = False
@@ -79,41 +89,68 @@ class Http:
             self._say({"url": None, "reason": f"HTTP could not be started: {error}"})
 
     async def _serve(self, listener: socket.socket) -> None:
-        server = await asyncio.to_thread(self._build, listener)
+        arc = self._arc = await asyncio.to_thread(self._open_arc, asyncio.get_running_loop())
+        hub, desk = arc.start(self._pump, self._names, self._service, self._clock) or (None, None)
+        server = await asyncio.to_thread(self._build, listener, hub, desk)
         await self._service.start()
         await server.start()
         self._server = server
         gc.collect()
         gc.freeze()  # it stays until the end
-        self._say({"url": server.url, "host": server.host, "port": server.port})
+        self._say({"url": server.url, "host": server.host, "port": server.port} | self._warn())
         logger.info("http", extra={"relay_fields": {"url": server.url}})
 
-    def _build(self, listener: socket.socket) -> HttpServer:
+    def _open_arc(self, loop: asyncio.AbstractEventLoop) -> Arc:
+        from agent_relay.daemon.arc import Arc  # noqa: PLC0415
+
+        def post(callback: Callable[[], None]) -> None:
+            loop.call_soon_threadsafe(self._pump.run, callback)
+
+        arc = Arc(self._config, post)
+        arc.open()
+        return arc
+
+    def _build(self, listener: socket.socket, hub: Hub[Any] | None, desk: Desk | None) -> HttpServer:
         """In a thread: the imports take longer than the whole rest of the start."""
         from agent_relay.transports.http.server import HttpServer  # noqa: PLC0415
 
         config = self._config
         return HttpServer(
-            self._make_api(), listener, config.host, config.api_token, config.cors_origins, config.limits.max_frame_bytes
+            self._make_api(desk), listener, config.host, config.api_token, config.cors_origins, config.limits.max_frame_bytes,
+            hub=hub, tls=config.tls,
         )  # fmt: skip
 
-    def _make_api(self) -> Api:
+    def _make_api(self, desk: Desk | None) -> Api:
+        from agent_relay.dashboard.files import DashboardFiles  # noqa: PLC0415
+        from agent_relay.storage.live_screens import LiveScreenFiles  # noqa: PLC0415
         from agent_relay.storage.screens import ScreenFiles  # noqa: PLC0415
         from agent_relay.storage.workspaces import WorkspaceFile  # noqa: PLC0415
         from agent_relay.transports.http.api import Api  # noqa: PLC0415
+        from agent_relay.transports.http.keyboards import Keyboards  # noqa: PLC0415
         from agent_relay.transports.http.metrics import Metrics  # noqa: PLC0415
         from agent_relay.transports.http.openapi import encode_description  # noqa: PLC0415
         from agent_relay.transports.http.sse import Streams  # noqa: PLC0415
         from agent_relay.transports.http.table import ROUTES  # noqa: PLC0415
+        from agent_relay.transports.http.usage import UsageBoard  # noqa: PLC0415
 
         config = self._config
+        read_prices = functools.partial(_read_prices, config.home)
         description: Callable[[], bytes] = functools.cache(functools.partial(encode_description, ROUTES))
         return Api(
             service=self._service, bus=self._bus, streams=Streams(self._bus, config.max_sse), metrics=Metrics(self._bus),
-            description=description, wall_ms=self._clock.wall_ms, read_prices=lambda: load_prices(config.home).prices,
-            screens=ScreenFiles(config.state_dir), workspaces=WorkspaceFile(config.home, config.project_root),
-            budgets=self._budgets, is_ready=lambda: not self._is_stopping,
+            description=description, wall_ms=self._clock.wall_ms, read_prices=read_prices,
+            screens=ScreenFiles(config.state_dir), live_screens=LiveScreenFiles(config.state_dir),
+            keyboards=Keyboards(self._clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
+            workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(), project=config.project_root,
+            budgets=self._budgets, is_ready=lambda: not self._is_stopping, arc=desk,
         )  # fmt: skip
+
+    def _warn(self) -> dict[str, str]:
+        if not self._config.is_exposed:
+            return {}
+        logger.warning("http_exposed", extra={"relay_fields": {"host": self._config.host, "reason": _EXPOSED}})
+        sys.stderr.write(f"agent-relay: WARNING: {_EXPOSED}\n")
+        return {"warning": _EXPOSED}
 
     def _say(self, content: dict[str, Any]) -> None:
         try:
@@ -130,4 +167,10 @@ class Http:
             await asyncio.wait([stopping], timeout=_PATIENCE_S)
             self._service.close()  # whoever waits for a delivery is told how far it came
             await stopping
+        if self._arc is not None:
+            await asyncio.to_thread(self._arc.close)
         remove_file(self._file)
+
+
+def _read_prices(home: str) -> Prices:
+    return load_prices(home).prices

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
-from agent_relay.daemon.config import SETTINGS, Config, ConfigError, load_config
+from agent_relay.daemon.config import SETTINGS, Config, ConfigError, check_tls, load_config
 from agent_relay.daemon.directories import AlreadyRunning, PlaceUnusable, make_private_directory
 from agent_relay.daemon.logs import close_logs, open_logs
 from agent_relay.ports.store import StoreUnusable
@@ -16,6 +18,7 @@ from agent_relay.protocol import places
 from agent_relay.transports.unix import AnotherDaemon, SocketUnusable
 
 EXIT_FAILED = 1
+_MOST_FILES = 65_536
 EXIT_USAGE = 2
 
 
@@ -35,6 +38,7 @@ def run(config: Config) -> int:
         open_logs(config.file(places.LOG_FILE), debug=config.debug)
     except (PlaceUnusable, OSError) as error:
         return _complain(str(error), EXIT_FAILED)
+    _allow_many_connections()
     try:
         _run_loop(Daemon(config))
     except (AlreadyRunning, AnotherDaemon) as error:
@@ -44,6 +48,19 @@ def run(config: Config) -> int:
     finally:
         close_logs()
     return 0
+
+
+def _allow_many_connections() -> None:
+    """Each is a file, and the usual limit of 1,024 files is for programs that are not meant to have many."""
+    if sys.platform == "win32":
+        return
+    import resource  # noqa: PLC0415 - not everywhere
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _run_loop(daemon: object) -> None:
@@ -65,10 +82,12 @@ def parse(arguments: Sequence[str]) -> Config:
     parser.add_argument("--state-dir", required=True, help="directory of the daemon's files")
     parser.add_argument("--project-root", default=os.getcwd(), help="the project whose .agent-relay/config.toml counts")
     for setting in SETTINGS:
-        parser.add_argument(setting.flag, dest=setting.name, default=None, help=f"{setting.help} (default: {setting.default})")
+        alone: dict[str, Any] = {"nargs": "?", "const": "true"} if setting.is_switch else {}
+        words = f"{setting.help} (default: {setting.default})"
+        parser.add_argument(setting.flag, dest=setting.name, default=None, help=words, **alone)
     found = vars(parser.parse_args(arguments))
     home = os.path.expanduser(os.environ.get(places.ENV_HOME, places.DEFAULT_HOME))
-    return load_config(
+    config = load_config(
         {setting.name: found[setting.name] for setting in SETTINGS},
         os.environ,
         project_root=os.path.realpath(found["project_root"]),
@@ -76,6 +95,8 @@ def parse(arguments: Sequence[str]) -> Config:
         state_dir=os.path.abspath(found["state_dir"]),
         socket=os.path.abspath(found["socket"]),
     )
+    check_tls(config)
+    return config
 
 
 def _complain(sentence: str, status: int) -> int:

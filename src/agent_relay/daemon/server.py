@@ -135,7 +135,7 @@ class Daemon:
             config.file(places.BUDGET_FILE), recording.bus, recording.recorder, self._relay.spawning, service, clock.wall_ms,
             lambda: load_prices(config.home).prices,
         )  # fmt: skip
-        http = Http(config, self._pump, recording.bus, clock, service, self._budgets)
+        http = Http(config, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc)
         await server.start()
         write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
         self._write_agents()

@@ -1,7 +1,8 @@
 """Wrappers as processes: each agent that is asked for gets one of its own, in a session of its own, and a thread that waits.
 
 A wrapper outlives the daemon. Its rows are in `sessions.json`, and how it ended it writes into a file itself, since only a
-parent is told by the system. A program is never more than a name that was looked up: no shell, no arguments.
+parent is told by the system. A program is never more than a name that was looked up: no shell, and no arguments but those of
+the permission mode.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from agent_relay.ports.agents import AgentListener, SessionRow
 from agent_relay.protocol import places
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
+from agent_relay.protocol.permission_modes import PermissionMode, modes_of
 
 SESSIONS_FILE = "sessions.json"
 ENDS_FOLDER = "sessions"
@@ -80,8 +82,10 @@ class WrapperProcesses:
                 ErrorCode.INVALID_TARGET, f"There is no folder {show(session.cwd)}.", field="payload.cwd", reason="cwd_not_found"
             )  # fmt: skip
         inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
-        environ = inherited | {places.ENV_PROJECT: self._config.project_root} | dict(environment)
-        self._in_thread(session, lambda: self._run(session.id, self._words(session, program), session.cwd, environ))
+        mode = modes_of(session.cli)[session.permission_mode] if session.permission_mode is not None else PermissionMode()
+        environ = inherited | {places.ENV_PROJECT: self._config.project_root} | dict(environment) | mode.environment
+        words = [*self._words(session, program), *mode.arguments]
+        self._in_thread(session, lambda: self._run(session.id, words, session.cwd, environ))
 
     def adopt(self, session: SessionRow) -> None:
         pid, mark = session.pid, session.pid_started or start_mark(session.pid)

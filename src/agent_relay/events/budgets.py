@@ -1,7 +1,7 @@
 """Budgets: limits on what may be spent, and the moments at which they are reached.
 
 A limit knows two marks: the alert, at a share of it, and the limit itself. Each is told once when it is reached, and
-again only after spending fell below it (the last hour moves on, the budget was raised) and reached it anew. What follows
+again only after spending fell below it (the last hour moves on) and reached it anew, or under another budget. What follows
 from it, refusing to start agents or stopping them, is for whoever asks. What has no known price cannot be held to a budget.
 """
 
@@ -76,8 +76,10 @@ class BudgetWatch:
         self._marks: dict[_Key, _Mark] = {}
 
     def set_budget(self, budget: Budget, now_ms: int) -> list[Crossing]:
-        """Marks of the new budget that are already reached, and were not under the old one, are told now."""
-        self.budget = budget
+        """Another budget is begun anew: what is reached under it already is told now."""
+        if budget != self.budget:
+            self.budget = budget
+            self._marks.clear()
         return self.clock_says(now_ms)
 
     def spend(self, session_id: str, usd: Decimal, at_ms: int) -> list[Crossing]:

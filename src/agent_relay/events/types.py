@@ -157,6 +157,7 @@ class PermissionResolved(Event, tag="permission.resolved", frozen=True, kw_only=
     resolution: Resolution
     resolved_by: str  # an agent, `human` or `policy`
     resolved_at: Number
+    reason: str | None = None
 
 
 class QuestionRequested(Event, tag="question.requested", frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ class SessionRow(Struct, omit_defaults=True):
     started_at: int
     status: SessionStatus = SessionStatus.STARTING
     request_id: str = ""  # of the SPAWN, so that a repeated one is the same
+    permission_mode: str | None = None  # as the CLI calls it; None: what its own settings say
     task: str | None = None
     is_task_sent: bool = False
     pid: int = 0  # of the wrapper; 0: not known yet

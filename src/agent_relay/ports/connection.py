@@ -6,6 +6,8 @@ from typing import Protocol
 
 from agent_relay.protocol.states import CloseReason
 
+ARC_UID = -1  # whose connections and names those over ARC are: no user of this machine has that number
+
 
 class Connection(Protocol):
     unsent_bytes: int  # queued and not yet taken by the system; the core stops delivering when it grows too large

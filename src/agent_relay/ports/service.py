@@ -47,6 +47,8 @@ class RelayService(Protocol):
 
     async def messages(self, asked: History) -> MessagePage: ...
 
+    async def conversations(self, limit: int) -> list[dict[str, Any]]: ...
+
     async def message(self, message_id: str) -> MessageLife: ...
 
     async def send(
@@ -61,8 +63,8 @@ class RelayService(Protocol):
         """Sends a dead letter again; says under which id."""
         ...
 
-    async def control(self, agent: str, command: str, text: str | None = None) -> None:
-        """Returns when the command was handed to the agent's wrapper."""
+    async def control(self, agent: str, command: str, text: str | None = None, for_ms: int | None = None) -> None:
+        """Returns when the command was handed to the agent's wrapper. `for_ms`: how long a `pause` lasts."""
         ...
 
     async def answer(self, agent: str, request_id: str, command: str, text: str) -> None:

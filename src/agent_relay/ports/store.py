@@ -13,7 +13,7 @@ Calls that take a `done` callback return at once and call it later, from the loo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct, field
 
@@ -164,15 +164,27 @@ class MessageQuery(Struct, frozen=True):
     search: str | None = None  # words; all of them must occur in the body, the last may be the beginning of one
     since: int | None = None  # wall clock, inclusive
     until: int | None = None  # wall clock, exclusive
+    between: tuple[str, str] | None = None  # two agents: what either wrote to the other alone
     before: int | None = None  # a message number: the cursor of the page before
+    after: int | None = None  # the same in the other direction: the oldest of the newer ones come first
     limit: int = 50
 
 
 class Page(Struct):
-    """Newest first. `next_before` continues where this page ends; None: there is no more."""
+    """Newest first, but for a query with `after`. `next_before` continues where this page ends, as `before` or as `after`; None:
+    there is no more."""
 
     messages: list[MessageRow]
     next_before: int | None = None
+
+
+class Conversation(Struct, frozen=True):
+    """Messages that belong together. `key`: both names with a comma, a channel, `*`, names as addressed, a topic, a thread."""
+
+    kind: Literal["pair", "channel", "all", "group", "topic", "thread"]
+    key: str
+    count: int
+    last: int  # the number of its newest message
 
 
 class StoreStats(Struct, frozen=True):
@@ -188,6 +200,8 @@ PageDone = Callable[["Page | StoreError"], None]
 TrailDone = Callable[["list[TrailRow] | StoreError"], None]
 DeadLettersDone = Callable[["list[tuple[DeadLetterRow, MessageRow]] | StoreError"], None]
 PruneDone = Callable[["int | StoreError"], None]
+StepsDone = Callable[["list[list[TrailRow]] | StoreError"], None]
+ConversationsDone = Callable[["list[tuple[Conversation, MessageRow]] | StoreError"], None]
 
 
 class MessageStore(Protocol):
@@ -210,6 +224,14 @@ class MessageStore(Protocol):
 
     def trail(self, message: MessageRow, done: TrailDone) -> None:
         """What happened to one message, oldest first, over all its recipients."""
+        ...
+
+    def steps(self, messages: list[MessageRow], done: StepsDone) -> None:
+        """For each of the messages, what was noted of it alone, oldest first; not what was noted of a run of them."""
+        ...
+
+    def conversations(self, limit: int, done: ConversationsDone) -> None:
+        """The conversations that were last spoken in, each with its newest message, newest first."""
         ...
 
     def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:

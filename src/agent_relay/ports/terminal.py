@@ -6,7 +6,7 @@ the program lives on when we go, and `pty`, where it runs in the person's own te
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
@@ -48,6 +48,14 @@ class PersonSeen(Struct, frozen=True):
     is_attached: bool
     typed_ms_ago: int | None = None
     is_scrolled_back: bool = False  # reading what scrolled off; typing for the agent ends that
+
+
+class Drawing(Struct, frozen=True):
+    """What makes any terminal of that size show what this one shows, whatever it showed before."""
+
+    columns: int
+    rows: int
+    data: bytes
 
 
 class TerminalError(Exception):
@@ -127,6 +135,11 @@ class Terminal(Protocol[S_co]):
 
     async def screen(self) -> S_co:
         """What is shown now, preceded by what scrolled off since the last reading. One reader at a time."""
+        ...
+
+    async def draw(self, at: Callable[[], None]) -> Drawing:
+        """The screen, for another terminal to show. `at` is called at its place in the output: what was passed on before is
+        in it, what comes later is not."""
         ...
 
     async def resize(self, columns: int, rows: int) -> None:

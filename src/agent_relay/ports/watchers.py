@@ -26,6 +26,31 @@ class ScreenReader(Protocol):
         ...
 
 
+class LivePlace(Struct, frozen=True):
+    """How far a reader is in what a terminal shows."""
+
+    file: str  # which one, by its own mark
+    offset: int
+    state: tuple[int, int, int]  # of the file when it was read; the same: nothing is new
+
+
+class LiveNews(Struct, frozen=True):
+    """What came since. `size`, columns and rows, where the screen is drawn anew: what was shown before is void."""
+
+    place: LivePlace
+    text: str = ""
+    size: tuple[int, int] | None = None
+    is_over: bool = False  # the program has ended
+
+
+class LiveScreens(Protocol):
+    """What agents' terminals show, as it happens. Blocks."""
+
+    def read(self, agent: str, place: LivePlace | None) -> LiveNews | None:
+        """None: nothing is new, or nothing of that agent is there."""
+        ...
+
+
 class Workspace(Struct, frozen=True):
     """A project directory with its daemon."""
 

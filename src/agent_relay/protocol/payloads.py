@@ -240,7 +240,8 @@ class Agents(Struct):
 
 
 class History(Struct, omit_defaults=True, rename={"with_": "with", "from_": "from"}):
-    """Which messages to show. `view`: `messages`, `message` (one, by `id`, with its trail), `dead_letters` or `events`."""
+    """Which messages to show. `view`: `messages`, `message` (one, by `id`, with its trail), `conversations`, `dead_letters` or
+    `events`."""
 
     view: str = "messages"
     id: str | None = None
@@ -257,6 +258,9 @@ class History(Struct, omit_defaults=True, rename={"with_": "with", "from_": "fro
     pending: bool = False  # only messages that `to` has not acknowledged
     types: list[str] = []  # of events
     session_id: str | None = None  # of events
+    between: Annotated[list[str], Meta(max_length=2)] = []  # two agents: what either wrote to the other alone
+    oldest_first: bool = False
+    receipts: bool = False  # say of every recipient how far the message has come
 
 
 class HistoryResult(Struct):
@@ -264,6 +268,7 @@ class HistoryResult(Struct):
     events: list[Raw] = []
     next_cursor: str | None = None
     trail: list[dict[str, Any]] = []
+    conversations: list[dict[str, Any]] = []
     reply_to: str | None = None
 
 
@@ -276,6 +281,7 @@ class Control(Struct, omit_defaults=True):
     text: str | None = None
     id: str | None = None
     by: str | None = None  # who decided, as the agent's wrapper is told
+    for_ms: Count | None = None  # how long a `pause` lasts if nobody asks again
 
 
 class Spawn(Struct):
@@ -285,6 +291,7 @@ class Spawn(Struct):
     cwd: str | None = None
     backend: str = "auto"
     environment: dict[str, str] = {}
+    permission_mode: str | None = None
 
 
 class SpawnResult(Struct):

@@ -369,13 +369,15 @@ class RelayClient:
         cwd: str | None = None,
         backend: str = "auto",
         environment: Mapping[str, str] | None = None,
+        permission_mode: str | None = None,
     ) -> Spawned:
         """Has the daemon start a CLI as an agent of that name, and returns when its program runs. `cli` is one that the relay
-        knows (claude, codex, …) or that the settings allow; `task` is the first message it gets, from this agent.
+        knows (claude, codex, …) or that the settings allow; `task` is the first message it gets, from this agent;
+        `permission_mode` is one of that CLI's own (`plan`, `acceptEdits`, …).
 
         After a reconnection it is the same wish, and starts nothing twice.
         """
-        asked = payloads.Spawn(name, cli, task, cwd, backend, dict(environment or {}))
+        asked = payloads.Spawn(name, cli, task, cwd, backend, dict(environment or {}), permission_mode)
         found = expect_spawned(await self._queries.ask("SPAWN", asked))
         return Spawned(found.name, found.session_id or "")
 

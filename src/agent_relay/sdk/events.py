@@ -20,6 +20,7 @@ from agent_relay.events.types import AnyEvent
 from agent_relay.protocol import payloads
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.names import EVENTS_TOPIC
+from agent_relay.sdk.errors import ConnectionLost
 from agent_relay.sdk.queries import Queries, expect_receipt
 
 _log = logging.getLogger("agent_relay.sdk")
@@ -84,7 +85,12 @@ class EventFeed:
         asked = self._asked
         if self._last is not None:
             asked = payloads.Subscribe(asked.topic, asked.types, asked.agent, asked.session_id, self._last)
-        begins_after = await self._feeds.open(self, asked)
+        try:
+            begins_after = await self._feeds.open(self, asked)
+        except ConnectionLost:
+            if self._is_closed:
+                return  # it ended with its client, before the daemon had answered
+            raise
         if self._last is None and asked.since is None:
             self._last = begins_after
 

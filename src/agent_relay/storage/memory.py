@@ -17,6 +17,7 @@ import msgspec
 from agent_relay.ports.store import (
     AgentRow,
     Batch,
+    ConversationsDone,
     DeadLetterRow,
     DeadLettersDone,
     MessageQuery,
@@ -27,6 +28,7 @@ from agent_relay.ports.store import (
     SeenId,
     Snapshot,
     SpentToken,
+    StepsDone,
     StoreError,
     StoreStats,
     StreamRow,
@@ -36,6 +38,7 @@ from agent_relay.ports.store import (
 )
 from agent_relay.protocol.encode import read_tail
 from agent_relay.protocol.names import fold_name
+from agent_relay.storage.conversations import Tally
 from agent_relay.storage.posting import Post, post_answer
 from agent_relay.storage.words import split_words, words_occur
 
@@ -95,7 +98,7 @@ class MemoryStore:
         limit = max(query.limit, 0)
         found: list[MessageRow] = []
         if limit:
-            for row in self._newest_first(query.before):
+            for row in self._newest_first(query.before) if query.after is None else self._oldest_first(query.after):
                 if _matches(row, query):
                     found.append(row)
                     if len(found) > limit:
@@ -116,6 +119,29 @@ class MemoryStore:
             and row.first_seq <= seqs.get(fold_name(row.recipient), -1) <= row.last_seq
         ]
         self._answer_read(done, sorted(found, key=lambda row: row.at))
+
+    def steps(self, messages: list[MessageRow], done: StepsDone) -> None:
+        noted: dict[tuple[str, str, str, int], list[TrailRow]] = {}
+        for row in self._trail:
+            if row.first_seq == row.last_seq:
+                key = (row.topic, fold_name(row.sender), fold_name(row.recipient), row.first_seq)
+                noted.setdefault(key, []).append(row)
+        found = [
+            [
+                step
+                for name, seq in message.recipients
+                for step in sorted(
+                    noted.get((message.topic, fold_name(message.sender), fold_name(name), seq), ()), key=lambda row: row.at
+                )
+            ]
+            for message in messages
+        ]
+        self._answer_read(done, found)
+
+    def conversations(self, limit: int, done: ConversationsDone) -> None:
+        tally = Tally()
+        tally.add((row.sender, row.target, row.topic, row.thread, 1, row.number) for row in self._messages.values())
+        self._answer_read(done, [(each, self._messages[each.last]) for each in tally.newest(limit)])
 
     def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
         wanted = {(topic, fold_name(sender)): seq for (topic, sender), seq in after.items()}
@@ -209,6 +235,9 @@ class MemoryStore:
         end = len(self._numbers) if before is None else bisect_left(self._numbers, before)
         return (self._messages[self._numbers[place]] for place in range(end - 1, -1, -1))
 
+    def _oldest_first(self, after: int) -> Iterator[MessageRow]:
+        return (self._messages[number] for number in self._after(after))
+
     def _seen_ids(self, dedup_ids: int, dedup_since: int) -> list[SeenId]:
         found: list[SeenId] = []
         taken: Counter[str] = Counter()
@@ -233,6 +262,7 @@ def _matches(row: MessageRow, query: MessageQuery) -> bool:
         (query.sender is None or fold_name(query.sender) == sender)
         and (query.recipient is None or fold_name(query.recipient) in names)
         and (query.with_agent is None or fold_name(query.with_agent) in names | {sender})
+        and (query.between is None or _is_between(row, *map(fold_name, query.between)))
         and query.target in {None, row.target}
         and query.topic in {None, row.topic}
         and (query.thread is None or query.thread == row.thread)
@@ -240,6 +270,10 @@ def _matches(row: MessageRow, query: MessageQuery) -> bool:
         and (query.until is None or row.ts < query.until)
         and (query.search is None or words_occur(split_words(query.search), _body_of(row)))
     )
+
+
+def _is_between(row: MessageRow, one: str, other: str) -> bool:
+    return (fold_name(row.sender), fold_name(row.target)) in {(one, other), (other, one)}
 
 
 def _body_of(row: MessageRow) -> str:

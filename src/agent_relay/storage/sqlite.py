@@ -16,12 +16,14 @@ from typing import Any
 
 from agent_relay.ports.store import (
     Batch,
+    ConversationsDone,
     DeadLettersDone,
     MessageQuery,
     MessageRow,
     PageDone,
     PruneDone,
     Snapshot,
+    StepsDone,
     StoreError,
     StoreStats,
     StoreUnusable,
@@ -48,6 +50,7 @@ class SqliteStore:
         self._writer: Writer | None = None
         self._reader: Reader | None = None
         self._check: BackgroundCheck | None = None
+        self._conversations = reads.Conversations()  # used by the reader's thread alone
 
     def open(self, dedup_ids: int, dedup_since: int) -> Snapshot:
         files.make_file(self._path)
@@ -106,6 +109,12 @@ class SqliteStore:
     def trail(self, message: MessageRow, done: TrailDone) -> None:
         self._read(partial(reads.read_trail, message=message), done)
 
+    def steps(self, messages: list[MessageRow], done: StepsDone) -> None:
+        self._read(partial(reads.read_steps, messages=messages), done)
+
+    def conversations(self, limit: int, done: ConversationsDone) -> None:
+        self._read(partial(self._conversations.read, limit=limit), done)
+
     def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
         self._read(partial(reads.replay_messages, recipient=recipient, after=after), done)
 
@@ -115,7 +124,13 @@ class SqliteStore:
     def prune(self, before: int, limit: int, done: PruneDone) -> None:
         if self._writer is None:
             return self._refuse(done)
-        return self._writer.prune(before, limit, done)
+
+        def pruned(outcome: int | StoreError) -> None:
+            if outcome:
+                self._conversations.forget()
+            done(outcome)
+
+        return self._writer.prune(before, limit, pruned)
 
     def stats(self) -> StoreStats:
         return StoreStats(

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agent_relay.ports.store import DeadLetterRow, MessageQuery, MessageRow, Page, TrailRow
+from agent_relay.ports.store import Conversation, DeadLetterRow, MessageQuery, MessageRow, Page, TrailRow
 from agent_relay.protocol.names import fold_name
+from agent_relay.storage.conversations import Tally
 from agent_relay.storage.sqlite_rows import MESSAGE_COLUMNS, read_message, read_messages, read_meta
 from agent_relay.storage.times import first_number_since, fit, last_number_before
 from agent_relay.storage.words import build_match, split_words
@@ -20,6 +21,18 @@ _HAS_RECIPIENT = (
     "instr(lower(m.recipients), lower(?)) > 0 AND "
     "EXISTS (SELECT 1 FROM json_each(m.recipients) AS each WHERE json_extract(each.value, '$[0]') = ? COLLATE NOCASE)"
 )
+_BETWEEN = (
+    "((m.sender = ? COLLATE NOCASE AND m.target = ? COLLATE NOCASE)"
+    " OR (m.sender = ? COLLATE NOCASE AND m.target = ? COLLATE NOCASE))"
+)
+_STEPS = """
+    SELECT topic, sender, recipient, first_seq, last_seq, at, event, detail FROM trail
+    WHERE recipient = ? AND sender = ? AND topic = ? AND first_seq = ? AND last_seq = ? ORDER BY at, place
+"""
+_GROUPS = """
+    SELECT sender, target, topic, thread, count(*), max(number) FROM messages
+    WHERE number > ? GROUP BY sender, target, topic, thread ORDER BY max(number)
+"""
 _FETCH = f"SELECT {MESSAGE_COLUMNS} FROM messages AS m WHERE m.number IN (SELECT value FROM json_each(?)) ORDER BY m.number"  # noqa: S608
 _TRAIL = """
     SELECT at, place, topic, sender, recipient, first_seq, last_seq, at, event, detail FROM trail
@@ -50,7 +63,8 @@ def find_messages(connection: sqlite3.Connection, query: MessageQuery) -> Page:
         return Page([])
     meta = read_meta(connection)
     messages: list[MessageRow] = []
-    for source in _choose_sources(query, meta["indexed_to"]):
+    sources = _choose_sources(query, meta["indexed_to"])
+    for source in sources if query.after is None else reversed(sources):
         sql, values = _build_find(query, source, meta["lag_ms"])
         wanted = limit + 1 - len(messages)
         messages += read_messages(connection.execute(f"{sql} LIMIT ?", (*values, fit(wanted))))
@@ -80,13 +94,18 @@ def _choose_sources(query: MessageQuery, indexed_to: int) -> list[_Source]:
                 (words,),
             )
         ]
-    agent = query.with_agent or query.sender or query.recipient
+    agent = query.with_agent or query.sender or query.recipient or (query.between[0] if query.between else None)
     if agent is None:
         return [_Source("messages AS m", "m.number", "TRUE", ())]
     by_agent = "message_agents AS a CROSS JOIN messages AS m ON m.number = a.number"
+    indexed = "a.agent = ? AND a.number <= ?"
+    values: tuple[Any, ...] = (agent, indexed_to)
+    if query.between is not None:  # both are in the index, so most of what is not between them is never looked at
+        indexed += " AND EXISTS (SELECT 1 FROM message_agents AS b WHERE b.agent = ? AND b.number = a.number)"
+        values = (*values, query.between[1])
     return [
         _Source("messages AS m", "m.number", "m.number > ?", (indexed_to,)),
-        _Source(by_agent, "a.number", "a.agent = ? AND a.number <= ?", (agent, indexed_to)),
+        _Source(by_agent, "a.number", indexed, values),
     ]
 
 
@@ -104,11 +123,15 @@ def _build_find(query: MessageQuery, source: _Source, lag_ms: int) -> tuple[str,
         require("m.sender = ? COLLATE NOCASE", query.sender)
     if query.recipient is not None:
         require(_HAS_RECIPIENT, *[query.recipient] * 2)
+    if query.between is not None:
+        one, other = query.between
+        require(_BETWEEN, one, other, other, one)
     _require_address(query, require)
     _require_range(query, source.key, lag_ms, require)
     where = " AND ".join(conditions)
+    order = f"{source.key} {'DESC' if query.after is None else 'ASC'}"
     # Every piece of the statement is a constant of this file; what was asked for is bound.
-    return f"SELECT {MESSAGE_COLUMNS} FROM {source.tables} WHERE {where} ORDER BY {source.key} DESC", values  # noqa: S608
+    return f"SELECT {MESSAGE_COLUMNS} FROM {source.tables} WHERE {where} ORDER BY {order}", values  # noqa: S608
 
 
 def _require_address(query: MessageQuery, require: Any) -> None:
@@ -129,6 +152,8 @@ def _require_range(query: MessageQuery, key: str, lag_ms: int, require: Any) -> 
         require(f"{key} <= ? AND m.ts < ?", last_number_before(query.until, lag_ms), fit(query.until))
     if query.before is not None:
         require(f"{key} < ?", fit(query.before))
+    if query.after is not None:
+        require(f"{key} > ?", fit(query.after))
 
 
 def fetch_messages(connection: sqlite3.Connection, numbers: list[int]) -> Page:
@@ -142,6 +167,37 @@ def read_trail(connection: sqlite3.Connection, message: MessageRow) -> list[Trai
         found += connection.execute(_TRAIL, (recipient, message.sender, message.topic, seq, seq))
     found.sort(key=lambda row: row[:2])
     return [TrailRow(*row[2:]) for row in found]
+
+
+def read_steps(connection: sqlite3.Connection, messages: list[MessageRow]) -> list[list[TrailRow]]:
+    return [
+        [
+            TrailRow(*row)
+            for recipient, seq in message.recipients
+            for row in connection.execute(_STEPS, (recipient, message.sender, message.topic, seq, seq))
+        ]
+        for message in messages
+    ]
+
+
+class Conversations:
+    """The tally over one file, kept between questions. The first one reads all messages, later ones those that are new."""
+
+    def __init__(self) -> None:
+        self._tally = Tally()
+        self._is_stale = False
+
+    def forget(self) -> None:
+        """Some were pruned. May be said in any thread; the next question counts anew."""
+        self._is_stale = True
+
+    def read(self, connection: sqlite3.Connection, limit: int) -> list[tuple[Conversation, MessageRow]]:
+        if self._is_stale:
+            self._tally, self._is_stale = Tally(), False
+        self._tally.add(connection.execute(_GROUPS, (self._tally.reached,)).fetchall())  # all of it or nothing
+        found = self._tally.newest(limit)
+        rows = {row.number: row for row in fetch_messages(connection, [each.last for each in found]).messages}
+        return [(each, rows[each.last]) for each in found if each.last in rows]
 
 
 def replay_messages(connection: sqlite3.Connection, recipient: str, after: dict[tuple[str, str], int]) -> Page:

@@ -11,23 +11,22 @@ import codecs
 import inspect
 import unicodedata
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 import pyte
-from pyte.screens import Char, Margins
 from pyte.screens import Cursor as PyteCursor
+from pyte.screens import Margins
 from wcwidth import wcwidth
 
 from agent_relay.terminal.controls import ControlFilter
+from agent_relay.terminal.drawing import BEGINNING, ENTER_ALTERNATE, Cells, draw_rows
 from agent_relay.terminal.screen import Cursor, Ink, Line, Screen
 
 MAX_UNREAD_LINES = 10_000  # between two readings; a CLI that prints more in a fraction of a second is not talking
 _ALTERNATE_MODES = {47 << 5, 1047 << 5, 1049 << 5}  # pyte's spelling of private modes
 _ZERO_WIDTH_JOINER = "\u200d"
-
-Cells = dict[int, Char]
 
 
 class Emulator:
@@ -50,6 +49,18 @@ class Emulator:
 
     def resize(self, columns: int, rows: int) -> None:
         self._grid.resize(rows, columns)
+
+    def draw(self) -> str:
+        """What makes another terminal of this size show the same."""
+        grid = self._grid
+        below = grid.below
+        parts = [BEGINNING, *([draw_rows(below, grid.lines), ENTER_ALTERNATE] if below is not None else [])]
+        parts.append(draw_rows(grid.buffer, grid.lines))
+        if grid.margins is not None:
+            parts.append(f"\x1b[{grid.margins.top + 1};{grid.margins.bottom + 1}r")
+        parts.append(f"\x1b[{grid.cursor.y + 1};{min(grid.cursor.x, grid.columns - 1) + 1}H")
+        parts.append("\x1b[?25l" if grid.cursor.hidden else "\x1b[?25h")
+        return "".join(parts)
 
     def read(self) -> Screen:
         """What is visible, and before it what scrolled off since the last reading."""
@@ -105,6 +116,11 @@ class _Grid(pyte.Screen):
         super().__init__(columns, lines)
         for name in set(_Stream.csi.values()):
             setattr(self, name, _checked(getattr(self, name)))
+
+    @property
+    def below(self) -> Mapping[int, Cells] | None:
+        """The normal screen, while the alternate one is shown."""
+        return None if self._main is None else self._main[0]
 
     # --- scrolling -----------------------------------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ class Hearing:
         self._door_waits_for = ""
         self._is_catching_up = False
         self._asked_digest = ""  # of the dialog on the screen that was told
-        self._answering_digest = ""  # the dialog that we are answering
+        self._answering: list[str] = []  # the dialogs that we are answering: one may have replaced another meanwhile
         self.deliverer: Deliverer  # set once, right after both were made
         self.follower: SessionFollower | None = None
 
@@ -103,7 +103,7 @@ class Hearing:
         digest = dialog.digest if dialog is not None else ""
         if digest == self._asked_digest:
             return
-        if self._asked_digest not in {"", self._answering_digest}:
+        if self._asked_digest not in {"", *self._answering}:
             self._reporter.resolved(SCREEN_REQUEST + self._asked_digest, Resolution.GONE, "person")
         self._asked_digest = digest
         if dialog is not None:
@@ -112,15 +112,15 @@ class Hearing:
     @contextlib.contextmanager
     def answering_screen(self, digest: str, command: str) -> Iterator[None]:
         """While we answer the dialog on the screen: that it closes then is our doing, unless that fails."""
-        self._answering_digest = digest
+        self._answering.append(digest)
         try:
             yield
         except BaseException:
-            self._answering_digest = ""
             if self._asked_digest != digest:
                 self._reporter.resolved(SCREEN_REQUEST + digest, Resolution.GONE, "person")
             raise
-        self._answering_digest = ""
+        finally:
+            self._answering.remove(digest)
         self._reporter.resolved(SCREEN_REQUEST + digest, _ANSWERS[command], "door")
         if self._asked_digest == digest:
             self._asked_digest = ""
@@ -167,8 +167,7 @@ class Hearing:
     def door_noticed(self, observation: Observation) -> None:
         if isinstance(observation, MessageTaken):
             self.deliverer.note_taken(observation.text)
-        told = self._teller.tell(observation)
-        if told is not None:
+        for told in self._teller.tell(observation):
             self._reporter.noticed(*told)
 
     def door_said(self, to: str, body: str, id_: str) -> None:

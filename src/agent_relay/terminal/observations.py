@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from agent_relay.terminal.dialogs import NOWHERE, OpenDialog, digest_of
 from agent_relay.terminal.profile import Transcript
 from agent_relay.terminal.transcripts.records import Record, Spending, Taking, ToolCall, ToolResult, as_list, as_text
 
-MAX_OUTPUT_CHARACTERS = 2_000  # of what a command printed; the CLI keeps the whole
+MAX_OUTPUT_CHARACTERS = 2_000  # of what a tool was given or printed; the CLI keeps the whole
 
 
 class ToolStarted(Struct, frozen=True, tag="tool_started"):
     id: str
     name: str
+    input: str = ""  # what it was given, as JSON
 
 
 class ToolEnded(Struct, frozen=True, tag="tool_ended"):
     id: str
     name: str
     is_error: bool
+    output: str = ""
 
 
 class PermissionAsked(Struct, frozen=True, tag="permission"):
@@ -81,7 +84,7 @@ class TranscriptObserver:
         match record:
             case ToolCall():
                 self._calls[record.id] = record
-                return [ToolStarted(record.id, record.name), *self._asked(record)]
+                return [ToolStarted(record.id, record.name, _input_of(record)), *self._asked(record)]
             case ToolResult():
                 return self._ended(record)
             case Spending():
@@ -110,7 +113,8 @@ class TranscriptObserver:
 
     def _ended(self, result: ToolResult) -> list[Observation]:
         call = self._calls.pop(result.id, None)
-        found: list[Observation] = [ToolEnded(result.id, call.name if call else "", result.is_error)]
+        output = result.output[:MAX_OUTPUT_CHARACTERS]
+        found: list[Observation] = [ToolEnded(result.id, call.name if call else "", result.is_error, output)]
         if call is None or not result.was_run:
             return found
         if not result.is_error:
@@ -118,8 +122,12 @@ class TranscriptObserver:
         if call.name in self._transcript.commands:
             duration_ms = max(result.at_ms - call.at_ms, 0)
             code = result.exit_code if result.exit_code is not None else (None if result.is_error else 0)
-            found.append(CommandRun(command_of(call), code, duration_ms, result.output[:MAX_OUTPUT_CHARACTERS]))
+            found.append(CommandRun(command_of(call), code, duration_ms, output))
         return found
+
+
+def _input_of(call: ToolCall) -> str:
+    return msgspec.json.encode(call.arguments).decode()[:MAX_OUTPUT_CHARACTERS] if call.arguments else ""
 
 
 def command_of(call: ToolCall) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from agent_relay.events.costs import separate_cache
 from agent_relay.terminal.observations import CommandRun, FileTouched, Observation, TokensUsed, ToolEnded, ToolStarted
@@ -13,6 +13,8 @@ from agent_relay.terminal.observations import CommandRun, FileTouched, Observati
 UNKNOWN_MODEL = "unknown"
 _MAX_TEXT = 20_000
 _MAX_OPEN = 500
+
+Told: TypeAlias = tuple[str, dict[str, Any]]
 
 
 class Teller:
@@ -22,38 +24,40 @@ class Teller:
         self._run = run
         self._started: OrderedDict[str, int] = OrderedDict()  # when each tool began, in milliseconds
 
-    def tell(self, seen: Observation) -> tuple[str, dict[str, Any]] | None:
-        """None for what is told in another way, or to nobody."""
+    def tell(self, seen: Observation) -> list[Told]:
+        """Nothing for what is told in another way, or to nobody."""
         match seen:
-            case ToolStarted(id=id_, name=name):
-                return self._begin(id_, name)
-            case ToolEnded(id=id_, is_error=is_error):
-                return self._end(id_, is_error=is_error)
+            case ToolStarted():
+                return self._begin(seen)
+            case ToolEnded():
+                return self._end(seen)
             case TokensUsed():
-                return "tokens.used", self._tokens(seen)
+                return [("tokens.used", self._tokens(seen))]
             case FileTouched(operation=operation, path=path):
-                return ("file.operation", {"operation": operation, "filePath": path[:_MAX_TEXT]}) if path else None
+                return [("file.operation", {"operation": operation, "filePath": path[:_MAX_TEXT]})] if path else []
             case CommandRun(command=command, exit_code=code, duration_ms=duration, output=output):
                 fields = {"command": command[:_MAX_TEXT], "exitCode": code, "duration": duration}
-                return "command.executed", fields | ({"stdout": output} if output else {})
+                return [("command.executed", fields | ({"stdout": output} if output else {}))]
             case _:
-                return None
+                return []
 
-    def _begin(self, id_: str, name: str) -> tuple[str, dict[str, Any]] | None:
-        if not id_:
-            return None
-        now = self._started[id_] = _now_ms()
+    def _begin(self, tool: ToolStarted) -> list[Told]:
+        if not tool.id:
+            return []
+        now = self._started[tool.id] = _now_ms()
         if len(self._started) > _MAX_OPEN:
             self._started.popitem(last=False)
-        return "item.started", {"itemId": id_, "itemType": "tool_call", "startedAt": now, "metadata": {"tool": name}}
+        fields = {"itemId": tool.id, "itemType": "tool_call", "startedAt": now, "metadata": {"tool": tool.name}}
+        return [("item.started", fields), *_part(tool.id, "tool_input", tool.input)]
 
-    def _end(self, id_: str, *, is_error: bool) -> tuple[str, dict[str, Any]] | None:
-        began = self._started.pop(id_, None)
+    def _end(self, tool: ToolEnded) -> list[Told]:
+        began = self._started.pop(tool.id, None)
         if began is None:
-            return None  # of a tool that nobody saw begin
+            return []  # of a tool that nobody saw begin
         now = _now_ms()
-        result = {"isError": is_error}
-        return "item.completed", {"itemId": id_, "completedAt": now, "duration": max(0, now - began), "result": result}
+        result = {"isError": tool.is_error}
+        fields = {"itemId": tool.id, "completedAt": now, "duration": max(0, now - began), "result": result}
+        return [*_part(tool.id, "tool_output", tool.output), ("item.completed", fields)]
 
     def _tokens(self, seen: TokensUsed) -> dict[str, Any]:
         fields: dict[str, Any] = {
@@ -67,6 +71,10 @@ class Teller:
             "usageId": f"{self._run()}:{seen.id}" if seen.id else None,
         }
         return {name: value for name, value in fields.items() if value is not None}
+
+
+def _part(item_id: str, kind: str, content: str) -> list[Told]:
+    return [("item.delta", {"itemId": item_id, "delta": {"type": kind, "content": content}})] if content else []
 
 
 def _now_ms() -> int:

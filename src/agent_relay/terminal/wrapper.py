@@ -30,8 +30,10 @@ from agent_relay.terminal.doorway import Doorway
 from agent_relay.terminal.hearing import SCREEN_REQUEST, Hearing
 from agent_relay.terminal.inbox_file import InboxFile
 from agent_relay.terminal.launch import Home
+from agent_relay.terminal.live_screen import LiveScreen
 from agent_relay.terminal.message_text import introduction_for_start
 from agent_relay.terminal.parser import DEFAULT_PREFIX
+from agent_relay.terminal.pausing import Pauses
 from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.recording import Recorder
 from agent_relay.terminal.reporting import Reporter
@@ -85,6 +87,7 @@ class Wrapper:
         keyboard = asyncio.Lock()
         self._typist = Typist(self._terminal, self._watcher, profile, self._read, keyboard)
         self._log = ScreenLog(setup.home.team)
+        self._live = LiveScreen(setup.home.team, self._terminal.draw)
         self._run_file = RunFile(setup.home.team)
         self._reporter = Reporter(lambda: self._relay)
         self._speaker = Speaker(setup.home, lambda: self._relay, self._run_file, self._tell, self._note_answered)
@@ -96,6 +99,7 @@ class Wrapper:
             self._reporter, self._speaker.expect_answer, self._hearing.was_seen, lambda: self._hearing.is_idle,
         )  # fmt: skip
         self._answerer = ScreenAnswerer(self._terminal, self._watcher, profile, self._read, keyboard)
+        self._pauses = Pauses(self._note_paused)
         self._woken = asyncio.Event()
         self._stopping = asyncio.Event()
         self._reading = asyncio.Lock()
@@ -113,7 +117,7 @@ class Wrapper:
         self._reporter.joined()
         jobs = [
             self._watch, self._follow, self._receive, self._deliverer.run, self._speaker.run, self._watch_outbox,
-            self._deliverer.doorway.run,
+            self._deliverer.doorway.run, self._live.run,
         ]  # fmt: skip
         tasks = [asyncio.create_task(self._keep(job)) for job in jobs]
         try:
@@ -126,6 +130,7 @@ class Wrapper:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._log.close()
+            self._live.close()
             if self._setup.recorder is not None:
                 self._setup.recorder.close()
             with contextlib.suppress(TerminalEnded):
@@ -225,11 +230,13 @@ class Wrapper:
     def output(self, data: bytes) -> None:
         if self._setup.recorder is not None:
             self._setup.recorder.output(data, self._now)
+        self._live.output(data)
         self._note_output()
 
     def output_lost(self) -> None:
         if self._setup.recorder is not None:
             self._setup.recorder.mark("output is missing here", self._now)
+        self._live.output_lost()
         self._note_output()
 
     def _note_output(self) -> None:
@@ -261,6 +268,7 @@ class Wrapper:
             screen = await self._terminal.screen()
             if self._setup.recorder is not None:
                 self._setup.recorder.resize(screen.columns, len(screen.visible), self._now)
+            self._live.resized(screen.columns, len(screen.visible))
             t = self._now + late_s
             events = self._watcher.saw(screen, t)
             self._typist.note_screen(screen, t)
@@ -317,11 +325,9 @@ class Wrapper:
         _log.info("asked to %s", control.command)
         match control.command:
             case "pause":
-                self._typist.pause()
-                self._reporter.paused(True)
+                self._pauses.pause(control.for_ms)
             case "resume":
-                self._typist.resume()
-                self._reporter.paused(False)
+                self._pauses.resume()
             case "stop":
                 self.stop()
             case "interrupt":
@@ -332,6 +338,13 @@ class Wrapper:
                 self._do(self._answer(control))
             case other:
                 _log.warning("the daemon asked for %r, which this version does not know", other)
+
+    def _note_paused(self, is_paused: bool) -> None:
+        if is_paused:
+            self._typist.pause()
+        else:
+            self._typist.resume()
+        self._reporter.paused(is_paused)
 
     async def _answer(self, control: Control) -> None:
         """What somebody decided elsewhere. On any doubt nothing is decided: the CLI's own dialog stays."""

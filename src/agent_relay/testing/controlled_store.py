@@ -7,12 +7,14 @@ from collections.abc import Callable
 
 from agent_relay.ports.store import (
     Batch,
+    ConversationsDone,
     DeadLettersDone,
     MessageQuery,
     MessageRow,
     PageDone,
     PruneDone,
     Snapshot,
+    StepsDone,
     StoreError,
     StoreStats,
     TrailDone,
@@ -103,6 +105,12 @@ class ControlledStore:
 
     def trail(self, message: MessageRow, done: TrailDone) -> None:
         self._read(done, lambda: self._inner.trail(message, done))
+
+    def steps(self, messages: list[MessageRow], done: StepsDone) -> None:
+        self._read(done, lambda: self._inner.steps(messages, done))
+
+    def conversations(self, limit: int, done: ConversationsDone) -> None:
+        self._read(done, lambda: self._inner.conversations(limit, done))
 
     def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
         self._read(done, lambda: self._inner.replay(recipient, after, done))

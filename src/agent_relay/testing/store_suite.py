@@ -93,6 +93,8 @@ class MessageStoreContract:
         assert isinstance(driver.call(store.find, MessageQuery(search="hello")), StoreError)
         assert isinstance(driver.call(store.fetch, [1]), StoreError)
         assert isinstance(driver.call(store.trail, message), StoreError)
+        assert isinstance(driver.call(store.steps, [message]), StoreError)
+        assert isinstance(driver.call(store.conversations, 5), StoreError)
         assert isinstance(driver.call(store.replay, "Bob", {}), StoreError)
         assert isinstance(driver.call(store.dead_letters, 5), StoreError)
         assert isinstance(driver.call(store.prune, 0, 5), StoreError)
@@ -416,6 +418,99 @@ class MessageStoreContract:
         assert driver.trail(make_message(1, recipients=())) == []
 
     # ---- dead letters
+
+    def test_the_steps_of_many_messages_come_in_one_answer(self, driver: StoreDriver) -> None:
+        one = make_message(1, recipients=(("Bob", 7), ("Carol", 3)))
+        two = make_message(2, recipients=(("Bob", 8),))
+        rows = [
+            make_trail(7, 7, 20, "read", "BOB", sender="alice"),
+            make_trail(7, 7, 10, "received"),
+            make_trail(3, 3, 15, "received", "Carol"),
+            make_trail(1, 9, 5, "sent"),  # of a run: not of one alone
+            make_trail(7, 7, 5, "read", topic="t"),  # of another stream
+        ]
+        driver.write(Batch(messages=[one, two], trail=rows))
+        found = driver.ask(driver.store.steps, [two, one])
+        assert [[(step.recipient.lower(), step.event) for step in steps] for steps in found] == [
+            [],
+            [("bob", "received"), ("bob", "read"), ("carol", "received")],
+        ]
+
+    # ---- conversations
+
+    def test_conversations_are_counted_and_come_newest_first(self, driver: StoreDriver) -> None:
+        driver.write(
+            Batch(
+                messages=[
+                    make_message(1, sender="Alice", target="Bob"),
+                    make_message(2, sender="bob", target="ALICE"),
+                    make_message(3, target="#dev", thread="t-1"),
+                    make_message(4, target="*"),
+                    make_message(5, target="Bob,Carol"),
+                    make_message(6, target="", topic="code.review"),
+                ]
+            )
+        )
+        found = driver.ask(driver.store.conversations, 100)
+        assert [(each.kind, each.key, each.count, row.number == each.last) for each, row in found] == [
+            ("topic", "code.review", 1, True),
+            ("group", "Bob,Carol", 1, True),
+            ("all", "*", 1, True),
+            ("channel", "#dev", 1, True),
+            ("thread", "t-1", 1, True),
+            ("pair", "Alice,Bob", 2, True),
+        ]
+        assert [each.kind for each, _ in driver.ask(driver.store.conversations, 2)] == ["topic", "group"]
+
+    def test_conversations_go_on_counting(self, driver: StoreDriver) -> None:
+        driver.write(Batch(messages=[make_message(1, target="Bob")]))
+        assert [each.count for each, _ in driver.ask(driver.store.conversations, 5)] == [1]
+        driver.write(Batch(messages=[make_message(2, target="Bob"), make_message(3, target="Carol")]))
+        assert [(each.key, each.count) for each, _ in driver.ask(driver.store.conversations, 5)] == [
+            ("Alice,Carol", 1),
+            ("Alice,Bob", 2),
+        ]
+
+    def test_what_was_pruned_is_not_counted(self, driver: StoreDriver) -> None:
+        driver.write(Batch(messages=[make_message(place, target="Bob") for place in (1, 2, 3)], checkpoint=number_at(3)))
+        assert [each.count for each, _ in driver.ask(driver.store.conversations, 5)] == [3]
+        driver.ask(driver.store.prune, time_at(3), 10)
+        assert [each.count for each, _ in driver.ask(driver.store.conversations, 5)] == [1]
+
+    def test_what_two_wrote_to_each_other_alone(self, driver: StoreDriver) -> None:
+        both = (("Bob", 1), ("Carol", 1))
+        driver.write(
+            Batch(
+                messages=[
+                    make_message(1, sender="Alice", target="Bob"),
+                    make_message(2, sender="BOB", target="alice", recipients=(("Alice", 1),)),
+                    make_message(3, sender="Alice", target="*", recipients=both),
+                    make_message(4, sender="Alice", target="Carol", recipients=(("Carol", 2),)),
+                ]
+            )
+        )
+        for pair in (("alice", "Bob"), ("bob", "ALICE")):
+            assert driver.find(between=pair) == [2, 1]
+        assert driver.find(between=("Bob", "Carol")) == []
+        driver.ask(driver.store.find, MessageQuery(search="hello"))  # now the index has them
+        assert driver.find(between=("alice", "Bob")) == [2, 1]
+
+    def test_pages_towards_newer_ones_follow_each_other(self, driver: StoreDriver) -> None:
+        driver.write(Batch(messages=[make_message(place) for place in range(1, 6)]))
+        for agent in (None, "Bob"):
+            first = driver.ask(driver.store.find, MessageQuery(after=number_at(1), limit=2, with_agent=agent))
+            assert [row.number for row in first.messages] == [number_at(2), number_at(3)]
+            rest = driver.ask(driver.store.find, MessageQuery(after=first.next_before, limit=2, with_agent=agent))
+            assert [row.number for row in rest.messages] == [number_at(4), number_at(5)]
+            assert rest.next_before is None
+            driver.ask(driver.store.find, MessageQuery(search="hello"))  # now the index has them
+
+    def test_pages_towards_newer_ones_pass_from_what_is_indexed_to_what_is_not(self, driver: StoreDriver) -> None:
+        driver.put(*(make_message(place) for place in (1, 2, 3)))
+        driver.ask(driver.store.find, MessageQuery(search="hello"))
+        driver.put(*(make_message(place) for place in (4, 5)))
+        assert driver.find(after=0, with_agent="Bob") == [1, 2, 3, 4, 5]
+        assert driver.find(after=number_at(2), with_agent="Bob", limit=2) == [3, 4]
 
     def test_dead_letters_come_newest_first_with_their_messages(self, driver: StoreDriver) -> None:
         messages = [make_message(place) for place in range(1, 4)]

@@ -14,7 +14,7 @@ from agent_relay.ports.service import MessageLife, MessagePage, Sent
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, fold_name, show
-from agent_relay.protocol.payloads import Agents, History, HistoryResult
+from agent_relay.protocol.payloads import Agents, Control, History, HistoryResult
 from agent_relay.transports.inner import InnerClient
 from agent_relay.transports.pump import Pump
 
@@ -56,7 +56,7 @@ class InnerService:
         for found in await self.agents():
             if fold_name(found["name"]) == key:
                 return found
-        raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {show(name, 80)}.", name=show(name, 80))
+        raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {show(name, 80)}.", name=name[:80])
 
     async def sessions(self) -> list[dict[str, Any]]:
         return (await self._list()).sessions
@@ -68,6 +68,9 @@ class InnerService:
     async def messages(self, asked: History) -> MessagePage:
         found = await self._history(asked)
         return MessagePage(found.messages, found.next_cursor)
+
+    async def conversations(self, limit: int) -> list[dict[str, Any]]:
+        return (await self._history(History(view="conversations", limit=limit))).conversations
 
     async def message(self, message_id: str) -> MessageLife:
         found = await self._history(History(view="message", id=message_id))
@@ -86,9 +89,8 @@ class InnerService:
         said = _expect(answer, e.Receipt).payload
         return {"message_id": said.message_id, "to": said.by}
 
-    async def control(self, agent: str, command: str, text: str | None = None) -> None:
-        payload = {"command": command, "agent": agent} if text is None else {"command": command, "agent": agent, "text": text}
-        await self._observer.ask("CONTROL", payload)
+    async def control(self, agent: str, command: str, text: str | None = None, for_ms: int | None = None) -> None:
+        await self._observer.ask("CONTROL", Control(command, agent, text, for_ms=for_ms))
 
     async def answer(self, agent: str, request_id: str, command: str, text: str) -> None:
         await self._observer.ask("CONTROL", {"command": command, "agent": agent, "id": request_id, "text": text})

@@ -27,11 +27,13 @@ class Pump(Generic[P]):
         self._clock = clock
         self._in_turn = False
         self._unflushed: list[Flushable] = []
+        self.steady_ms = clock.steady_ms()  # the moment of this turn, as the relay was told it
 
     def begin_turn(self) -> None:
         if not self._in_turn:
             self._in_turn = True
-            self.relay.clock_says(self._clock.steady_ms(), self._clock.wall_ms())
+            self.steady_ms = self._clock.steady_ms()
+            self.relay.clock_says(self.steady_ms, self._clock.wall_ms())
             self._loop.call_soon(self.end_turn)
 
     def run(self, callback: Callable[[], None]) -> None:

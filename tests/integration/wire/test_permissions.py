@@ -44,7 +44,7 @@ def test_the_first_answer_wins_and_the_others_are_told_why(relay: Relay) -> None
     answer = first.answer(approving)
     assert (answer["type"], answer["payload"]["stage"], answer["payload"]["by"]) == ("ACK", "controlled", bob.name)
     over = second.answer(second.say("CONTROL", {"command": "deny", "agent": bob.name, "id": "p1"}))["payload"]
-    assert over["code"] == "ROUTE_NOT_FOUND"
+    assert (over["code"], over["details"]) == ("PERMISSION_DENIED", {"reason": "already_answered", "id": "p1"})
     assert requests(relay, bob.name) == []
     bob.expect_none("CONTROL", "ERROR")
 

@@ -13,9 +13,9 @@ from agent_relay.cli.reference import render_reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 COMMANDS = [
-    "wrap", "attach", "logs", "record", "replay", "up", "down", "status", "agents", "who", "send", "inbox", "read",
+    "wrap", "attach", "logs", "record", "replay", "up", "down", "status", "dashboard", "agents", "who", "send", "inbox", "read",
     "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "interrupt", "stop",
-    "input", "doctor", "costs", "events", "permissions", "questions", "openapi", "spawn", "release",
+    "input", "doctor", "costs", "events", "permissions", "questions", "arc", "bridge", "openapi", "spawn", "release",
 ]  # fmt: skip
 
 
@@ -36,7 +36,8 @@ def test_these_are_the_commands() -> None:
 
 SECOND_WORDS = [
     ["dead-letters", "list"], ["dead-letters", "retry"], ["permissions", "list"], ["permissions", "approve"],
-    ["permissions", "deny"], ["questions", "list"], ["questions", "answer"],
+    ["permissions", "deny"], ["questions", "list"], ["questions", "answer"], ["arc", "register"], ["arc", "tokens"],
+    ["arc", "revoke"], ["arc", "listen"], ["arc", "send"], ["arc", "conformance"],
 ]  # fmt: skip
 
 

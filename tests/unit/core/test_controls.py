@@ -41,6 +41,13 @@ def test_a_command_is_passed_on_and_answered(watcher: HarnessClient, bob: Harnes
     assert bob.payload("CONTROL") == {"command": command}
 
 
+def test_a_pause_may_be_for_a_time(watcher: HarnessClient, bob: HarnessClient) -> None:
+    watcher.say("CONTROL", {"command": "pause", "agent": "bob", "for_ms": 30_000})
+    assert bob.payload("CONTROL") == {"command": "pause", "for_ms": 30_000}
+    watcher.say("CONTROL", {"command": "resume", "agent": "bob", "for_ms": 30_000})
+    assert bob.payload("CONTROL") == {"command": "resume"}
+
+
 def test_text_is_passed_on_as_it_is(relay: RelayHarness, bob: HarnessClient) -> None:
     alice = relay.connect("Alice")
     alice.say("CONTROL", {"command": "input", "agent": "Bob", "text": "yes\n"})

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_relay.core.paging import take_what_fits
+from agent_relay.core.paging import read_cursor, read_place, take_conversations, take_what_fits
+from agent_relay.protocol.errors import RelayError
+from agent_relay.protocol.ulid import number_of
 from agent_relay.testing.harness import RelayHarness
 
 AROUND_BYTES = 2_048
@@ -60,3 +63,21 @@ def test_a_long_history_comes_in_pages_that_fit_and_miss_nothing() -> None:
             break
     assert bodies == ["large", *(str(number) for number in range(19, -1, -1))]
     assert pages > 5
+
+
+def test_a_message_is_a_place_to_go_on_from() -> None:
+    ulid = "01KA2V8Z5T7Q4M9C3XKJ0000A1"
+    assert read_place(f"msg_{ulid}") == number_of(ulid)
+    assert (read_place("42"), read_place(None)) == (42, None)
+    for wrong in ("msg_1", "msg_" + "Z" * 26, ulid, "x", "9" * 20):
+        with pytest.raises(RelayError, match=r"cursor of ours|id of a message"):
+            read_place(wrong)
+    with pytest.raises(RelayError):
+        read_cursor(f"msg_{ulid}")
+
+
+def test_conversations_fit_into_a_frame() -> None:
+    many = [{"key": "x" * 500} for _ in range(20)]
+    taken = take_conversations(many, AROUND_BYTES + 2_600)
+    assert taken == many[:5]
+    assert take_conversations(many, 1_000_000) == many

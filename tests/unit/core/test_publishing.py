@@ -117,6 +117,18 @@ def test_who_comes_and_goes(relay: RelayHarness) -> None:
     assert states(relay) == [("Bob", "idle"), ("Bob", "offline")]
 
 
+def test_one_that_only_says_something_and_leaves_is_not_told_of(relay: RelayHarness) -> None:
+    relay.connect("Bob")
+    passing = relay.connect("Passing", meta={"transient": True})
+    passing.send("Bob", "hello")
+    passing.drop()
+    assert states(relay) == [("Bob", "idle")]
+    assert [event["from"] for event in relay.events.named("message.exchanged")] == ["Passing"]
+    again = relay.connect("Passing")
+    again.drop()
+    assert states(relay)[1:] == [("Passing", "idle"), ("Passing", "offline")]
+
+
 def test_an_agent_says_itself_what_it_is_doing_and_the_same_is_told_once(relay: RelayHarness) -> None:
     bob = relay.connect("Bob", capabilities={"control": True})
     report(bob, "agent.state", state="working")
@@ -206,6 +218,17 @@ def test_a_permission_is_told_when_it_is_asked_for_and_when_it_is_decided(relay:
     }  # fmt: skip
     assert shown(resolved, "requestId", "resolution", "resolvedBy") == {
         "requestId": "r1", "resolution": "denied", "resolvedBy": "human",
+    }  # fmt: skip
+    assert "reason" not in resolved
+
+
+def test_why_a_permission_was_decided_is_told(relay: RelayHarness) -> None:
+    bob = relay.connect("Bob", capabilities={"control": True})
+    report(bob, "permission.requested", requestId="r1", tool="bash", command="git status", description="Run?", isExact=True)
+    report(bob, "permission.resolved", requestId="r1", resolution="approved", resolvedBy="door")
+    (resolved,) = relay.events.named("permission.resolved")
+    assert shown(resolved, "resolution", "resolvedBy", "reason") == {
+        "resolution": "approved", "resolvedBy": "policy", "reason": "The command only shows something.",
     }  # fmt: skip
 
 

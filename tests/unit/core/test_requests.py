@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_relay.core.policy import Decision, Policy, Rule
-from agent_relay.core.requests import ANSWER_MS, FORGET_MS, MAX_OPEN, SHOWN_TEXT
+from agent_relay.core.requests import ANSWER_MS, FORGET_MS, MAX_OPEN, MAX_OVER, SHOWN_TEXT
 from agent_relay.testing.harness import HarnessClient, RelayHarness
 
 CONTROL = {"control": True}
@@ -110,7 +110,20 @@ def test_an_answer_counts_once_the_wrapper_has_carried_it_out(scene: Scene, comm
     scene.report("permission.resolved", requestId="p1", resolution=resolution, resolvedBy="door")
     assert scene.person.payload("ACK") == {"ack_id": request, "stage": "controlled", "by": "Bob"}
     assert scene.changes() == [("requested", ""), (resolution, "human")]
-    assert scene.refusal(scene.answer(command))["code"] == "ROUTE_NOT_FOUND"
+    late = scene.refusal(scene.answer(command))
+    assert (late["code"], late["details"]) == ("PERMISSION_DENIED", {"reason": "already_answered", "id": "p1"})
+    assert late["message"] == f"It is over ({resolution} by human)."
+
+
+def test_of_so_many_it_is_known_that_they_are_over(scene: Scene) -> None:
+    for number in range(MAX_OVER + 1):
+        scene.report("permission.requested", **ASKS | {"requestId": f"p{number}"})
+        scene.report("permission.resolved", requestId=f"p{number}", resolution="gone")
+    assert scene.refusal(scene.answer("approve", "p0"))["code"] == "ROUTE_NOT_FOUND"
+    assert scene.refusal(scene.answer("approve", "p1"))["message"] == "It is over (gone)."
+    scene.report("permission.requested", **ASKS)
+    scene.answer("approve")
+    assert scene.bob.take("CONTROL")[-1]["payload"]["id"] == "p1"
 
 
 def test_another_agent_may_answer_and_is_named(scene: Scene) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent_relay.core.session_events import _started
 from agent_relay.core.spawning import REMEMBERED, START_MS, STOP_MS
+from agent_relay.events.types import SessionStarted
 from agent_relay.ports.agents import SessionRow, SessionStatus
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.testing.harness import HarnessClient, RelayHarness
@@ -202,6 +204,14 @@ def test_the_same_wish_is_one_agent(scene: Scene) -> None:
         ({"environment": {"A=B_MODEL": "x"}}, "INVALID_TARGET", {"reason": "environment_not_allowed"}),
         ({"environment": {"A_MODEL": "x\0y"}}, "INVALID_TARGET", {"reason": "environment_not_allowed"}),
         ({"environment": {"A_MODEL": 7}}, "INVALID_FORMAT", {}),
+        ({"permission_mode": "yolo"}, "INVALID_TARGET", {"reason": "mode_unknown"}),
+        ({"permission_mode": ""}, "INVALID_TARGET", {"reason": "mode_unknown"}),
+        ({"permission_mode": "plan --dangerously-skip-permissions"}, "INVALID_TARGET", {"reason": "mode_unknown"}),
+        ({"permission_mode": "bypassPermissions"}, "INVALID_TARGET", {"reason": "mode_not_allowed"}),
+        ({"permission_mode": "auto"}, "INVALID_TARGET", {"reason": "mode_not_allowed"}),
+        ({"cli": "codex", "permission_mode": "danger-full-access"}, "INVALID_TARGET", {"setting": "spawn_unattended"}),
+        ({"cli": "gemini", "permission_mode": "yolo"}, "INVALID_TARGET", {"field": "payload.permission_mode"}),
+        ({"permission_mode": 7}, "INVALID_FORMAT", {}),
     ],
 )
 def test_what_may_not_be(scene: Scene, asked: dict[str, Any], code: str, details: dict[str, str]) -> None:
@@ -215,6 +225,38 @@ def test_the_allow_list_is_exact() -> None:
     assert scene.refusal(cli="/opt/agent2")["details"]["reason"] == "cli_not_allowed"
     scene.ask(cli="/opt/agent")
     assert scene.wrappers.take() == ["start"]
+
+
+def test_a_permission_mode_is_one_that_the_cli_has(scene: Scene) -> None:
+    scene.start(permission_mode="plan")
+    assert (scene.session()["permission_mode"], scene.wrappers.take()) == ("plan", ["start"])
+    refusal = scene.refusal(name="Carol", cli="gemini", permission_mode="acceptEdits")
+    assert refusal["message"] == "'gemini' has no permission mode 'acceptEdits': it has default, plan, auto_edit, yolo."
+    assert refusal["details"]["known"] == ["default", "plan", "auto_edit", "yolo"]
+
+
+def test_a_program_of_no_known_cli_has_no_permission_modes() -> None:
+    scene = Scene(spawn_allow=frozenset({"/opt/agent", "/opt/bin/claude"}))
+    assert scene.refusal(cli="/opt/agent", permission_mode="plan")["details"]["known"] == []
+    scene.ask(cli="/opt/bin/claude", permission_mode="plan")
+    assert scene.wrappers.take() == ["start"]
+
+
+def test_a_mode_that_asks_nobody_is_for_whoever_runs_the_daemon_to_allow() -> None:
+    scene = Scene(spawn_unattended=("bypassPermissions",))
+    assert scene.refusal(cli="gemini", permission_mode="yolo")["details"]["setting"] == "spawn_unattended"
+    scene.ask(permission_mode="bypassPermissions")
+    assert scene.wrappers.take() == ["start"]
+
+
+def test_the_start_is_told_with_its_permission_mode() -> None:
+    scene = Scene()
+    told: list[SessionRow] = []
+    scene.spawning._on_change = told.append
+    scene.start(permission_mode="plan")
+    started = _started(told[0])[0]
+    assert isinstance(started, SessionStarted)
+    assert started.config.permission_mode == "plan"
 
 
 def test_what_the_service_refuses_is_not_in_the_book(scene: Scene) -> None:

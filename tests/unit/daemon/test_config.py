@@ -36,6 +36,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "spawns_per_minute": ("0", 0, ["-1", "10001", "x"]),
     "spawn_allow": ("my-agent, /opt/my agent", frozenset({"my-agent", "/opt/my agent"}), ["./agent", "bin/agent"]),
     "spawn_environment": ("LANG, *_KEY", ("LANG", "*_KEY"), []),
+    "spawn_unattended": ("yolo, bypassPermissions", ("yolo", "bypassPermissions"), []),
     "message_retention": ("60d", 5_184_000_000, ["0", "x"]),
     "event_retention": ("2d", 172_800_000, ["0", "x"]),
     "allowed_uids": ("1000, 1001", frozenset({1000, 1001}), ["me", "1000;1001", "1.5"]),
@@ -51,14 +52,28 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
         ["*", "a.org", "ftp://a.org", "https://a.org/x"],
     ),
     "max_sse": ("1", 1, ["0", "100001", "x"]),
+    "tls_cert": ("/somewhere/cert.pem", "/somewhere/cert.pem", []),
+    "tls_key": ("/somewhere/key.pem", "/somewhere/key.pem", []),
+    "arc": ("no", False, ["maybe"]),
+    "arc_rate_limit": ("0", 0, ["-1", "x"]),
+    "arc_hourly_limit": ("5", 5, ["-1", "x"]),
+    "arc_registrations_per_hour": ("0", 0, ["-1", "x"]),
+    "arc_connections_per_address": ("7", 7, ["-1", "x"]),
+    "arc_max_bytes": ("1048576", 1_048_576, ["127", "1048577", "x"]),
+    "arc_slow_bytes": ("2048", 2_048, ["1023", "x"]),
+    "arc_ping_ms": ("500", 500, ["0", "x"]),
+    "arc_ephemeral": ("true", True, ["maybe"]),
+    "arc_trusted": ("bob-1, al-2", frozenset({"bob-1", "al-2"}), []),
+    "arc_hooks": ("a.b:c, d:e", ("a.b:c", "d:e"), []),
+    "token_ttl": ("1h", 3_600_000, ["0", "x"]),
     "debug": ("yes", True, ["maybe", "2"]),
 }
 
 
 def settled(config: Config, name: str) -> object:
     """The value a setting has in the end, wherever it is kept."""
-    for place in (config.limits, config):
-        for field in (name, f"{name}_ms"):
+    for place in (config.limits, config, config.arc_settings):
+        for field in (name, f"{name}_ms", name.removeprefix("arc_")):
             if hasattr(place, field):
                 return getattr(place, field)
     raise AssertionError(f"{name} ends nowhere")
@@ -126,7 +141,20 @@ def test_every_setting_is_heard_from_every_source(project: Project, setting: Set
             project.project_file.write_text(f'{setting.name} = "{text}"\n')
         case _:
             project.home_file.write_text(f'{setting.name} = "{text}"\n')
+    if source == "project" and setting.is_for_owner:
+        with pytest.raises(ConfigError, match=f"{setting.name} cannot be set in a project's own file; put it into .*/home/"):
+            project.load(flags, environ)
+        return
     assert settled(project.load(flags, environ), setting.name) == value
+
+
+def test_what_agents_may_be_started_with_is_for_the_owner_alone(project: Project) -> None:
+    assert {name for name, setting in BY_NAME.items() if setting.is_for_owner} == {
+        "spawn_allow", "spawn_environment", "spawn_unattended", "arc_hooks", "arc_trusted"
+    }  # fmt: skip
+    project.home_file.write_text('spawn_unattended = ["yolo"]\n')
+    project.project_file.symlink_to(project.home_file)  # the project is the user's home directory
+    assert project.load().limits.spawn_unattended == ("yolo",)
 
 
 def test_the_nearer_source_wins(project: Project) -> None:

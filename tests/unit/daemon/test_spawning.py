@@ -102,12 +102,9 @@ def test_what_is_not_there_is_named(scene: Scene) -> None:
     assert error.value.details["reason"] == "cwd_not_found"
 
 
-def test_a_wrapper_is_given_what_it_needs_and_nothing_of_another_agent(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An interpreter in place of ours writes down what it was started with."""
-    seen = tmp_path / "seen.json"
-    program = tmp_path / "python"
+def be_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An interpreter in place of ours, and the file where it writes down what it was started with."""
+    seen, program = folder / "seen.json", folder / "python"
     program.write_text(
         f"#!{sys.executable}\nimport json, os, sys\n"
         f"json.dump([sys.argv[1:], dict(os.environ), os.getcwd(), os.getsid(0) == os.getpid()], open({str(seen)!r}, 'w'))\n"
@@ -115,6 +112,13 @@ def test_a_wrapper_is_given_what_it_needs_and_nothing_of_another_agent(
     )
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
+    return seen
+
+
+def test_a_wrapper_is_given_what_it_needs_and_nothing_of_another_agent(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = be_seen(tmp_path, monkeypatch)
     for name in ("AGENT_RELAY_NAME", "AGENT_RELAY_TOKEN", "AGENT_RELAY_OUTBOX", "AGENT_RELAY_SOCKET"):
         monkeypatch.setenv(name, "another's")
     session = row(cli="/bin/cat", cwd=".")
@@ -127,6 +131,27 @@ def test_a_wrapper_is_given_what_it_needs_and_nothing_of_another_agent(
     assert (cwd, leads_a_session, session.cwd) == (os.path.realpath(scene.root), True, str(scene.root))
     assert (environ["LANG"], environ["AGENT_RELAY_PROJECT"]) == ("C", str(scene.root))
     assert not {"AGENT_RELAY_NAME", "AGENT_RELAY_TOKEN", "AGENT_RELAY_OUTBOX", "AGENT_RELAY_SOCKET"} & environ.keys()
+
+
+@pytest.mark.parametrize(
+    ("cli", "mode", "arguments", "variable"),
+    [
+        ("claude", "plan", ["--permission-mode", "plan"], None),
+        ("codex", "read-only", ["--sandbox", "read-only", "--ask-for-approval", "on-request"], None),
+        ("goose", "approve", [], "approve"),
+        ("goose", None, [], None),
+    ],
+)
+def test_a_permission_mode_is_said_to_the_cli(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: str, mode: str, arguments: list[str], variable: str | None
+) -> None:
+    seen = be_seen(tmp_path, monkeypatch)
+    (tmp_path / cli).symlink_to("/bin/cat")
+    scene.wrappers.start(row(cli=str(tmp_path / cli), permission_mode=mode), {})
+    scene.wait(3)
+    words, environ, *_ = json.loads(seen.read_text())
+    assert words[words.index("--") + 1 :] == [str(tmp_path / cli), *arguments]
+    assert environ.get("GOOSE_MODE") == variable
 
 
 def test_a_wrapper_that_dies_without_a_word_never_ran(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "permission.resolved": {
         "sessionId": "ses_1", "requestId": "r", "resolution": "denied", "resolvedBy": "policy", "resolvedAt": 1,
+        "reason": "no",
     },
     "question.requested": {
         "sessionId": "ses_1", "questionId": "q", "question": "?", "options": ["a", "b"], "defaultAnswer": "a",
@@ -59,6 +60,7 @@ OPTIONAL: dict[str, set[str]] = {
     "item.started": {"metadata"},
     "item.completed": {"result"},
     "permission.requested": {"command", "filePath"},
+    "permission.resolved": {"reason"},
     "question.requested": {"options", "defaultAnswer"},
     "message.exchanged": {"thread", "channel"},
     "agent.spawned": {"task", "role"},

@@ -90,12 +90,14 @@ def test_several_limits_may_be_reached_at_once() -> None:
     assert {crossing.budget for crossing in watch.spend("s", D(1), 0)} == {"hour", "session", "total"}
 
 
-def test_a_new_budget_tells_what_it_finds_reached_and_was_not_before() -> None:
+def test_another_budget_tells_what_it_finds_reached() -> None:
     watch = BudgetWatch(Budget(max_total=D(5)))
     watch.spend("s", D(3), 0)
     assert [crossing.budget for crossing in watch.set_budget(Budget(max_total=D(2), action="stop-all"), 0)] == ["total"]
     assert follows(watch) == "stop"
-    assert watch.set_budget(Budget(max_total=D(1), action="stop-all"), 0) == []
+    assert watch.set_budget(Budget(max_total=D(2), action="stop-all"), 0) == []  # the same
+    assert [crossing.budget for crossing in watch.set_budget(Budget(max_total=D(1), action="stop-all"), 0)] == ["total"]
+    assert [crossing.action for crossing in watch.set_budget(Budget(max_total=D(1), action="alert"), 0)] == ["alert"]
     assert watch.set_budget(Budget(max_total=D(100), action="stop-all"), 0) == []
     assert follows(watch) == ""
     assert crossings(watch, ("s", "97", 0)) == [("total", None, "100")]

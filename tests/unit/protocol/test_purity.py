@@ -11,8 +11,8 @@ import agent_relay.protocol
 
 ROOM = Path(agent_relay.protocol.__file__).parent
 ALLOWED = {
-    "__future__", "collections.abc", "dataclasses", "difflib", "enum", "hashlib", "itertools", "msgspec", "posixpath", "re",
-    "struct", "typing", "zlib",
+    "__future__", "collections.abc", "dataclasses", "difflib", "enum", "functools", "hashlib", "itertools", "msgspec",
+    "posixpath", "re", "struct", "typing", "zlib",
 }  # fmt: skip
 FORBIDDEN_CALLS = {"open", "print", "input", "exec", "eval", "__import__", "breakpoint", "compile"}
 

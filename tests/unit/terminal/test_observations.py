@@ -30,12 +30,16 @@ def observe(cli: str, *records: Record) -> list[Observation]:
 
 def test_a_command_is_told_with_its_result() -> None:
     seen = observe("claude", ToolCall("1", "Bash", {"command": "ls"}, 1000), ToolResult("1", 1500, output="a"))
-    assert seen == [ToolStarted("1", "Bash"), ToolEnded("1", "Bash", False), CommandRun("ls", 0, 500, "a")]
+    assert seen == [
+        ToolStarted("1", "Bash", '{"command":"ls"}'),
+        ToolEnded("1", "Bash", False, "a"),
+        CommandRun("ls", 0, 500, "a"),
+    ]
 
 
 def test_a_command_that_was_refused_was_not_run() -> None:
     seen = observe("codex", ToolCall("1", "exec_command", {"cmd": "rm"}, 0), ToolResult("1", 1, True, was_run=False))
-    assert seen == [ToolStarted("1", "exec_command"), ToolEnded("1", "exec_command", True)]
+    assert seen == [ToolStarted("1", "exec_command", '{"cmd":"rm"}'), ToolEnded("1", "exec_command", True)]
 
 
 @pytest.mark.parametrize(

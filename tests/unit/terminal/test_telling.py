@@ -18,11 +18,15 @@ WHOSE = {"sessionId": "ses_1", "agentName": "Bob"}
 
 
 def check(seen: Observation, teller: Teller | None = None) -> dict[str, object]:
-    told = (teller or Teller(lambda: "run")).tell(seen)
-    assert told is not None
-    type_, fields = told
-    build_event(type_, fields | WHOSE, "payload.fields")  # raises where the events room would refuse it
-    return {"type": type_, **fields}
+    (told,) = check_all(seen, teller)
+    return told
+
+
+def check_all(seen: Observation, teller: Teller | None = None) -> list[dict[str, object]]:
+    found = (teller or Teller(lambda: "run")).tell(seen)
+    for type_, fields in found:
+        build_event(type_, fields | WHOSE, "payload.fields")  # raises where the events room would refuse it
+    return [{"type": type_, **fields} for type_, fields in found]
 
 
 def test_a_tool_begins_and_ends() -> None:
@@ -30,8 +34,20 @@ def test_a_tool_begins_and_ends() -> None:
     begun, ended = check(ToolStarted("t1", "Bash"), teller), check(ToolEnded("t1", "Bash", True), teller)
     assert (begun["type"], begun["itemId"], begun["metadata"]) == ("item.started", "t1", {"tool": "Bash"})
     assert (ended["type"], ended["itemId"], ended["result"]) == ("item.completed", "t1", {"isError": True})
-    assert teller.tell(ToolEnded("t1", "Bash", False)) is None
-    assert teller.tell(ToolEnded("never", "Bash", False)) is None
+    assert teller.tell(ToolEnded("t1", "Bash", False)) == []
+    assert teller.tell(ToolEnded("never", "Bash", False, "x")) == []
+
+
+def test_what_a_tool_is_given_and_what_it_says_stand_between() -> None:
+    teller = Teller(lambda: "run")
+    told = check_all(ToolStarted("t1", "Bash", '{"command":"ls"}'), teller) + check_all(
+        ToolEnded("t1", "Bash", False, "a"), teller
+    )
+    assert [each["type"] for each in told] == ["item.started", "item.delta", "item.delta", "item.completed"]
+    assert {each["itemId"] for each in told} == {"t1"}
+    assert [each["delta"] for each in told[1:3]] == [
+        {"type": "tool_input", "content": '{"command":"ls"}'}, {"type": "tool_output", "content": "a"}
+    ]  # fmt: skip
 
 
 def test_tokens_without_the_cached_ones_and_with_an_id_that_stays() -> None:
@@ -49,5 +65,5 @@ def test_files_and_commands() -> None:
 
 
 def test_what_is_told_in_another_way_is_not_told_here() -> None:
-    assert Teller(lambda: "run").tell(MessageTaken("hello")) is None
-    assert Teller(lambda: "run").tell(FileTouched("read", "")) is None
+    assert Teller(lambda: "run").tell(MessageTaken("hello")) == []
+    assert Teller(lambda: "run").tell(FileTouched("read", "")) == []

@@ -180,6 +180,48 @@ def test_codex_usage_of_older_versions() -> None:
     assert [(record.input_tokens, record.output_tokens) for record in spent] == [(7, 2)] * 2
 
 
+def token_count(total: int, last: int = 9) -> dict[str, Any]:
+    """As versions without `token_usage_record` write it."""
+    sums = {"input_tokens": total - 2, "output_tokens": 2, "total_tokens": total}
+    info = {"total_token_usage": sums, "last_token_usage": {"input_tokens": last - 2, "output_tokens": 2}}
+    return {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+
+
+def session_meta(id_: str, **more: str) -> dict[str, Any]:
+    return {"type": "session_meta", "payload": {"id": id_, "cwd": "/p", **more}}
+
+
+def spent_in(*files: list[dict[str, Any]]) -> list[str]:
+    """The ids of what was spent, over files that one agent wrote."""
+    before = READERS["codex"]()
+    readers = [before.for_file() for _ in files]
+    records = [found for reader, file in zip(readers, files, strict=True) for record in file for found in reader.read(record)]
+    return [record.id for record in records if isinstance(record, Spending)]
+
+
+def test_codex_counts_a_new_session_anew() -> None:
+    """After `/new` the sums begin again, and may be the same as before."""
+    first = [session_meta("one"), token_count(9), token_count(18)]
+    second = [session_meta("two"), token_count(9), token_count(18)]
+    assert len(set(spent_in(first, second))) == 4
+
+
+def test_codex_sessions_that_take_turns_are_kept_apart() -> None:
+    before = READERS["codex"]()
+    one, two = before.for_file(), before.for_file()
+    one.read(session_meta("one"))
+    two.read(session_meta("two"))
+    spent = [found for reader in (one, two, one, two) for found in reader.read(token_count(9))]
+    assert len(spent) == 2
+
+
+def test_codex_counts_what_a_fork_copied_once_and_what_it_spends_besides() -> None:
+    first = [session_meta("one"), token_count(9), token_count(18)]
+    fork = [session_meta("two", forked_from_id="one"), session_meta("one"), token_count(9), token_count(18), token_count(30)]
+    again = [session_meta("three", forked_from_id="two"), token_count(9), token_count(18), token_count(30), token_count(40)]
+    assert len(spent_in(first, fork, again)) == 4
+
+
 def test_codex_exit_codes() -> None:
     output = json.dumps({"output": "no", "metadata": {"exit_code": 3}})
     (found,) = feed(

@@ -59,7 +59,9 @@ async def _receive(place: Place, screen: Screen, name: str | None, *, follow: bo
     from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
 
     try:
-        relay = await connect_as(place, name, max_inflight=_WINDOW, reconnect_attempts=RECONNECT_ATTEMPTS if follow else 0)
+        relay = await connect_as(
+            place, name, max_inflight=_WINDOW, reconnect_attempts=RECONNECT_ATTEMPTS if follow else 0, transient=not follow
+        )
     except NameInUse as taken:
         raise Failure(
             f"{taken.sentence} Its messages go there; to look at what is waiting: agent-relay inbox --as {taken.name} --peek"

@@ -20,7 +20,7 @@ from agent_relay.cli.screen import Screen
 
 if TYPE_CHECKING:
     from agent_relay.sdk.locate import Place
-    from agent_relay.terminal.backends.tmux_recording import Sight
+    from agent_relay.terminal.backends.tmux_drawing import Sight
     from agent_relay.terminal.backends.tmux_server import TmuxServer
     from agent_relay.terminal.recording import Recorder
 

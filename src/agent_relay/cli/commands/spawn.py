@@ -29,6 +29,9 @@ def spawn(
     backend: Annotated[
         str, typer.Option("--backend", metavar="auto|tmux|pty", help="Where it runs; auto takes tmux where there is one.")
     ] = "auto",
+    permission_mode: Annotated[
+        str | None, typer.Option("--permission-mode", metavar="MODE", help="What it asks about, as its CLI calls it, e.g. plan.")
+    ] = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -45,13 +48,13 @@ def spawn(
     folder = os.path.abspath(cwd) if cwd is not None else os.getcwd()
     outbox = own_outbox(None, place.socket)
     if outbox is not None:
-        if backend != "auto":
-            raise Failure("Inside a wrapped agent the backend cannot be chosen: leave out --backend.", USAGE)
+        if backend != "auto" or permission_mode is not None:
+            raise Failure("Inside a wrapped agent leave out --backend and --permission-mode: they cannot be chosen.", USAGE)
         session_id = str(ask_through(outbox, kind="spawn", name=name, cli=cli, cwd=folder, body=words or "").get("session_id"))
     else:
 
         async def start(relay: RelayClient) -> str:
-            return (await relay.spawn(name, cli, words, cwd=folder, backend=backend)).session_id
+            return (await relay.spawn(name, cli, words, cwd=folder, backend=backend, permission_mode=permission_mode)).session_id
 
         session_id = _run(place, start)
     screen = Screen()

@@ -34,13 +34,13 @@ def up(
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
-    **settings: str | None,
+    **settings: str | bool | None,
 ) -> int:
     """Start the project's daemon, and wait until it answers.
 
     Every setting can also be given as an environment variable or in a config.toml; docs/configuration.md lists them.
     """
-    chosen = {name: value for name, value in settings.items() if value is not None}
+    chosen = {name: "true" if value is True else str(value) for name, value in settings.items() if value not in {None, False}}
     if no_http:
         chosen["http"] = "false"
     if foreground:
@@ -51,6 +51,8 @@ def up(
     pid, was_up = start(place, chosen)
     http = wait_for_http_place(place.state_dir)
     url = http.url if http is not None else None
+    if http is not None and http.warning:
+        Screen(sys.stderr).line(("WARNING  ", "bold red"), (clean_line(http.warning), "yellow"))
     screen = Screen()
     if as_json:
         screen.json(
@@ -58,11 +60,11 @@ def up(
         )
     else:
         word = "already up" if was_up else "up"
-        width = max(8, len(word))
+        width = max(9, len(word))
         screen.line((f"{word:<{width}}", "bold green"), f"  pid {pid}" if pid else "")
         screen.line((f"{'socket':<{width}}", "dim"), f"  {place.socket}")
         if url is not None:
-            screen.line((f"{'http':<{width}}", "dim"), f"  {url}")
+            screen.line((f"{'dashboard':<{width}}", "dim"), f"  {url}/")
         elif http is not None and not no_http:
             screen.line((f"{'http':<{width}}", "dim"), "  ", (f"none: {clean_line(http.reason)}", "yellow"))
     return 0
@@ -79,6 +81,9 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _option(setting: Setting) -> inspect.Parameter:
+    if setting.is_switch:
+        switch = typer.Option(setting.flag, help=f"{setting.help} [{setting.env}]", show_default=False)
+        return inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, switch])
     default = f"; default {setting.default}" if setting.default else ""
     option = typer.Option(setting.flag, metavar="VALUE", help=f"{setting.help} [{setting.env}{default}]", show_default=False)
     return inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option])

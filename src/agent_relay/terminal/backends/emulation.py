@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from agent_relay.ports.terminal import Drawing
 from agent_relay.terminal.backends.answers import Place, Query, QueryFinder, answer
 from agent_relay.terminal.backends.modes import ModeTracker
 from agent_relay.terminal.emulator import MAX_UNREAD_LINES, Emulator
@@ -68,6 +69,11 @@ class Emulation:
             title=screen.title,
             is_alternate=screen.is_alternate,
         )
+
+    async def draw(self, at: Callable[[], None]) -> Drawing:
+        await self._idle.wait()
+        at()
+        return Drawing(self._emulator.columns, self._rows, self._emulator.draw().encode("utf-8", "replace"))
 
     def _step(self) -> None:
         part = self._waiting.popleft()

@@ -12,8 +12,9 @@ APPLICATION_CURSOR = 1
 SHOW_CURSOR = 25
 ALTERNATE = frozenset({47, 1047, 1049})
 BRACKETED_PASTE = 2004
+SYNCHRONISED = 2026
 # Mouse reports, focus reports, alternate scroll, bracketed paste, synchronised output, colour scheme reports, in-band resize.
-_UNDONE = (9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016, BRACKETED_PASTE, 2026, 2031, 2048)
+_UNDONE = (9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016, BRACKETED_PASTE, SYNCHRONISED, 2031, 2048)
 _SEQUENCE = re.compile(rb"\x1b(?:\[\?([0-9;]*)([hl])|\[([<>=])([0-9;]*)u|([=>c])|\[!p)")
 _BEGUN = re.compile(rb"\x1b(?:\[(?:[?<>=][0-9;]*|!)?)?$")
 
@@ -98,6 +99,11 @@ class ModeTracker:
         if self._cursor_hidden:
             parts.append(b"\x1b[?25l")
         return b"".join(parts)
+
+    def redo_keys(self) -> bytes:
+        """The part of it that decides what a keyboard and a mouse send."""
+        parts = [b"\x1b[?%dh" % number for number in _UNDONE if number in self._on and number != SYNCHRONISED]
+        return b"".join(parts) + b"\x1b[?1h" * self.application_cursor + b"\x1b=" * self._keypad
 
     def redo_alternate(self) -> bytes:
         """The part of it that decides which of the two screens is drawn on."""

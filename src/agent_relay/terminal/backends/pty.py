@@ -10,11 +10,12 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from agent_relay.ports.terminal import (
     DEFAULT_COLUMNS,
     DEFAULT_ROWS,
+    Drawing,
     ExitStatus,
     Key,
     PersonSeen,
@@ -116,6 +117,11 @@ class PtyTerminal:
         if self._ended is None:
             raise TerminalEnded("The program was not started.")
         return await self._emulation.read()
+
+    async def draw(self, at: Callable[[], None]) -> Drawing:
+        self._check_running()
+        drawing = await self._emulation.draw(at)
+        return Drawing(drawing.columns, drawing.rows, drawing.data + self._modes.redo_keys())
 
     async def resize(self, columns: int, rows: int) -> None:
         self._check_running()

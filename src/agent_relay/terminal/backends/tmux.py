@@ -13,11 +13,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from agent_relay.ports.terminal import (
     DEFAULT_COLUMNS,
     DEFAULT_ROWS,
+    Drawing,
     ExitStatus,
     Key,
     PersonSeen,
@@ -31,6 +32,7 @@ from agent_relay.terminal.backends.paste import clean_paste
 from agent_relay.terminal.backends.process_end import wait_for_end
 from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.tmux_client import ControlClient
+from agent_relay.terminal.backends.tmux_drawing import ask_sight, draw
 from agent_relay.terminal.backends.tmux_launch import ENDED_OPTION, GATE_OPTION, EndMarkFinder, end_lock, start_lock
 from agent_relay.terminal.backends.tmux_program import TmuxFailed, TmuxGone, client_environment
 from agent_relay.terminal.backends.tmux_screen import PaneReader
@@ -193,6 +195,11 @@ class TmuxTerminal:
     async def screen(self) -> Screen:
         return await self._reader.read()
 
+    async def draw(self, at: Callable[[], None]) -> Drawing:
+        self._check_running()
+        sight = await ask_sight(self._client, self._pane, at)
+        return Drawing(sight.columns, sight.rows, draw(sight).encode() + self._modes.redo_keys())
+
     async def resize(self, columns: int, rows: int) -> None:
         self._check_running()
         await self._client.ask(
@@ -270,7 +277,8 @@ class TmuxTerminal:
         await end_session(self._pid, self._ended, grace_s)
         status = await self.wait()
         with contextlib.suppress(TmuxGone):
-            await self._server.run(("kill-session", "-t", self._session))
+            # Reset first: one that had to be killed may have left the mode on that tmux dies of (`END_MARK`).
+            await self._server.run(("send-keys", "-R", "-t", self._pane), ("kill-session", "-t", self._session))
         await self.close()
         return status
 

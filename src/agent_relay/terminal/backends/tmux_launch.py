@@ -13,7 +13,9 @@ from collections.abc import Sequence
 
 GATE_OPTION = "@agent-relay-gate"  # the name of the two locks, for whoever takes the program up later
 ENDED_OPTION = "@agent-relay-ended"
-END_MARK = b"\x1b]7717;agent-relay-end\x07"  # a command no terminal knows: nothing is drawn
+# It begins with the end of focus reports: when a client leaves a dead pane whose program had asked for them, tmux 3.3a dies,
+# and every agent with it. Then a command that no terminal knows: nothing is drawn.
+END_MARK = b"\x1b[?1004l\x1b]7717;agent-relay-end\x07"
 
 # Nothing is assigned before the program runs, since a variable of that name in its environment would change. It is run
 # by `exec`, as otherwise a program called `test` would be the shell's. What the shell itself says ("Killed") goes nowhere.
@@ -26,7 +28,7 @@ pass "$1" "agent-relay-start-$2"
 (launch "$@" 2>&3 3>&-)
 code=$?
 "$0" -u -S "$1" set-option -t "$TMUX_PANE" @agent-relay-ended 1
-printf '\033]7717;agent-relay-end\007'
+printf '\033[?1004l\033]7717;agent-relay-end\007'
 pass "$1" "agent-relay-end-$2"
 exit "$code"
 """

@@ -15,47 +15,16 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
 
-from msgspec import Struct
-from pyte import charsets
-
-from agent_relay.terminal.backends.tmux_client import ClientOwner, ControlClient, Lines
+from agent_relay.terminal.backends.tmux_client import ClientOwner, ControlClient
 from agent_relay.terminal.backends.tmux_control import Event, Notice
+from agent_relay.terminal.backends.tmux_drawing import Sight, ask_sight, draw
 from agent_relay.terminal.backends.tmux_launch import EndMarkFinder
 from agent_relay.terminal.backends.tmux_program import TmuxFailed, TmuxGone
 from agent_relay.terminal.backends.tmux_server import TmuxServer
+from agent_relay.terminal.drawing import BEGUN, KEPT_BYTES
 from agent_relay.terminal.recording import Recorder
 
-_NUMBERS = (
-    "pane_width", "pane_height", "cursor_x", "cursor_y", "alternate_on", "cursor_flag", "wrap_flag", "insert_flag",
-    "scroll_region_upper", "scroll_region_lower",
-)  # fmt: skip
-_FACTS = " ".join(f"#{{{name}}}" for name in (*_NUMBERS, "default-terminal", "pane_title"))  # the title may hold spaces
 _SIZE = re.compile(rb"(\d+)x(\d+),\d+,\d+,(\d+)(?![\dx])")  # of one pane, in a layout
-_DRAWN = re.compile(r"\x0e([^\x0f]*)\x0f?")
-_LINE_DRAWING = {number: charsets.VT100_MAP[number] for number in range(0x5F, 0x7F)}
-_CONTROLS = dict.fromkeys((*range(32), *range(127, 160)))
-# A sequence or a character that is not whole at the end of the output.
-BEGUN = re.compile(
-    rb"(?:\x1b(?:\[[0-?]*[ -/]*|[\]P_^][^\x07\x1b]*|[ -/]+)?|[\xc0-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf7][\x80-\xbf]{0,2})$"
-)
-_KEPT_BYTES = 256  # longer than any sequence that matters here
-
-
-class Sight(Struct, frozen=True):
-    """What tmux says of a pane: the facts that decide how further output is drawn, and the rows."""
-
-    columns: int
-    rows: int
-    cursor: tuple[int, int]  # column, row
-    is_alternate: bool
-    has_cursor: bool
-    wraps: bool
-    inserts: bool
-    region: tuple[int, int]  # the rows that scroll
-    term: str
-    title: str
-    shown: Lines
-    below: Lines = ()  # of the normal screen, while the alternate one is shown
 
 
 class End(Enum):
@@ -129,7 +98,7 @@ class PaneRecording:
 
     def pane_wrote(self, data: bytes) -> None:
         data, is_over = self._mark.feed(data)
-        self._tail = (self._tail + data)[-_KEPT_BYTES:]
+        self._tail = (self._tail + data)[-KEPT_BYTES:]
         if data and (self._recorder is not None or self._held is not None):
             self._put(data)
         if is_over:
@@ -189,11 +158,7 @@ class PaneRecording:
                 await self._draw(make)
 
     async def _draw(self, make: MakeRecorder) -> None:
-        capture = ("capture-pane", "-p", "-e", "-t", self._pane)
-        said, shown, below = await self._client.ask(
-            ("display-message", "-p", "-t", self._pane, _FACTS), capture, (*capture, "-a", "-q"), at_answer=self._hold
-        )
-        sight = _parse(said, shown, below)
+        sight = await ask_sight(self._client, self._pane, self._hold)
         if self._recorder is None:
             self._recorder = make(sight)
         t = self._held[0][0] if self._held else self._now
@@ -202,36 +167,5 @@ class PaneRecording:
         self._let_go()
 
     def _hold(self) -> None:
-        begun = BEGUN.search(self._tail)  # tmux has taken it in and not drawn it yet
+        begun = BEGUN.search(self._tail)
         self._held = [(self._now, begun[0])] if begun else []
-
-
-def _parse(said: Lines, shown: Lines, below: Lines) -> Sight:
-    words = b"\n".join(said).decode("utf-8", "replace").split(" ", len(_NUMBERS) + 1)
-    columns, rows, x, y, alternate, cursor, wrap, insert, upper, lower = (int(word or "0") for word in words[: len(_NUMBERS)])
-    return Sight(
-        columns, rows, (min(x, columns - 1), y), bool(alternate), bool(cursor), bool(wrap), bool(insert), (upper, lower),
-        term=words[len(_NUMBERS)], title=words[len(_NUMBERS) + 1] if len(words) > len(_NUMBERS) + 1 else "",
-        shown=shown, below=below if alternate else (),
-    )  # fmt: skip
-
-
-def draw(sight: Sight) -> str:
-    """What makes any terminal of that size show this, whatever it showed before."""
-    parts = ["\x18\x1b\\\x1b[?1049l\x1b[r\x1b[4l\x1b[?7h"]  # at first an end to whatever sequence was begun
-    if sight.is_alternate:
-        parts += [_draw_rows(sight.below), "\x1b[?1049h"]
-    parts.append(_draw_rows(sight.shown))
-    if sight.region != (0, sight.rows - 1):
-        parts.append(f"\x1b[{sight.region[0] + 1};{sight.region[1] + 1}r")
-    parts.append(f"\x1b[{sight.cursor[1] + 1};{sight.cursor[0] + 1}H")
-    parts.append("\x1b[?25h" if sight.has_cursor else "\x1b[?25l")
-    parts += ["\x1b[4h"] * sight.inserts + ["\x1b[?7l"] * (not sight.wraps)
-    parts.append(f"\x1b]0;{sight.title.translate(_CONTROLS)}\x07")
-    return "".join(parts)
-
-
-def _draw_rows(rows: Lines) -> str:
-    """Each at its place, since a row that fills the width would wrap. Colours go on from row to row, as tmux prints them."""
-    texts = [_DRAWN.sub(lambda match: match[1].translate(_LINE_DRAWING), row.decode("utf-8", "replace")) for row in rows]
-    return "\x1b[0m\x1b[H\x1b[2J" + "".join(f"\x1b[{at};1H{text}" for at, text in enumerate(texts, 1) if text) + "\x1b[0m"

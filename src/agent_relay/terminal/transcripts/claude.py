@@ -37,6 +37,9 @@ class ClaudeReader:
         cwd = as_text(record.get("cwd"))
         return SessionHead(as_text(record.get("sessionId")), cwd, time_ms(record.get("timestamp"))) if cwd else None
 
+    def for_file(self) -> ClaudeReader:
+        return self
+
     def read(self, record: dict[str, Any]) -> list[Record]:
         id_ = as_text(record.get("uuid"))
         if id_ and not self._seen.is_new(id_):

@@ -1,7 +1,8 @@
 """Codex's session files: `~/.codex/sessions/<year>/<month>/<day>/rollout-*.jsonl`.
 
 Everything is written twice, as a `response_item` for the model and as an `event_msg` for whoever watches; both carry
-the same ids. Usage stands in `token_usage_record`, and in older versions only in `token_count`.
+the same ids. Usage stands in `token_usage_record`, and in older versions only in `token_count`, which has no id: the sums
+it holds tell it from others, within the session and those that were forked from it, since a fork begins with a copy of them.
 """
 
 from __future__ import annotations
@@ -28,10 +29,16 @@ from agent_relay.terminal.transcripts.records import (
     time_ms,
 )  # fmt: skip
 
+_SUMS = ("input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
+
 
 class CodexReader:
-    def __init__(self) -> None:
-        self._seen = Seen()
+    """`roots`: of each session, the one that it was forked from, or those before it were."""
+
+    def __init__(self, seen: Seen | None = None, roots: dict[str, str] | None = None) -> None:
+        self._seen = Seen() if seen is None else seen
+        self._roots: dict[str, str] = {} if roots is None else roots
+        self._root: str | None = None
         self._model: str | None = None
         self._has_usage_records = False
 
@@ -42,10 +49,16 @@ class CodexReader:
         session = as_text(payload.get("session_id")) or as_text(payload.get("id"))
         return SessionHead(session, as_text(payload.get("cwd")), time_ms(payload.get("timestamp") or record.get("timestamp")))
 
+    def for_file(self) -> CodexReader:
+        return CodexReader(self._seen, self._roots)
+
     def read(self, record: dict[str, Any]) -> list[Record]:
         payload = as_dict(record.get("payload"))
         at_ms = time_ms(record.get("timestamp"))
         match record.get("type"), payload.get("type"):
+            case "session_meta", _:
+                self._enter(payload)
+                return []
             case "turn_context", _:
                 self._model = as_text(payload.get("model")) or self._model
                 return []
@@ -60,6 +73,11 @@ class CodexReader:
                 return self._spend(as_text(payload.get("response_id")), as_dict(payload.get("usage")), at_ms)
             case _:
                 return []
+
+    def _enter(self, payload: dict[str, Any]) -> None:
+        if self._root is None:  # a fork has its own head first, and then maybe a copy of the other's
+            parent, session = as_text(payload.get("forked_from_id")), as_text(payload.get("id"))
+            self._root = self._roots.setdefault(session, self._roots.get(parent, parent) or session)
 
     def _read_item(self, item: dict[str, Any], kind: str, at_ms: int) -> list[Record]:
         match kind:
@@ -95,8 +113,11 @@ class CodexReader:
 
     def _read_token_count(self, payload: dict[str, Any], at_ms: int) -> list[Record]:
         info = as_dict(payload.get("info"))
-        total = as_count(as_dict(info.get("total_token_usage")).get("total_tokens"))
-        return self._spend(f"total:{total}", as_dict(info.get("last_token_usage")), at_ms) if total else []
+        sums = as_dict(info.get("total_token_usage"))
+        if not as_count(sums.get("total_tokens")):
+            return []
+        id_ = ":".join([self._root or "", *(str(as_count(sums.get(name))) for name in _SUMS)])
+        return self._spend(id_, as_dict(info.get("last_token_usage")), at_ms)
 
     def _spend(self, id_: str, usage: dict[str, Any], at_ms: int) -> list[Record]:
         if not usage or not self._seen.is_new(f"usage:{id_}"):

@@ -16,7 +16,7 @@ from agent_relay.terminal.profile import Profile, Transcript
 from agent_relay.terminal.transcripts.claude import ClaudeReader
 from agent_relay.terminal.transcripts.codex import CodexReader
 from agent_relay.terminal.transcripts.gemini import GeminiReader
-from agent_relay.terminal.transcripts.records import RecordReader, SessionHead, decode_record
+from agent_relay.terminal.transcripts.records import SessionHead, SessionReader, decode_record
 
 HEAD_LINES = 20  # the session is named in the first records
 _EARLY_MS = 5_000  # clocks of files and records differ a little
@@ -29,7 +29,7 @@ READERS: dict[str, type[ClaudeReader] | type[CodexReader] | type[GeminiReader]] 
 }
 
 
-def reader_for(profile: Profile) -> RecordReader | None:
+def reader_for(profile: Profile) -> SessionReader | None:
     return READERS[profile.transcript.shape]() if profile.transcript else None
 
 

@@ -54,7 +54,7 @@ class SessionFollower:
             return []
         ours = self._find()
         for path in reversed(ours):
-            self._tails.setdefault(path, TranscriptTail(path, self._reader))
+            self._tails.setdefault(path, TranscriptTail(path, self._reader.for_file()))
         self.path = ours[0] if ours else self.path
         found = [record for tail in self._tails.values() for record in tail.poll()]
         recent = [record for record in found if not record.at_ms or record.at_ms >= self._since_ms]

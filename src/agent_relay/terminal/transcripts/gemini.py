@@ -42,6 +42,9 @@ class GeminiReader:
             return None
         return SessionHead(as_text(record.get("sessionId")), "", time_ms(record.get("startTime")))
 
+    def for_file(self) -> GeminiReader:
+        return self
+
     def read(self, record: dict[str, Any]) -> list[Record]:
         id_, at_ms = as_text(record.get("id")), time_ms(record.get("timestamp"))
         match record.get("type"):

@@ -77,6 +77,12 @@ class RecordReader(Protocol):
         ...
 
 
+class SessionReader(RecordReader, Protocol):
+    def for_file(self) -> RecordReader:
+        """One for a file of its own, that remembers the same ids."""
+        ...
+
+
 class Seen:
     """Ids that were met before, the latest of them."""
 

@@ -9,11 +9,15 @@ from msgspec import Struct
 
 from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
+from agent_relay.ports.pages import Assets
 from agent_relay.ports.service import RelayService
-from agent_relay.ports.watchers import Budgets, ScreenReader, Workspaces
+from agent_relay.ports.watchers import Budgets, LiveScreens, ScreenReader, Workspaces
+from agent_relay.transports.arc.desk import Desk
 from agent_relay.transports.http.errors import unavailable
+from agent_relay.transports.http.keyboards import Keyboards
 from agent_relay.transports.http.metrics import Metrics
 from agent_relay.transports.http.sse import Streams
+from agent_relay.transports.http.usage import UsageBoard
 
 T = TypeVar("T")
 
@@ -27,8 +31,14 @@ class Api(Struct, frozen=True):
     wall_ms: Callable[[], int]
     read_prices: Callable[[], Prices]
     screens: ScreenReader
+    live_screens: LiveScreens
+    keyboards: Keyboards
+    usage: UsageBoard
     workspaces: Workspaces
+    assets: Assets
+    project: str  # its directory
     budgets: Budgets | None = None
+    arc: Desk | None = None
     is_ready: Callable[[], bool] = bool
 
 

@@ -17,7 +17,7 @@ from agent_relay.transports.http.errors import HttpError, encode_error, wrong_me
 from agent_relay.transports.http.flow import FlowResponse
 from agent_relay.transports.http.reading import read_body, read_query
 from agent_relay.transports.http.route import JSON, Call, Flow, Route, Text
-from agent_relay.transports.http.table import ROUTES, methods_at
+from agent_relay.transports.http.table import FLAT_PATHS, ROUTES, methods_at
 
 if TYPE_CHECKING:
     from litestar.plugins import PluginProtocol
@@ -49,30 +49,39 @@ class _Application(Litestar):
 def _handler(api: Api, route: Route) -> HTTPRouteHandler:
     async def handle(request: Request[Any, Any, Any]) -> Response[Any]:
         call = Call(
-            names={name: str(value) for name, value in request.path_params.items()},
+            names={name: str(value).lstrip("/") for name, value in request.path_params.items()},
             query=read_query(route, request.scope["query_string"]),
-            body=read_body(route, await request.body()) if route.body is not None else None,
+            body=await _read(route, request),
             headers=request.headers,
+            address=str((request.scope.get("client") or ("",))[0]),
         )
         return _answer(route, await route.handle(api, call))
 
-    path = _NAME.sub(r"{\1:str}", route.path)
+    path = _NAME.sub(r"{\1:str}", route.path).replace("{path:str}", "{path:path}")
     return HTTPRouteHandler(path, http_method=[HttpMethod(route.method)], status_code=route.status, media_type=MediaType.JSON)(
         handle
     )
+
+
+async def _read(route: Route, request: Request[Any, Any, Any]) -> Any:
+    if route.body is None:
+        return None
+    raw = await request.body()
+    return raw if route.is_flat else read_body(route, raw)
 
 
 def _answer(route: Route, answer: Any) -> Response[Any]:
     if isinstance(answer, Flow):
         return FlowResponse(answer)
     if isinstance(answer, Text):
-        return Response(answer.content, media_type=answer.media, status_code=route.status)
+        return Response(
+            answer.content, media_type=answer.media, status_code=answer.status or route.status, headers=dict(answer.headers)
+        )
     return Response(encode_json(answer), media_type=JSON, status_code=route.status)
 
 
 def _answer_error(request: Request[Any, Any, Any], error: RelayError) -> Response[Any]:
-    del request
-    status, headers, body = encode_error(error)
+    status, headers, body = encode_error(error, flat=request.scope["path"] in FLAT_PATHS)
     return Response(body, media_type=JSON, status_code=status, headers=dict(headers) | {"x-relay-code": error.code.value})
 
 

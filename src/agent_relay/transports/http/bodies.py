@@ -40,12 +40,18 @@ Targets = Annotated[
 ]
 
 
+_CURSOR = "Goes on where the page before ended, or from the message with this id."
+_BETWEEN = "Two names with a comma: what either wrote to the other alone."
+
+
 class NewSession(Struct, rename="camel"):
     agent: Annotated[str, Meta(min_length=1, max_length=64, description="The new agent's name.")]
     cli: Annotated[str, Meta(min_length=1, max_length=200, description="Which CLI to run: claude, codex, gemini, …")]
     task: Annotated[str, Meta(description="Its first message.")] | None = None
     cwd: Path | None = None
-    permission_mode: Name | None = None
+    permission_mode: (
+        Annotated[str, Meta(min_length=1, max_length=64, description="One of that CLI's own: `plan`, `acceptEdits`, …")] | None
+    ) = None
     environment: dict[str, str] | None = None
 
 
@@ -110,7 +116,10 @@ class MessagesQuery(Struct, rename={"with_": "with", "from_": "from"}):
     since: Moment | None = None
     until: Moment | None = None
     limit: Limit = 50
-    cursor: Annotated[str, Meta(pattern="^[0-9]{1,19}$")] | None = None
+    cursor: Annotated[str, Meta(pattern="^([0-9]{1,19}|msg_0[0-8][0-9A-HJKMNP-TV-Z]{24})$", description=_CURSOR)] | None = None
+    between: Annotated[str, Meta(pattern=rf"^{_NAME},{_NAME}$", description=_BETWEEN)] | None = None
+    order: Literal["newest", "oldest"] = "newest"
+    receipts: Annotated[Literal["true", "false"], Meta(description="How far each message came with each recipient.")] = "false"
 
 
 class StreamQuery(Struct):

@@ -36,6 +36,10 @@ STATUS: dict[ErrorCode, int] = {
     ErrorCode.RESUME_TOO_OLD: CONFLICT,
     ErrorCode.STALE: CONFLICT,
 }
+_FLAT = {
+    400: "invalid_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
+    413: "message_too_large", 415: "unsupported_media_type", 422: "invalid_request", 429: "rate_limit", 500: "internal_error",
+}  # fmt: skip
 _RETRY_S = 1  # where the error itself does not say when
 
 
@@ -49,6 +53,13 @@ class Problem(Struct):
 
 class ErrorBody(Struct):
     error: Problem
+
+
+class FlatError(Struct):
+    """On the routes of ARC."""
+
+    error: str
+    message: str
 
 
 class HttpError(RelayError):
@@ -66,12 +77,15 @@ def status_of(error: RelayError) -> int:
     return error.status if isinstance(error, HttpError) else STATUS[error.code]
 
 
-def encode_error(error: RelayError) -> tuple[int, list[tuple[str, str]], bytes]:
+def encode_error(error: RelayError, *, flat: bool = False) -> tuple[int, list[tuple[str, str]], bytes]:
     """Status, headers and body."""
     status = status_of(error)
     code = error.code
     details = {name: _shorten(name, value) for name, value in error.details.items()}
-    body = encode_json(ErrorBody(Problem(code.value, code.category.value, error.message, code.retryable, details)))
+    if flat:
+        body = encode_json(FlatError(_FLAT.get(status, "unavailable"), error.message))
+    else:
+        body = encode_json(ErrorBody(Problem(code.value, code.category.value, error.message, code.retryable, details)))
     headers = list(error.headers) if isinstance(error, HttpError) else []
     if status in {429, 503}:
         seconds = _RETRY_S if error.retry_after_ms is None else max(1, math.ceil(error.retry_after_ms / 1000))

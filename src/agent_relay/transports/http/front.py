@@ -14,7 +14,7 @@ from agent_relay.transports.http.errors import HttpError, encode_error, unavaila
 from agent_relay.transports.http.guard import Rules, allowed_origin, check
 from agent_relay.transports.http.metrics import Metrics
 from agent_relay.transports.http.route import JSON
-from agent_relay.transports.http.table import methods_at
+from agent_relay.transports.http.table import FLAT_PATHS, methods_at
 
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -119,8 +119,9 @@ class _Exchange:
         headers = [
             (b"x-request-id", self.id.encode()),
             (b"x-content-type-options", b"nosniff"),
-            (b"content-security-policy", _PAGE_POLICY),
         ]
+        if b"content-security-policy" not in names:
+            headers.append((b"content-security-policy", _PAGE_POLICY))
         if b"cache-control" not in names:
             headers.append((b"cache-control", b"no-store"))
         if self.origin is not None:
@@ -132,7 +133,7 @@ class _Exchange:
         """Nothing can be said any more where an answer has begun: the connection ends."""
         if self.status:
             return
-        status, headers, body = encode_error(error)
+        status, headers, body = encode_error(error, flat=self.path in FLAT_PATHS)
         pairs = [
             (b"content-type", JSON.encode()),
             (b"content-length", str(len(body)).encode()),

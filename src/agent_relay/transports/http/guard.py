@@ -15,9 +15,10 @@ from msgspec import Struct
 from agent_relay.protocol.errors import ErrorCode
 from agent_relay.transports.http.errors import FORBIDDEN, UNAUTHORIZED, HttpError
 
+NOT_JSON = "Bodies must be JSON, with `Content-Type: application/json`."
 _OWN_NAMES = frozenset({"localhost"})
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-_HTTP_PORT = 80
+_PORTS = {"http": 80, "https": 443}
 
 
 class Rules(Struct, frozen=True):
@@ -27,6 +28,9 @@ class Rules(Struct, frozen=True):
     origins: frozenset[str]  # other pages that may come in
     max_body_bytes: int
     open_paths: frozenset[str]  # ask for no token
+    open_folders: tuple[str, ...] = ()  # nor does anything in these
+    bare_paths: frozenset[str] = frozenset()  # look themselves at what kind of body they are given
+    scheme: str = "http"
 
 
 def check(rules: Rules, method: str, path: str, headers: list[tuple[bytes, bytes]]) -> None:
@@ -36,7 +40,7 @@ def check(rules: Rules, method: str, path: str, headers: list[tuple[bytes, bytes
     _check_origin(rules, method, found)
     if not is_preflight(rules, method, found.one(b"origin")):  # a browser asks it without the token
         _check_token(rules, path, found)
-    _check_body(rules, method, found)
+    _check_body(rules, method, path, found)
 
 
 class _Headers:
@@ -66,7 +70,7 @@ def is_own_host(rules: Rules, said: str) -> bool:
         name, port = parts.hostname or "", parts.port
     except ValueError:
         return False
-    if (port or _HTTP_PORT) != rules.port or parts.path or parts.query or parts.fragment or parts.username is not None:
+    if (port or _PORTS[rules.scheme]) != rules.port or parts.path or parts.query or parts.fragment or parts.username is not None:
         return False
     name = name.lower()
     if name in _OWN_NAMES or name == rules.host.lower():
@@ -97,7 +101,7 @@ def _check_origin(rules: Rules, method: str, headers: _Headers) -> None:
 
 def is_own_origin(rules: Rules, origin: str) -> bool:
     scheme, _, host = origin.partition("://")
-    return scheme == "http" and is_own_host(rules, host)
+    return scheme == rules.scheme and is_own_host(rules, host)
 
 
 def _foreign() -> HttpError:
@@ -120,7 +124,7 @@ def allowed_origin(rules: Rules, headers: list[tuple[bytes, bytes]]) -> str | No
 
 
 def _check_token(rules: Rules, path: str, headers: _Headers) -> None:
-    if rules.token is None or path in rules.open_paths:
+    if rules.token is None or path in rules.open_paths or path.startswith(rules.open_folders):
         return
     scheme, _, token = (headers.one(b"authorization") or "").partition(" ")
     is_known = hmac.compare_digest(token.strip().encode("utf-8", "replace"), rules.token.encode())
@@ -129,19 +133,19 @@ def _check_token(rules: Rules, path: str, headers: _Headers) -> None:
         raise HttpError(UNAUTHORIZED, ErrorCode.PERMISSION_DENIED, sentence, (("www-authenticate", "Bearer"),), reason="token")
 
 
-def _check_body(rules: Rules, method: str, headers: _Headers) -> None:
+def _check_body(rules: Rules, method: str, path: str, headers: _Headers) -> None:
     length = headers.one(b"content-length")
     if length is not None and length.isdecimal() and int(length[:20]) > rules.max_body_bytes:
         raise too_large(rules)
-    if method in _SAFE_METHODS:
+    if method in _SAFE_METHODS or path in rules.bare_paths:
         return
     kind = headers.one(b"content-type")
     has_body = headers.one(b"transfer-encoding") is not None or (length or "0") != "0"
-    if (kind is not None or has_body) and not _is_json(kind):
-        raise HttpError(415, ErrorCode.INVALID_FORMAT, "Bodies must be JSON, with `Content-Type: application/json`.")
+    if (kind is not None or has_body) and not is_json(kind):
+        raise HttpError(415, ErrorCode.INVALID_FORMAT, NOT_JSON)
 
 
-def _is_json(kind: str | None) -> bool:
+def is_json(kind: str | None) -> bool:
     name, _, parameters = (kind or "").partition(";")
     charset = parameters.strip().lower().replace('"', "")
     return name.strip().lower() == "application/json" and charset in {"", "charset=utf-8", "charset=utf8"}

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT, Struct, inspect
 
-from agent_relay.transports.http.errors import ErrorBody
+from agent_relay.transports.http.errors import ErrorBody, FlatError
 from agent_relay.transports.http.route import JSON, SSE, Route
+from agent_relay.transports.http.schemas import REFERENCE, Json, describe_types
 from agent_relay.version import __version__
 
-_REFERENCE = "#/components/schemas/{name}"
 _ABOUT = (
     "Start agents, watch what they do, approve or deny what they ask, send them messages, and see what it costs. "
     "Every error has the same shape, with a code of the wire protocol."
@@ -26,17 +26,15 @@ _STREAM = (
 _TAGS = {
     "server": "The server itself", "sessions": "Starting and ending agents", "agents": "Who is there, and commands to them",
     "permissions": "What agents ask people", "events": "What happens", "messages": "What agents write to each other",
-    "costs": "Tokens, prices, budgets", "workspaces": "Project directories, and the older routes to agents",
+    "costs": "Tokens, prices, budgets", "arc": "Agents over WebSocket",
+    "workspaces": "Project directories, and the older routes to agents",
 }  # fmt: skip
-
-Json = dict[str, Any]
 
 
 def describe(routes: Iterable[Route]) -> Json:
-    routes = list(routes)
-    types = [ErrorBody, *_types(routes)]
-    schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
-    by_type = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
+    routes = [route for route in routes if route.is_described]
+    answers = [ErrorBody, FlatError, *(route.answer for route in routes if route.answer is not None)]
+    by_type, components = describe_types(answers, [route.body for route in routes if route.body is not None])
     paths: dict[str, Json] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
@@ -51,7 +49,7 @@ def describe(routes: Iterable[Route]) -> Json:
         "security": [{}, {"bearerAuth": []}],
         "paths": paths,
         "components": {
-            "schemas": dict(sorted(components.items())),
+            "schemas": components,
             "securitySchemes": {
                 "bearerAuth": {
                     "type": "http", "scheme": "bearer",
@@ -67,19 +65,15 @@ def encode_description(routes: Iterable[Route]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(describe(routes)), indent=2) + b"\n"
 
 
-def _types(routes: list[Route]) -> list[Any]:
-    found = [kind for route in routes for kind in (route.answer, route.body) if kind is not None]
-    return list({id(kind): kind for kind in found}.values())
-
-
 def _operation(route: Route, by_type: dict[int, Json]) -> Json:
     operation: Json = {"operationId": _operation_id(route), "summary": route.summary, "tags": [route.tag]}
-    if route.media == SSE:
-        operation["description"] = _STREAM
+    is_feed = route.media == SSE and not route.description  # of events
+    if is_feed or route.description:
+        operation["description"] = route.description or _STREAM
     if route.is_open:
         operation["security"] = []
     parameters = [*_path_parameters(route), *_query_parameters(route)]
-    if route.media == SSE:
+    if is_feed:
         schema = {"type": "string", "pattern": "^[0-9]{1,16}$"}
         parameters.append({"name": "Last-Event-ID", "in": "header", "required": False, "schema": schema})
     if parameters:
@@ -88,7 +82,7 @@ def _operation(route: Route, by_type: dict[int, Json]) -> Json:
         content = {JSON: {"schema": by_type[id(route.body)]}}
         operation["requestBody"] = {"required": route.needs_body, "content": content}
     operation["responses"] = {str(route.status): _good(route, by_type)} | {
-        str(status): _bad(status, by_type) for status in sorted(_statuses(route))
+        str(status): _bad(route, status, by_type) for status in sorted(_statuses(route))
     }
     return operation
 
@@ -97,7 +91,7 @@ def _operation_id(route: Route) -> str:
     """`POST /api/v1/agents/{name}/pause` is `post_agents_name_pause`."""
     words = [part.strip("{}") for part in route.path.removeprefix("/api/v1").split("/") if part]
     prefix = "" if route.path.startswith("/api/v1") or route.tag == "server" else "plain_"
-    return "_".join([prefix + route.method.lower(), *words] if words else [route.method.lower(), "start_page"]).replace(
+    return "_".join([prefix + route.method.lower(), *words] if words else [route.method.lower(), "dashboard"]).replace(
         "-", "_"
     ).replace(".", "_")  # fmt: skip
 
@@ -111,17 +105,22 @@ def _query_parameters(route: Route) -> list[Json]:
     if route.query is None:
         return []
     return [
-        {"name": name, "in": "query", "required": False, "schema": schema} for name, schema in _fields(route.query).items()
-    ]  # fmt: skip
+        {"name": name, "in": "query", "required": name not in _defaults(route.query), "schema": schema}
+        for name, schema in _fields(route.query).items()
+    ]
 
 
 def _fields(kind: type[Struct]) -> dict[str, Json]:
-    _, components = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
+    _, components = msgspec.json.schema_components([kind], ref_template=REFERENCE)
     properties: dict[str, Json] = components[kind.__name__]["properties"]
+    defaults = _defaults(kind)
+    return {name: _without_null(schema, defaults.get(name)) for name, schema in properties.items()}
+
+
+def _defaults(kind: type[Struct]) -> dict[str, Any]:
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    defaults = {field.encode_name: field.default for field in info.fields if field.default is not NODEFAULT}
-    return {name: _without_null(schema, defaults.get(name)) for name, schema in properties.items()}
+    return {field.encode_name: field.default for field in info.fields if field.default is not NODEFAULT}
 
 
 def _without_null(schema: Json, default: Any) -> Json:
@@ -144,11 +143,11 @@ def _statuses(route: Route) -> set[int]:
         found.add(422)
     if route.method != "GET":
         found |= {413, 415}
-    if route.body is not None:
+    if route.body is not None and not route.is_flat:
         found.add(422)
     return found
 
 
-def _bad(status: int, by_type: dict[int, Json]) -> Json:
-    content = {JSON: {"schema": by_type[id(ErrorBody)]}}
+def _bad(route: Route, status: int, by_type: dict[int, Json]) -> Json:
+    content = {JSON: {"schema": by_type[id(FlatError if route.is_flat else ErrorBody)]}}
     return {"description": HTTPStatus(status).phrase, "content": content}

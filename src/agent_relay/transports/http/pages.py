@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agent_relay.version import __version__
-
+_LIMITS = (("minLength", "maxLength", " characters"), ("minItems", "maxItems", " entries"), ("minimum", "maximum", ""))
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -21,44 +20,35 @@ table { border-collapse: collapse; } td, th { text-align: left; padding: .15rem 
 """
 
 
-def start_page() -> bytes:
-    return _page(
-        "Agent Relay",
-        f"<p>This daemon runs version {html.escape(__version__)}.</p><ul>"
-        '<li><a href="/docs">What it can do over HTTP</a> (<a href="/openapi.json">OpenAPI</a>)</li>'
-        '<li><a href="/metrics">Numbers for Prometheus</a></li><li><a href="/health">Health</a></li></ul>',
-    )
-
-
 def docs_page(description: dict[str, Any]) -> bytes:
-    info = description["info"]
+    info, schemas = description["info"], description["components"]["schemas"]
     parts = [f"<p>{html.escape(info['description'])}</p>"]
-    parts.append('<p>Version {} · <a href="/openapi.json">openapi.json</a></p>'.format(html.escape(info["version"])))
+    parts.append('<p>Version {} · <a href="openapi.json">openapi.json</a></p>'.format(html.escape(info["version"])))
     for tag in description["tags"]:
         parts.append(f"<h2>{html.escape(tag['description'])}</h2>")
         for path, methods in description["paths"].items():
-            parts += [_operation(path, method, said) for method, said in methods.items() if tag["name"] in said["tags"]]
+            parts += [_operation(path, method, said, schemas) for method, said in methods.items() if tag["name"] in said["tags"]]
     parts.append("<h2>Schemas</h2>")
-    for name, schema in description["components"]["schemas"].items():
-        parts.append(f'<details id="{html.escape(name)}"><summary>{html.escape(name)}</summary>{_json(schema)}</details>')
+    for name, schema in schemas.items():
+        # The id is inside, so that a link to it opens it.
+        parts.append(
+            f'<details><summary>{html.escape(name)}</summary><div id="{html.escape(name)}">{_fields(schema)}</div></details>'
+        )
     return _page("Agent Relay: HTTP API", "".join(parts))
 
 
-def _operation(path: str, method: str, said: dict[str, Any]) -> str:
+def _operation(path: str, method: str, said: dict[str, Any], schemas: dict[str, Any]) -> str:
     parts = [
         f"<details><summary><b>{method.upper()}</b> <code>{html.escape(path)}</code> {html.escape(said['summary'])}</summary>"
     ]
     if "description" in said:
         parts.append(f"<p>{html.escape(said['description'])}</p>")
     if "parameters" in said:
-        rows = "".join(
-            f"<tr><td><code>{html.escape(each['name'])}</code></td><td>{each['in']}</td>"
-            f"<td><code>{html.escape(_text(each['schema']))}</code></td></tr>"
-            for each in said["parameters"]
-        )
-        parts.append(f"<table>{rows}</table>")
+        rows = "".join(_field(each["name"], each["schema"], each["in"]) for each in said["parameters"])
+        parts.append(f"<p>Parameters:</p><table>{rows}</table>")
     if "requestBody" in said:
-        parts.append("<p>Body:</p>" + _json(said["requestBody"]["content"]["application/json"]["schema"]))
+        body = said["requestBody"]["content"]["application/json"]["schema"]
+        parts.append(f"<p>Body: {_kind(body)}</p>{_fields(schemas.get(_name(body), {}))}")
     rows = "".join(
         f"<tr><td><code>{status}</code></td><td>{_answer(each)}</td></tr>" for status, each in said["responses"].items()
     )
@@ -67,20 +57,43 @@ def _operation(path: str, method: str, said: dict[str, Any]) -> str:
 
 
 def _answer(response: dict[str, Any]) -> str:
-    kinds = [f"{media} {_link(each['schema'])}" for media, each in response["content"].items()]
+    kinds = [f"{media} {_kind(each['schema'])}" for media, each in response["content"].items()]
     return f"{html.escape(response['description'])}: {', '.join(kinds)}"
 
 
-def _link(schema: dict[str, Any]) -> str:
-    reference = schema.get("$ref")
-    if reference is None:
-        return f"<code>{html.escape(_text(schema))}</code>"
-    name = html.escape(reference.rpartition("/")[2])
-    return f'<a href="#{name}">{name}</a>'
+def _fields(schema: dict[str, Any]) -> str:
+    if "properties" not in schema:
+        return ""
+    required = schema.get("required", [])
+    rows = (_field(name, each, "" if name in required else "optional") for name, each in schema["properties"].items())
+    about = f"<p>{html.escape(schema['description'])}</p>" if "description" in schema else ""
+    return f"{about}<table>{''.join(rows)}</table>"
 
 
-def _json(value: Any) -> str:
-    return f"<pre>{html.escape(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())}</pre>"
+def _field(name: str, schema: dict[str, Any], note: str) -> str:
+    cells = (f"<code>{html.escape(name)}</code>", note, _kind(schema), html.escape(schema.get("description", "")))
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """What it may be, in a few words."""
+    if "$ref" in schema:
+        name = html.escape(_name(schema))
+        return f'<a href="#{name}">{name}</a>'
+    if "anyOf" in schema:
+        return " or ".join(_kind(each) for each in schema["anyOf"])
+    if "enum" in schema:
+        return " | ".join(f"<code>{html.escape(_text(each))}</code>" for each in schema["enum"])
+    if isinstance(schema.get("items"), dict):  # else each place has a type of its own
+        return f"list of {_kind(schema['items'])}"
+    if isinstance(schema.get("additionalProperties"), dict):
+        return f"object of {_kind(schema['additionalProperties'])}"
+    limits = [f", {schema.get(low, 0)} to {schema[high]}{unit}" for low, high, unit in _LIMITS if high in schema]
+    return html.escape(f"{schema.get('type', 'anything')}{''.join(limits)}")
+
+
+def _name(schema: dict[str, Any]) -> str:
+    return str(schema.get("$ref", "")).rpartition("/")[2]
 
 
 def _text(value: Any) -> str:

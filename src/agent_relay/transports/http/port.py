@@ -32,6 +32,6 @@ def open_port(host: str, port: int) -> socket.socket:
     return listener
 
 
-def make_url(host: str, port: int) -> str:
+def make_url(host: str, port: int, scheme: str = "http") -> str:
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    return f"http://{shown}:{port}"
+    return f"{scheme}://{shown}:{port}"

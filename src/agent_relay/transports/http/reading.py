@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Struct, inspect
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import show
 from agent_relay.transports.http.errors import invalid
 from agent_relay.transports.http.route import Route
 
@@ -20,6 +19,12 @@ _MOST_PARAMETERS = 100
 _WHOLE = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 _MISSING = re.compile(r"missing required field `(?P<field>[^`]+)`")
+_PATTERN, _ENUM = "matching regex", "Invalid enum value"  # as msgspec says it
+_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`(?P<limit>[^,]*)(?:, got `(?P<given>[^`]+)`)?")
+_TYPES = {
+    "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
+    "object": "an object",
+}  # fmt: skip
 _UNREADABLE = "The body is not JSON that can be read"
 
 
@@ -32,21 +37,23 @@ def read_query(route: Route, raw: bytes) -> Any:
         )
     except ValueError:
         raise invalid("query", "The query cannot be read: it is not UTF-8, or there is too much of it.") from None
-    whole = _whole_numbers(route.query)
+    are_whole = _parameters(route.query)
     found: dict[str, Any] = {}
     for name, value in pairs:
+        if name not in are_whole:
+            continue
         if name in found:
-            raise invalid(show(name, 80), f"`{show(name, 80)}` is given twice.")
-        found[name] = int(value) if name in whole and _WHOLE.fullmatch(value) else value
-    return _explained(lambda: msgspec.convert(found, route.query), "the query")
+            raise invalid(name, f"`{name}` is given twice.")
+        found[name] = int(value) if are_whole[name] and _WHOLE.fullmatch(value) else value
+    return _explained(lambda: msgspec.convert(found, route.query), "the query", route.query)
 
 
 @cache
-def _whole_numbers(kind: type[Struct]) -> frozenset[str]:
-    """Which parameters are numbers: in a query everything is text."""
+def _parameters(kind: type[Struct]) -> dict[str, bool]:
+    """Which there are, and whether each is a whole number: in a query everything is text."""
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    return frozenset(field.encode_name for field in info.fields if _is_whole(field.type))
+    return {field.encode_name: _is_whole(field.type) for field in info.fields}
 
 
 def _is_whole(kind: inspect.Type) -> bool:
@@ -65,7 +72,7 @@ def read_body(route: Route, raw: bytes) -> Any:
         if route.needs_body:
             raise invalid("body", "The body is missing; it must be a JSON object.")
         return kind()
-    return _explained(lambda: msgspec.convert(_read_json(raw), kind), "the body")
+    return _explained(lambda: msgspec.convert(_read_json(raw), kind), "the body", kind)
 
 
 def _read_json(raw: bytes) -> Any:
@@ -76,17 +83,20 @@ def _read_json(raw: bytes) -> Any:
     return found
 
 
-def _explained(convert: Callable[[], Any], what: str) -> Any:
+# --- what is wrong, in a sentence ------------------------------------------------------------------------------------------
+
+
+def _explained(convert: Callable[[], Any], what: str, kind: type[Struct]) -> Any:
     try:
         return convert()
     except msgspec.ValidationError as error:
-        raise _mistyped(error, what) from None
+        raise _mistyped(error, what, kind) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = str(error) or "it is nested too deeply"
         raise invalid("body", f"{_UNREADABLE}: {reason}.") from None
 
 
-def _mistyped(error: msgspec.ValidationError, what: str) -> RelayError:
+def _mistyped(error: msgspec.ValidationError, what: str, kind: type[Struct]) -> RelayError:
     text = str(error)
     path = ""
     if match := _PATH.search(text):
@@ -94,8 +104,29 @@ def _mistyped(error: msgspec.ValidationError, what: str) -> RelayError:
         text = text[: match.start()]
     if match := _MISSING.search(text):
         path = f"{path}.{match['field']}".lstrip(".")
-        text = "is missing"
-    text = text.replace("`", "")
+        return RelayError(ErrorCode.INVALID_FORMAT, f"`{path}` is missing.", field=path)
+    said = _sentence(text, kind, path)
     if not path:
-        return RelayError(ErrorCode.INVALID_FORMAT, f"In {what}: {text}.", field=what.removeprefix("the "))
-    return RelayError(ErrorCode.INVALID_FORMAT, f"`{path}`: {text}.", field=path)
+        return RelayError(ErrorCode.INVALID_FORMAT, f"In {what}: it {said}.", field=what.removeprefix("the "))
+    return RelayError(ErrorCode.INVALID_FORMAT, f"`{path}` {said}.", field=path)
+
+
+def _sentence(text: str, kind: type[Struct], path: str) -> str:
+    """What msgspec says, in words of people who write JSON; of a pattern, what it is for."""
+    if _PATTERN in text:
+        about = _described(kind, path, "description")
+        return f"does not have the form that it must have{': ' if about else ''}{str(about).rstrip('.')}"
+    if text.startswith(_ENUM) and (words := _described(kind, path, "enum")):
+        return f"must be one of {', '.join(words)}"
+    match = _EXPECTED.fullmatch(text)
+    if match is None:
+        return f"cannot be taken: {text.replace('`', '')}"
+    wanted = " or ".join(_TYPES.get(each, each) for each in match["wanted"].split(" | "))
+    given = f", not {_TYPES.get(match['given'], match['given'])}" if match["given"] else ""
+    return f"must be {wanted}{match['limit']}{given}"
+
+
+def _described(kind: type[Struct], path: str, key: str) -> Any:
+    """What the schema says of that field; nothing where it says nothing."""
+    found = msgspec.json.schema_components([kind])[1][kind.__name__]["properties"].get(path, {})
+    return next((each[key] for each in [found, *found.get("anyOf", [])] if key in each), "")

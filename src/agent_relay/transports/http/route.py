@@ -21,13 +21,16 @@ class Call(Struct, frozen=True):
     query: Any = None
     body: Any = None
     headers: Mapping[str, str] = {}
+    address: str = ""  # of whoever asks
 
 
 class Text(Struct, frozen=True):
-    """An answer that is no JSON."""
+    """An answer that is no JSON. `status`: another one than the route's."""
 
     content: bytes
     media: str
+    status: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 class Flow(Struct, frozen=True):
@@ -44,7 +47,7 @@ Handler = Callable[["Api", Call], Awaitable[Any]]
 
 class Route(Struct, frozen=True):
     method: str
-    path: str  # `/api/v1/agents/{name}`
+    path: str  # `/api/v1/agents/{name}`; `{path}`, at the end, is all that follows
     handle: Handler
     summary: str
     tag: str
@@ -56,6 +59,9 @@ class Route(Struct, frozen=True):
     errors: tuple[int, ...] = ()
     media: str = JSON
     is_open: bool = False  # asks for no token
+    description: str = ""  # what the summary does not say; an event stream has one of its own
+    is_flat: bool = False  # ARC's: errors are `{"error", "message"}`, and the handler reads the body itself
+    is_described: bool = True  # in the OpenAPI description; files of pages are nothing that clients are made for
 
     @property
     def names(self) -> list[str]:

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
-from typing import cast
+from typing import Any, cast
 
 import uvicorn
 
+from agent_relay.transports.arc.hub import Hub
+from agent_relay.transports.arc.upgrade import make_doors
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.application import build_application
 from agent_relay.transports.http.front import Application, Front
 from agent_relay.transports.http.guard import Rules
+from agent_relay.transports.http.patience import PatientProtocol
 from agent_relay.transports.http.port import BACKLOG, make_url
-from agent_relay.transports.http.table import OPEN_PATHS
+from agent_relay.transports.http.table import FLAT_PATHS, OPEN_FOLDERS, OPEN_PATHS
 
 _DRAIN_S = 3
 
 
 class HttpServer:
     def __init__(
-        self, api: Api, listener: socket.socket, host: str, token: str | None, origins: frozenset[str], max_body_bytes: int
-    ) -> None:
+        self, api: Api, listener: socket.socket, host: str, token: str | None, origins: frozenset[str], max_body_bytes: int,
+        *, hub: Hub[Any] | None = None, tls: tuple[str, str] | None = None,
+    ) -> None:  # fmt: skip
         self._api = api
         self.host, self.port = host, int(listener.getsockname()[1])
-        rules = Rules(host, self.port, token, origins, max_body_bytes, OPEN_PATHS)
+        self._hub = hub
+        self._scheme = "http" if tls is None else "https"
+        rules = Rules(
+            host, self.port, token, origins, max_body_bytes, OPEN_PATHS, OPEN_FOLDERS, FLAT_PATHS, self._scheme
+        )  # fmt: skip
+        cert, key = tls or (None, None)
         self._front = Front(cast("Application", build_application(api, max_body_bytes)), rules, api.metrics)
         self._listener = listener
         self._uvicorn = uvicorn.Server(
             uvicorn.Config(
-                self._front, log_config=None, access_log=False, lifespan="off", http="h11", ws="none", loop="none",
+                self._front, log_config=None, access_log=False, lifespan="off", http=PatientProtocol, loop="none",
+                ws=cast("type[asyncio.Protocol]", make_doors(hub, api.arc, rules)), ssl_certfile=cert, ssl_keyfile=key,
                 server_header=False, date_header=False, proxy_headers=False, backlog=BACKLOG, timeout_graceful_shutdown=_DRAIN_S,
             )
         )  # fmt: skip
@@ -37,7 +48,7 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        return make_url(self.host, self.port)
+        return make_url(self.host, self.port, self._scheme)
 
     async def start(self) -> None:
         config = self._uvicorn.config
@@ -49,6 +60,8 @@ class HttpServer:
         """New requests are refused, streams end, what is being answered is answered."""
         self._front.is_stopping = True
         self._api.streams.stop()
+        if self._hub is not None:
+            await self._hub.stop()
         await self._uvicorn.shutdown(sockets=[self._listener])
 
 

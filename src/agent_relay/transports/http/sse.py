@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from agent_relay.events.bus import EventBus, Subscription
 from agent_relay.events.filter import EventFilter
 from agent_relay.events.record import Record
+from agent_relay.ports.watchers import LiveScreens
 from agent_relay.transports.http.errors import unavailable
+from agent_relay.transports.http.terminal_stream import TerminalStream
 
 HEARTBEAT_S = 30.0
 _AT_ONCE = 256
@@ -21,7 +23,7 @@ class Streams:
         self._bus = bus
         self._most = most
         self._heartbeat_s = heartbeat_s
-        self._open: set[EventStream] = set()
+        self._open: set[EventStream | TerminalStream] = set()
         self._stopping = False
 
     @property
@@ -30,13 +32,23 @@ class Streams:
 
     def open(self, wanted: EventFilter, after_seq: int | None, since_ms: int | None) -> EventStream:
         """Raises RelayError where there are too many."""
+        self._check_room()
+        stream = EventStream(self._bus, wanted, after_seq, since_ms, self._heartbeat_s, self._open.discard)
+        self._open.add(stream)
+        return stream
+
+    def open_terminals(self, screens: LiveScreens, agents: Sequence[str]) -> TerminalStream:
+        """Raises RelayError where there are too many."""
+        self._check_room()
+        stream = TerminalStream(screens, agents, self._open.discard)
+        self._open.add(stream)
+        return stream
+
+    def _check_room(self) -> None:
         if self._stopping:
             raise unavailable("The daemon is stopping.")
         if len(self._open) >= self._most:
             raise unavailable(f"{self._most} streams are open, and no more are allowed; see max_sse.")
-        stream = EventStream(self._bus, wanted, after_seq, since_ms, self._heartbeat_s, self._open.discard)
-        self._open.add(stream)
-        return stream
 
     def stop(self) -> None:
         self._stopping = True

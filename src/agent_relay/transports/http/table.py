@@ -5,14 +5,33 @@ from __future__ import annotations
 import re
 
 from agent_relay.transports.http.route import Route
-from agent_relay.transports.http.routes import about, agents, costs, events, legacy, messages, requests, sessions
+from agent_relay.transports.http.routes import (
+    about,
+    agents,
+    arc,
+    cost_trend,
+    costs,
+    dashboard,
+    events,
+    legacy,
+    messages,
+    outline,
+    requests,
+    sessions,
+    terminals,
+)
 
 ROUTES: tuple[Route, ...] = (
-    *about.ROUTES, *sessions.ROUTES, *agents.ROUTES, *requests.ROUTES, *events.ROUTES, *messages.ROUTES, *costs.ROUTES,
-    *legacy.ROUTES,
+    *dashboard.ROUTES, *about.ROUTES, *sessions.ROUTES, *agents.ROUTES, *terminals.ROUTES, *requests.ROUTES, *events.ROUTES,
+    *outline.ROUTES, *messages.ROUTES, *costs.ROUTES, *cost_trend.ROUTES, *legacy.ROUTES,
+    *arc.ROUTES,
 )  # fmt: skip
+FLAT_PATHS = frozenset(route.path for route in ROUTES if route.is_flat)
 OPEN_PATHS = frozenset(route.path for route in ROUTES if route.is_open)
-_SHAPES = [(re.compile(re.sub(r"{\w+}", "[^/]+", route.path)), route.method) for route in ROUTES]
+OPEN_FOLDERS = tuple(route.path.removesuffix("{path}") for route in ROUTES if route.is_open and route.path.endswith("{path}"))
+_SHAPES = [
+    (re.compile(re.sub(r"{\w+}", "[^/]+", route.path.replace("{path}", ".+"))), route.method) for route in ROUTES
+]  # fmt: skip
 
 
 def methods_at(path: str) -> list[str]:

@@ -33,6 +33,31 @@ class Ready(Struct):
     ready: bool
 
 
+class Store(Struct, rename="camel"):
+    kind: str
+    messages: int
+    size_bytes: int
+
+
+class Status(Struct, rename="camel"):
+    """Everything that is shown of the relay as a whole."""
+
+    version: str
+    project: str  # its directory
+    started_at: int
+    uptime_ms: int
+    agents: int
+    connected: int
+    messages: int
+    dead_letters: int
+    permissions: int  # that wait for a person
+    questions: int
+    total_tokens: int
+    estimated_cost_usd: float | None
+    last_seq: int  # of the events
+    storage: Store
+
+
 class AgentView(Struct, rename="camel"):
     name: str
     connected: bool
@@ -53,6 +78,9 @@ class AgentView(Struct, rename="camel"):
     subscriptions: list[str] = []
     channels: list[str] = []
     meta: dict[str, Any] = {}
+    model: str | None = None  # the one it last used
+    total_tokens: int = 0
+    estimated_cost_usd: float | None = None  # None: nothing was used, or no price is known
 
 
 class AgentList(Struct):
@@ -67,10 +95,16 @@ class Output(Struct):
     is_over: bool = field(name="isOver", default=False)
 
 
-class RecipientView(Struct):
+class RecipientView(Struct, rename={"stage_at": "stageAt"}):
+    """`stage` and what follows only where receipts were asked for. `door` and `evidence`: how it went in, and what proves it."""
+
     name: str
     seq: int
     status: str  # queued, sent, done, dead, unknown
+    stage: Literal["stored", "delivered", "injected", "read", "dead"] | None = None
+    stage_at: int | None = None
+    door: str | None = None
+    evidence: str | None = None
 
 
 class DeadView(Struct):
@@ -99,6 +133,29 @@ class MessageView(Struct, rename={"message_id": "messageId", "from_": "from", "e
 
 class MessageList(Struct):
     messages: list[MessageView]
+    next_cursor: str | None = None
+
+
+class Glimpse(Struct, rename={"message_id": "messageId", "from_": "from"}):
+    message_id: str
+    from_: str
+    to: str
+    kind: str
+    body: str  # its beginning
+    ts: int
+
+
+class ConversationView(Struct):
+    """`key` as the filter of messages takes it: `between` for a pair, `to` for a channel, `*` and a group, `topic`, `thread`."""
+
+    type: Literal["pair", "channel", "all", "group", "topic", "thread"]
+    key: str
+    count: int
+    last: Glimpse
+
+
+class ConversationList(Struct):
+    conversations: list[ConversationView]
     next_cursor: str | None = None
 
 
@@ -185,6 +242,7 @@ class SessionView(Struct, rename="camel"):
     started_at: int
     cwd: str | None = None
     backend: str | None = None
+    permission_mode: str | None = None  # None: what its CLI's own settings say
     spawned_by: str | None = None  # None: it connected by itself
     task: str | None = None
     ended_at: int | None = None

@@ -10,13 +10,8 @@ from agent_relay.transports.http import pages
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.errors import unavailable
 from agent_relay.transports.http.route import HTML, JSON, METRICS, Call, Route, Text
-from agent_relay.transports.http.views import Health, Ready
+from agent_relay.transports.http.views import Health, Ready, Status, Store, build
 from agent_relay.version import __version__
-
-
-async def show_start(api: Api, call: Call) -> Text:
-    del api, call
-    return Text(pages.start_page(), HTML)
 
 
 async def health(api: Api, call: Call) -> Health:
@@ -29,6 +24,19 @@ async def ready(api: Api, call: Call) -> Ready:
     if not api.is_ready():
         raise unavailable("The daemon is stopping.")
     return Ready(True)
+
+
+async def status(api: Api, call: Call) -> Status:
+    del call
+    server, agents, used = await api.service.server(), await api.service.agents(), api.usage.total()
+    kinds = [request["kind"] for agent in agents for request in agent["requests"]]
+    storage = server["storage"]
+    return build(
+        Status, server | {"storage": build(Store, storage)}, agents=len(agents), messages=storage["messages"],
+        permissions=kinds.count("permission"),
+        questions=kinds.count("question"), total_tokens=used.total_tokens, estimated_cost_usd=used.estimated_cost_usd,
+        last_seq=api.bus.last_seq, project=api.project,
+    )  # fmt: skip
 
 
 async def metrics(api: Api, call: Call) -> Text:
@@ -49,9 +57,9 @@ async def docs(api: Api, call: Call) -> Text:
 
 _TAG = "server"
 ROUTES = (
-    Route("GET", "/", show_start, "The start page.", _TAG, media=HTML, is_open=True),
     Route("GET", "/health", health, "Whether the daemon is alive.", _TAG, Health, is_open=True),
     Route("GET", "/ready", ready, "Whether it takes requests.", _TAG, Ready, is_open=True, errors=(503,)),
+    Route("GET", "/api/v1/status", status, "The relay as a whole: who is there, what waits, what it costs.", _TAG, Status),
     Route("GET", "/metrics", metrics, "Numbers for Prometheus.", _TAG, media=METRICS),
     Route("GET", "/openapi.json", openapi, "This description.", _TAG, dict[str, Any]),
     Route("GET", "/docs", docs, "This description, for people.", _TAG, media=HTML),

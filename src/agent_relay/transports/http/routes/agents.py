@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from agent_relay.events.costs import Breakdown
 from agent_relay.ports.watchers import Shown
+from agent_relay.protocol.names import fold_name
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import InputBody, LinesQuery
 from agent_relay.transports.http.errors import not_found
@@ -18,17 +20,22 @@ async def find_name(api: Api, name: str) -> str:
     return str((await api.service.agent(name))["name"])
 
 
-def show_agent(found: dict[str, Any]) -> AgentView:
-    return build(AgentView, found, open_requests=len(found["requests"]))
+def show_agent(found: dict[str, Any], used: dict[str, tuple[str, Breakdown]]) -> AgentView:
+    shown = build(AgentView, found, open_requests=len(found["requests"]))
+    usage = used.get(fold_name(shown.name))
+    if usage is not None:
+        shown.model, shown.total_tokens, shown.estimated_cost_usd = usage[0], usage[1].total_tokens, usage[1].estimated_cost_usd
+    return shown
 
 
 async def list_agents(api: Api, call: Call) -> AgentList:
     del call
-    return AgentList([show_agent(found) for found in await api.service.agents()])
+    used = api.usage.agents()
+    return AgentList([show_agent(found, used) for found in await api.service.agents()])
 
 
 async def get_agent(api: Api, call: Call) -> AgentView:
-    return show_agent(await api.service.agent(call.names["name"]))
+    return show_agent(await api.service.agent(call.names["name"]), api.usage.agents())
 
 
 async def output(api: Api, call: Call) -> Output:

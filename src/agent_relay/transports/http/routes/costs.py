@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from decimal import Decimal
 
 import msgspec
 
 from agent_relay.events.budgets import Budget
 from agent_relay.events.codec import decode_event
-from agent_relay.events.costs import CostBook, CostReport, read_usage
+from agent_relay.events.costs import CostBook, CostReport, Usage, read_usage
 from agent_relay.events.filter import make_filter
 from agent_relay.events.paging import EventQuery
 from agent_relay.events.types import TokensUsed
@@ -26,15 +27,21 @@ async def costs(api: Api, call: Call) -> CostReport:
     book = CostBook(
         api.read_prices(), since_ms=asked.since, until_ms=asked.until, agent=asked.agent, session_id=asked.session
     )  # fmt: skip
-    query = EventQuery(make_filter(["tokens.used"]), since_ms=asked.since, until_ms=asked.until, limit=_PAGE)
+    async for usage in read_usages(api, asked.since, asked.until):
+        book.add(usage)
+    return book.report()
+
+
+async def read_usages(api: Api, since_ms: int | None, until_ms: int | None) -> AsyncIterator[Usage]:
+    query = EventQuery(make_filter(["tokens.used"]), since_ms=since_ms, until_ms=until_ms, limit=_PAGE)
     while True:
         page = await read_events(api, query)
         for record in page.records:
             event = decode_event(record.line)
             if isinstance(event, TokensUsed):
-                book.add(read_usage(event))
+                yield read_usage(event)
         if page.is_end:
-            return book.report()
+            return
         query = msgspec.structs.replace(query, after_seq=page.last_seq)
 
 

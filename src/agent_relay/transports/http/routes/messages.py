@@ -12,8 +12,11 @@ from agent_relay.transports.http.bodies import MessagesQuery, NewMessage, PageQu
 from agent_relay.transports.http.errors import not_found
 from agent_relay.transports.http.route import Call, Route
 from agent_relay.transports.http.views import (
+    ConversationList,
+    ConversationView,
     DeadLetterList,
     DeadView,
+    Glimpse,
     MessageList,
     MessageView,
     Receipt,
@@ -52,9 +55,21 @@ async def list_messages(api: Api, call: Call) -> MessageList:
             until=asked.until,
             limit=asked.limit,
             cursor=asked.cursor,
+            between=[] if asked.between is None else asked.between.split(","),
+            oldest_first=asked.order == "oldest",
+            receipts=asked.receipts == "true",
         )
     )
     return MessageList([show_message(found) for found in page.messages], page.next_cursor)
+
+
+async def list_conversations(api: Api, call: Call) -> ConversationList:
+    return ConversationList([_show_conversation(found) for found in await api.service.conversations(call.query.limit)])
+
+
+def _show_conversation(found: dict[str, Any]) -> ConversationView:
+    last = found["last"]
+    return build(ConversationView, found | {"last": build(Glimpse, last, from_=last["from"])})
 
 
 def _message_id(call: Call) -> str:
@@ -95,9 +110,11 @@ async def retry(api: Api, call: Call) -> Retried:
 _TAG = "messages"
 _MESSAGES, _DEAD = "/api/v1/messages", "/api/v1/dead-letters"
 ROUTES = (
-    Route("GET", _MESSAGES, list_messages, "The history, newest first.", _TAG, MessageList, query=MessagesQuery, errors=(503,)),
+    Route("GET", _MESSAGES, list_messages, "The history.", _TAG, MessageList, query=MessagesQuery, errors=(503,)),
     Route("POST", _MESSAGES, send, "Send a message. It is stored when this answers.", _TAG, Receipt, 201, NewMessage,
           errors=(404, 409, 429, 503)),
+    Route("GET", "/api/v1/conversations", list_conversations, "Who talks to whom, the newest first.", _TAG, ConversationList,
+          query=PageQuery, errors=(503,)),
     Route("GET", _MESSAGES + "/{id}", get_message, "One message.", _TAG, MessageView, errors=(404, 503)),
     Route("GET", _MESSAGES + "/{id}/timeline", timeline, "What became of it, step by step.", _TAG, Timeline,
           errors=(404, 503)),

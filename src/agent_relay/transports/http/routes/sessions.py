@@ -14,7 +14,7 @@ from agent_relay.events.types import CommandExecuted, FileOperation, ItemStarted
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import NewSession, SessionMessage
-from agent_relay.transports.http.errors import CONFLICT, HttpError, invalid
+from agent_relay.transports.http.errors import CONFLICT, HttpError
 from agent_relay.transports.http.find import all_sessions, find_session
 from agent_relay.transports.http.route import Call, Route
 from agent_relay.transports.http.routes.events import read_events
@@ -29,12 +29,15 @@ async def start(api: Api, call: Call) -> StartedSession:
 
 
 async def start_session(api: Api, asked: NewSession) -> StartedSession:
-    if asked.permission_mode is not None:
-        raise invalid("permissionMode", "`permissionMode` cannot be chosen here: give the CLI's own settings instead.")
     fields: dict[str, Any] = {"name": asked.agent, "cli": asked.cli}
-    more = {"task": asked.task, "cwd": asked.cwd, "environment": asked.environment}
+    more = {"task": asked.task, "cwd": asked.cwd, "environment": asked.environment, "permission_mode": asked.permission_mode}
     fields |= {name: value for name, value in more.items() if value is not None}
-    started = await api.service.spawn(fields)
+    try:
+        started = await api.service.spawn(fields)
+    except RelayError as error:
+        if error.details.get("field") == "payload.permission_mode":
+            error.details["field"] = "permissionMode"
+        raise
     return StartedSession(started["session_id"] or "", started["name"])
 
 

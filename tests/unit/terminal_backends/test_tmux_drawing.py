@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_relay.terminal.backends.tmux_recording import BEGUN, Sight, draw
+from agent_relay.terminal.backends.tmux_drawing import Sight, draw
+from agent_relay.terminal.drawing import BEGUN
 from agent_relay.terminal.emulator import Emulator
 from agent_relay.terminal.screen import Cursor, Ink
 

@@ -1,0 +1,86 @@
+"""What an agent is asked to do, what came of it, and what is told on the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import check_agent_name
+
+MAX_NAME = 48  # an agent's name has 64 characters at most, and its number and the mark of the run are added
+_SLOT = re.compile(r"\{\{(\w+)\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One agent's work. Its name becomes the beginning of the agent's, so it is made of letters, digits, `_`, `.` and `-`."""
+
+    name: str
+    cli: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an agent made of its task."""
+
+    name: str  # the task's
+    agent: str
+    text: str
+    attempts: int
+    duration_s: float  # from the first attempt on
+
+
+class AgentFailed(RelayError):  # noqa: N818 - named by the condition
+    """A task has no answer: its agent could not be started, ended, or took too long, in the last attempt it had."""
+
+    def __init__(self, task: str, agent: str, attempts: int, reason: RelayError) -> None:
+        super().__init__(reason.code, reason.message, retry_after_ms=reason.retry_after_ms)
+        self.details = {**reason.details, "task": task, "agent": agent, "attempts": attempts}
+        self.task = task
+        self.agent = agent
+        self.attempts = attempts
+
+
+Step: TypeAlias = Literal["started", "answered", "failed", "released"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One step of a run. A failed attempt is told before it is tried again."""
+
+    kind: Step
+    task: str
+    agent: str
+    attempt: int
+    done: int  # tasks that are answered, or given up
+    total: int
+    error: str | None = None
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+def read_task(given: Task | Mapping[str, Any]) -> Task:
+    """Raises RelayError for what is none."""
+    try:
+        task = given if isinstance(given, Task) else Task(**given)
+    except TypeError:
+        raise RelayError(ErrorCode.INVALID_FORMAT, "A task has `name`, `cli` and `task`, and nothing else.") from None
+    check_agent_name(task.name)
+    if len(task.name) > MAX_NAME:
+        raise RelayError(ErrorCode.INVALID_TARGET, f"The name of a task has at most {MAX_NAME} characters.", name=task.name)
+    return task
+
+
+def fill(template: str, **values: str) -> str:
+    """The text with `{{name}}` replaced, in one go: what is put in is not looked at again."""
+    return _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template)
+
+
+def check_positive(field: str, value: float) -> None:
+    if not value > 0:
+        raise RelayError(ErrorCode.INVALID_FORMAT, f"`{field}` must be more than 0.", field=field)

@@ -1,0 +1,209 @@
+"""Agents over ARC in the core: their names, whom they hear, and what is kept for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agent_relay.ports.connection import ARC_UID
+from agent_relay.ports.store import StoreError
+from agent_relay.testing.harness import HarnessClient, RelayHarness
+
+DAY_MS = 86_400_000
+
+
+def register(relay: RelayHarness, name: str) -> None:
+    answers: list[StoreError | None] = []
+
+    def act() -> None:
+        assert relay.relay.arc.claim(name)
+        relay.relay.arc.register(name, answers.append)
+
+    relay.turn(act)
+    assert answers == [None]
+
+
+def connect(relay: RelayHarness, name: str) -> HarnessClient:
+    """As the transport does: nothing is acknowledged, the bytes count."""
+    return relay.connect(name, uid=ARC_UID, capabilities={"ack": False}, cli="arc")
+
+
+def follow(relay: RelayHarness, name: str, others: list[str], *, active: bool = True) -> StoreError | None:
+    answers: list[StoreError | None] = []
+    relay.turn(lambda: relay.relay.arc.follow(name, others, answers.append, active=active))
+    return answers[0]
+
+
+@pytest.fixture
+def relay() -> RelayHarness:
+    found = RelayHarness()
+    register(found, "ann-1")
+    register(found, "bob-1")
+    return found
+
+
+# --- names -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_name_is_claimed_once(relay: RelayHarness) -> None:
+    relay.connect("Sock")
+    for name in ("ann-1", "ANN-1", "sock"):
+        assert not relay.relay.arc.claim(name)
+
+
+def test_a_name_that_is_just_arriving_is_taken(relay: RelayHarness) -> None:
+    relay.store.hold()
+    relay.open().hello("Carl")
+    assert not relay.relay.arc.claim("carl")
+
+
+@pytest.mark.parametrize("name", ["ann-1", "Ann-1"])
+def test_nobody_says_hello_with_a_registered_name(relay: RelayHarness, name: str) -> None:
+    stranger = relay.open()
+    stranger.hello(name)
+    error = stranger.payload("ERROR")
+    assert (error["code"], error["details"]["reason"]) == ("PERMISSION_DENIED", "name_in_use")
+
+
+def test_nobody_writes_to_a_name_before_it_is_registered_for_good(relay: RelayHarness) -> None:
+    sock = relay.connect("Sock")
+    assert relay.relay.arc.claim("new-1")
+    sock.send("new-1")
+    assert sock.payload("NACK")["code"] == "AGENT_NOT_FOUND"
+    relay.relay.arc.abandon("new-1")
+    register(relay, "new-1")
+    sock.send("new-1")
+    assert sock.stored()[0]["queued"] == 1
+
+
+def test_a_revoked_name_is_nobodys_and_stays_taken(relay: RelayHarness) -> None:
+    sock = relay.connect("Sock")
+    relay.relay.arc.retire("ann-1")
+    sock.send("ann-1")
+    sock.send(["Ann-1"])
+    assert [frame["payload"]["code"] for frame in sock.take("NACK")] == ["AGENT_NOT_FOUND"] * 2
+    assert not relay.relay.arc.claim("ann-1")
+    assert "ann-1" not in [agent["name"] for agent in relay.relay.queries.agents()]
+
+
+def test_names_are_kept_however_long_they_are_away(relay: RelayHarness) -> None:
+    relay.advance(40 * DAY_MS)
+    assert relay.relay.registry.find("ann-1") is not None
+
+
+def test_after_a_restart_the_registrations_decide(relay: RelayHarness) -> None:
+    relay.restart()
+    relay.turn(lambda: relay.relay.arc.adopt(["bob-1", "lost-1"], ["old-1"]))
+    present = [name for name, _ in relay.relay.arc.present()]
+    assert sorted(present) == ["bob-1", "lost-1"]  # of ann-1 no registration is left
+    for name in ("ann-1", "old-1", "lost-1"):
+        assert not relay.relay.arc.claim(name)
+
+
+# --- who gets it -----------------------------------------------------------------------------------------------------------
+
+
+def test_whoever_is_not_known_is_passed_over(relay: RelayHarness) -> None:
+    ann, bob = connect(relay, "ann-1"), connect(relay, "bob-1")
+    ann.send(["nobody", "bob-1", "#channel"], "x")
+    assert bob.bodies() == ["x"]
+    assert not ann.take("NACK")
+    ann.send(["nobody"], "y")
+    assert ann.payload("NACK")["code"] == "AGENT_NOT_FOUND"
+
+
+def test_a_full_recipient_is_passed_over_and_named() -> None:
+    relay = RelayHarness(queue_capacity=2)
+    for name in ("ann-1", "bob-1", "cat-1"):
+        register(relay, name)
+    ann, cat = connect(relay, "ann-1"), connect(relay, "cat-1")
+    for number in range(3):
+        ann.send(["bob-1", "cat-1"], str(number))
+    assert cat.bodies() == ["0", "1", "2"]
+    nack = ann.payload("NACK")
+    assert (nack["code"], nack["details"]["to"]) == ("QUEUE_FULL", "bob-1")
+    assert connect(relay, "bob-1").bodies() == ["0", "1"]
+
+
+def test_followers_hear_what_is_said_to_many_and_nothing_else(relay: RelayHarness) -> None:
+    ann, bob, sock = connect(relay, "ann-1"), connect(relay, "bob-1"), relay.connect("Sock")
+    assert follow(relay, "ann-1", ["SOCK"]) is None
+    sock.send(None, "topic", topic="news")
+    sock.send("*", "some", topic="news")
+    sock.send("*", "all")
+    sock.send("bob-1", "private")
+    assert ann.bodies() == ["topic", "some", "all"]
+    assert bob.bodies() == ["all", "private"]
+    follow(relay, "ann-1", ["sock"], active=False)
+    sock.send(None, "topic", topic="news")
+    assert ann.bodies() == []
+
+
+def test_nobody_can_publish_to_followers_or_follow_by_topic(relay: RelayHarness) -> None:
+    sock = relay.connect("Sock")
+    sock.send(None, "x", topic="from bob-1")
+    assert sock.payload("NACK")["details"]["field"] == "topic"
+    sock.say("SUBSCRIBE", {"topic": "from bob-1"})
+    assert sock.payload("ERROR")["code"] == "INVALID_FORMAT"
+
+
+def test_subscriptions_outlive_the_daemon_and_are_undone_when_they_cannot_be_kept(relay: RelayHarness) -> None:
+    follow(relay, "ann-1", ["zoe", "bob-1"])
+    relay.store.fail_next()
+    assert follow(relay, "ann-1", ["carl", "zoe"]) is not None
+    assert relay.relay.arc.followed("ann-1") == ["bob-1", "zoe"]
+    relay.restart()
+    assert relay.relay.arc.followed("ann-1") == ["bob-1", "zoe"]
+    assert relay.relay.arc.followed("nobody") == []
+
+
+# --- what is kept ------------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_system_has_not_taken_comes_again(relay: RelayHarness) -> None:
+    sock, ann = relay.connect("Sock"), connect(relay, "ann-1")
+    sock.send("ann-1", "taken")
+    ann.stall()
+    sock.send("ann-1", "not taken")
+    assert ann.bodies() == ["taken", "not taken"]
+    ann.drop()
+    assert connect(relay, "ann-1").bodies() == ["not taken"]
+
+
+def test_where_nothing_is_kept_the_sender_is_told_or_not_as_its_contract_says() -> None:
+    relay = RelayHarness(arc_ephemeral=True)
+    register(relay, "ann-1")
+    register(relay, "bob-1")
+    sock, ann = relay.connect("Sock"), connect(relay, "ann-1")
+    sock.send("bob-1")
+    assert sock.payload("NACK")["code"] == "AGENT_OFFLINE"
+    ann.send(["bob-1", "sock"], "x")
+    assert sock.bodies() == ["x"]
+    bob = connect(relay, "bob-1")
+    bob.stall()
+    sock.send("bob-1", "unread")
+    bob.take()
+    bob.drop()
+    again = connect(relay, "bob-1")
+    assert again.bodies() == []
+    sock.send("bob-1", "read")
+    assert again.bodies() == ["read"]
+
+
+def test_the_relay_leaves_heartbeats_to_the_transport() -> None:
+    relay = RelayHarness(heartbeat_ms=1_000)
+    register(relay, "ann-1")
+    ann = connect(relay, "ann-1")
+    relay.advance(60_000)
+    assert ann.closed is None
+    assert not ann.take("PING")
+
+
+def test_coming_and_going_is_told(relay: RelayHarness) -> None:
+    told: list[Any] = []
+    relay.relay.arc.watch(lambda name, is_here: told.append((name, is_here)))
+    sock, ann = relay.connect("Sock"), connect(relay, "ann-1")
+    sock.drop()
+    ann.drop()
+    assert told == [("Sock", True), ("ann-1", True), ("Sock", False), ("ann-1", False)]

@@ -1,0 +1,62 @@
+"""What is wrong with a request is said in a sentence that names the field."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.transports.http.reading import read_body, read_query
+from agent_relay.transports.http.route import Route
+from agent_relay.transports.http.table import ROUTES
+
+
+def find(method: str, path: str) -> Route:
+    (route,) = [each for each in ROUTES if (each.method, each.path) == (method, path)]
+    return route
+
+
+SEND, BUDGET = find("POST", "/api/v1/messages"), find("POST", "/api/v1/costs/budget")
+STREAM, OUTPUT = find("GET", "/api/v1/events/sse"), find("GET", "/api/v1/agents/{name}/output")
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "field", "sentence"),
+    [
+        (SEND, b'{"to": "Bob"}', "body", "`body` is missing."),
+        (SEND, b'{"to": "Bob", "body": 1}', "body", "`body` must be text, not a whole number."),
+        (SEND, b'{"to": "Bob", "body": ""}', "body", "`body` must be text of length >= 1."),
+        (SEND, b'{"to": "Bob", "body": "x", "thread": []}', "thread", "`thread` must be text or null, not a list."),
+        (SEND, b'{"to": "Bob", "body": "x", "kind": "No"}', "kind", "`kind` does not have the form that it must have."),
+        (SEND, b"[]", "body", "In the body: it must be an object, not a list."),
+        (SEND, b"", "body", "The body is missing; it must be a JSON object."),
+        (BUDGET, b'{"action": "sing"}', "action", "`action` must be one of alert, pause-spawning, stop-all."),
+        (BUDGET, b'{"maxTotal": 0}', "maxTotal", "`maxTotal` must be a number > 0.0."),
+    ],
+)
+def test_bodies(route: Route, body: bytes, field: str, sentence: str) -> None:
+    with pytest.raises(RelayError) as wrong:
+        read_body(route, body)
+    assert (wrong.value.code, wrong.value.message, wrong.value.details) == (ErrorCode.INVALID_FORMAT, sentence, {"field": field})
+
+
+@pytest.mark.parametrize(
+    ("route", "query", "field", "sentence"),
+    [
+        (OUTPUT, b"lines=x", "lines", "`lines` must be a whole number, not text."),
+        (OUTPUT, b"lines=0", "lines", "`lines` must be a whole number >= 1."),
+        (OUTPUT, b"lines=1&lines=1", "lines", "`lines` is given twice."),
+        (
+            STREAM, b"types=nothing", "types",
+            "`types` does not have the form that it must have: Types of events, separated by commas; `item.*` is all of those.",
+        ),
+    ],
+)  # fmt: skip
+def test_queries(route: Route, query: bytes, field: str, sentence: str) -> None:
+    with pytest.raises(RelayError) as wrong:
+        read_query(route, query)
+    assert (wrong.value.message, wrong.value.details) == (sentence, {"field": field})
+
+
+def test_what_the_route_does_not_know_is_ignored() -> None:
+    assert read_query(OUTPUT, b"x=1&x=2&lines=7").lines == 7
+    assert read_body(SEND, b'{"to": "Bob", "body": "x", "await_ms": 5.0, "more": 1}').await_ms == 5
