@@ -25,9 +25,6 @@ def daemon() -> Iterator[DaemonProcess]:
         yield process
 
 
-@pytest.mark.xfail(
-    strict=False, reason="over TLS a WebSocket is now and then cut off right after it is accepted; not understood yet"
-)
 def test_a_certificate_that_is_named_is_trusted(daemon: DaemonProcess) -> None:
     async def main() -> None:
         url = daemon.wait_for_url()

@@ -17,7 +17,10 @@ class Outbox:
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
-        transport.set_write_buffer_limits(high=0)  # pause_writing says that something is left, resume_writing that all is gone
+        # pause_writing says that something is left, resume_writing that all is gone. A socket pauses above the mark, TLS at it:
+        # with 0 it would pause with nothing left, and nothing would ever resume it.
+        is_tls = transport.get_extra_info("ssl_object") is not None
+        transport.set_write_buffer_limits(high=1 if is_tls else 0, low=0)
         self._frames: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._given_at = 0  # when the piece that the system has not taken yet was given to it

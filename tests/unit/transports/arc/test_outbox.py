@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import uvloop
 
 from agent_relay.transports.arc.outbox import PIECE_BYTES, Outbox
 
@@ -15,8 +22,11 @@ class Sink:
         self.taken = b""
         self.held = b""
 
-    def set_write_buffer_limits(self, high: int) -> None:
-        assert high == 0
+    def get_extra_info(self, name: str) -> None:
+        """It is a plain socket."""
+
+    def set_write_buffer_limits(self, high: int, low: int) -> None:
+        assert (high, low) == (0, 0)
 
     def write(self, data: bytes) -> None:
         self.held += data
@@ -66,3 +76,69 @@ def test_what_the_transport_has_is_bounded_and_the_rest_can_be_dropped() -> None
     out.flush(9)
     assert sink.taken == b"".join(frames[:3]) + b"last words"
     assert out.unsent_bytes == 0
+
+
+FILES = Path(__file__).parents[3] / "data" / "tls"
+FRAMES = [bytes([65 + number % 26]) * (1 + number * number * 97 % 70_001) for number in range(60)]
+
+
+class Writer(asyncio.Protocol):
+    """The server's end: writes what is asked for, with the marks that the transport gives."""
+
+    def __init__(self, is_there: asyncio.Future[Writer]) -> None:
+        self._is_there = is_there
+        self.heard: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.out = Outbox(cast("asyncio.Transport", transport))
+        self._is_there.set_result(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.heard.put_nowait(data)
+
+    def say(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            self.out.put(frame)
+        self.out.flush(0)
+
+    def pause_writing(self) -> None:
+        self.out.is_stalled = True
+
+    def resume_writing(self) -> None:
+        self.out.is_stalled = False
+        self.out.flush(0)
+
+
+async def talk(server: Writer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    for number, frame in enumerate(FRAMES):  # it hears something none to three times before it speaks
+        for _ in range(number % 4):
+            writer.write(b"?")
+            assert await server.heard.get() == b"?"
+        server.say([frame])
+        assert await reader.readexactly(len(frame)) == frame
+    server.say(FRAMES * 10)  # more than the system takes
+    assert await reader.readexactly(sum(map(len, FRAMES)) * 10) == b"".join(FRAMES) * 10
+    assert (server.out.unsent_bytes, server.out.is_stalled) == (0, False)
+
+
+@pytest.mark.parametrize("is_tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_a_real_transport_never_leaves_it_stalled(make_loop: Callable[[], asyncio.AbstractEventLoop], is_tls: bool) -> None:
+    async def main() -> None:
+        ours = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        ours.load_cert_chain(FILES / "cert.pem", FILES / "key.pem")
+        theirs = ssl.create_default_context(cafile=str(FILES / "cert.pem"))
+        loop = asyncio.get_running_loop()
+        is_there: asyncio.Future[Writer] = loop.create_future()
+        server = await loop.create_server(lambda: Writer(is_there), "127.0.0.1", 0, ssl=ours if is_tls else None)
+        port = server.sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=theirs if is_tls else None)
+        try:
+            await asyncio.wait_for(talk(await is_there, reader, writer), 30)
+        finally:
+            writer.transport.abort()
+            server.close()
+            await server.wait_closed()
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(main())
