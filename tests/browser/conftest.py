@@ -10,8 +10,18 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.stage import Stage, Watched, open_browser, open_page
+from tests.browser.visits import Visits
 
 OpenPage = Callable[..., tuple[Page, Watched]]
+Visit = Callable[..., Page]
+
+# Those that take longest, so that no worker is alone with one of them at the end.
+FIRST = ("deciding", "terminals", "connection", "control", "costs", "timeline", "accessibility", "conversations", "load")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {f"test_{name}.py": place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(item.path.name, len(FIRST)))
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +38,7 @@ def stage() -> Iterator[Stage]:
 
 @pytest.fixture
 def open_view(browser: Browser, stage: Stage) -> Iterator[OpenPage]:
-    """`open_view("#/attention", color_scheme="dark")`; what the pages did wrong fails the test at its end."""
+    """`open_view("#/attention", color_scheme="dark")`: a new page. What the pages did wrong fails the test at its end."""
     with ExitStack() as stack:
 
         def open_it(view: str = "", **options: Any) -> tuple[Page, Watched]:
@@ -37,6 +47,21 @@ def open_view(browser: Browser, stage: Stage) -> Iterator[OpenPage]:
         yield open_it
 
 
+@pytest.fixture(scope="module")
+def visits(browser: Browser, stage: Stage) -> Iterator[Visits]:
+    made = Visits(browser, stage)
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def page(open_view: OpenPage) -> Page:
-    return open_view()[0]
+def visit(visits: Visits, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """`visit("attention", color_scheme="dark")`: a page that the tests of a module share, in another view than before."""
+    failed = request.session.testsfailed
+    yield visits.visit
+    visits.check(has_failed=request.session.testsfailed > failed)
+
+
+@pytest.fixture
+def page(visit: Visit) -> Page:
+    return visit("conversations/all")

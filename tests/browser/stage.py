@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Coroutine, Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
+import httpx
+from playwright.sync_api import Browser, ConsoleMessage, FloatRect, Locator, Page, Request, expect, sync_playwright
 
 from agent_relay.sdk.loop_thread import LoopThread
 from agent_relay.testing.daemon import DaemonProcess
@@ -20,6 +22,7 @@ T = TypeVar("T")
 WAIT_MS = 20_000  # for what has to appear; on a loaded machine, that takes its time
 DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
+POLL_MS = 50
 _PAGE_ERRORS = {"error", "warning"}
 expect.set_options(timeout=WAIT_MS)
 
@@ -72,6 +75,18 @@ class Stage:
 
         self.run(say())
 
+    def wait_for_event(self, type_: str, words: str) -> dict[str, Any]:
+        """The newest event of a type that has these words in it, once it can be read: a report is no more than sent."""
+        ends = time.monotonic() + WAIT_MS / 1_000
+        while True:
+            query = {"types": type_, "limit": "1000"}
+            events = httpx.get(f"{self.url}/api/v1/events", params=query, timeout=60).json()["events"]
+            found: list[dict[str, Any]] = [event for event in events if words in str(event)]
+            if found:
+                return found[-1]
+            assert time.monotonic() < ends, f"no {type_} with {words!r} within {WAIT_MS} ms"
+            time.sleep(POLL_MS / 1_000)
+
     def restart(self) -> None:
         """kill -9, and another one in its place, at the same address."""
         port = urlsplit(self.url).port
@@ -97,6 +112,11 @@ class Watched:
             return
         self.faults.append(f"{message.type}: {message.text}")
 
+    def check(self) -> None:
+        faults, self.faults = self.faults, []
+        if faults:
+            raise AssertionError("\n".join(faults))
+
     def _asked(self, request: Request) -> None:
         parts = urlsplit(request.url)
         if parts.scheme in {"http", "https", "ws", "wss"} and parts.netloc != self._own:
@@ -116,16 +136,51 @@ def open_browser() -> Iterator[Browser]:
 
 @contextmanager
 def open_page(
-    browser: Browser, url: str, *, allows_network_errors: bool = False, **options: Any
+    browser: Browser, url: str, *, allows_network_errors: bool = False, script: str = "", **options: Any
 ) -> Iterator[tuple[Page, Watched]]:
-    """Fails at its end if the page logged an error, broke its own security policy, or asked another host."""
+    """Fails at its end if the page logged an error, broke its own security policy, or asked another host. `script` is run in
+    every document before its own."""
     context = browser.new_context(**({"viewport": DESKTOP} | options))
     context.set_default_timeout(WAIT_MS)
+    if script:
+        context.add_init_script(script)
     page = context.new_page()
     watched = Watched(page, url, allows_network_errors=allows_network_errors)
     try:
         page.goto(url)
         yield page, watched
-        assert watched.faults == []
+        watched.check()
     finally:
         context.close()
+
+
+def until(page: Page, is_so: Callable[[], object], what: str) -> None:
+    """For what `expect` has no words for. The page goes on meanwhile."""
+    ends = time.monotonic() + WAIT_MS / 1_000
+    while not is_so():
+        assert time.monotonic() < ends, f"not within {WAIT_MS} ms: {what}"
+        page.wait_for_timeout(POLL_MS)
+
+
+def steady(page: Page, read: Callable[[], T]) -> T:
+    """What is read, once it is the same twice: what has just appeared may still move, and is gone while it is drawn anew."""
+    seen: list[T] = [read()]
+
+    def is_same() -> bool:
+        seen.append(read())
+        return seen[-1] is not None and seen[-1] == seen[-2]
+
+    until(page, is_same, "it comes to rest")
+    return seen[-1]
+
+
+def box_of(page: Page, place: Locator) -> FloatRect:
+    """Where something is, once it stays there."""
+    box = steady(page, place.bounding_box)
+    assert box is not None
+    return box
+
+
+def expect_to_fit(page: Page) -> None:
+    """It is no wider than the screen."""
+    until(page, lambda: page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it does not scroll sideways")

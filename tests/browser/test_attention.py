@@ -7,9 +7,11 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import Visit
 from tests.browser.stage import Stage
 
+LOOK = "(button) => [getComputedStyle(button).backgroundColor, getComputedStyle(button).color]"
+CURRENT = re.compile(r"\bcurrent\b")
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 
 
@@ -23,8 +25,8 @@ def card(page: Page, id_: str) -> Locator:
 
 
 @pytest.fixture
-def page(open_view: OpenPage) -> Page:
-    found, _ = open_view("#/attention")
+def page(visit: Visit) -> Page:
+    found = visit("attention")
     expect(found.locator("[data-connection=live]")).to_be_visible()
     return found
 
@@ -41,20 +43,27 @@ def test_it_is_approved_by_a_click_and_the_title_counts(stage: Stage, page: Page
 def test_it_is_denied_with_a_reason_by_keys_alone(stage: Stage, page: Page) -> None:
     ask(stage, "Bob", "lint")
     card(page, "lint").wait_for()
-    while "current" not in (card(page, "lint").get_attribute("class") or ""):
+    cards = page.locator("[data-request]")
+    expect(cards.first).to_have_class(CURRENT)
+    for place in range(1, 1 + cards.evaluate_all("(cards) => cards.findIndex((card) => card.dataset.request === 'lint')")):
         page.keyboard.press("j")
-    page.keyboard.press("r")
-    page.keyboard.type("Not now, please.")
+        expect(cards.nth(place)).to_have_class(CURRENT)
+    expect(card(page, "lint")).to_have_class(CURRENT)
+    page.keyboard.type("rNot now, please.")  # without a pause: no letter of it may be taken for a shortcut
+    expect(card(page, "lint").get_by_label("Reason")).to_have_value("Not now, please.")
     page.keyboard.press("Tab")  # to "Approve", and then to "Deny"
     page.keyboard.press("Tab")
     expect(page.locator(".request.current [data-press=deny]")).to_be_focused()
     page.keyboard.press("Enter")
     expect(card(page, "lint")).to_have_count(0)
+    assert stage.wait_for_event("permission.resolved", "lint")["resolution"] == "denied"
 
 
 def test_what_is_critical_is_asked_twice(stage: Stage, page: Page) -> None:
     ask(stage, "Bob", "wipe", command="rm -rf build")
     expect(card(page, "wipe")).to_contain_text("Critical")
+    approve, deny = (card(page, "wipe").locator(f"[data-press={what}]").evaluate(LOOK) for what in ("approve", "deny"))
+    assert approve[0] not in deny, "nobody tells them apart"
     card(page, "wipe").locator("[data-press=approve]").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("rm -rf build")
@@ -86,6 +95,6 @@ def test_a_question_is_answered_by_its_number_or_in_own_words(stage: Stage, page
 def test_html_in_a_request_stays_text(stage: Stage, page: Page) -> None:
     ask(stage, "Bob", "hostile", tool=HOSTILE, command=HOSTILE, description=HOSTILE)
     expect(card(page, "hostile").locator(".command")).to_have_text(HOSTILE)
-    assert card(page, "hostile").locator("img, script").count() == 0
+    expect(card(page, "hostile").locator("img, script")).to_have_count(0)
     card(page, "hostile").locator("[data-press=deny]").click()
     expect(card(page, "hostile")).to_have_count(0)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage
-from tests.browser.stage import Stage
-from tests.integration.stage import until
+from tests.browser.conftest import Visit
+from tests.browser.stage import Stage, until
+
+
+@pytest.fixture
+def page(visit: Visit) -> Page:
+    return visit("conversations/all", permissions=["clipboard-read", "clipboard-write"])
 
 
 def test_a_new_message_appears_by_itself_with_its_receipt(page: Page, stage: Stage) -> None:
@@ -20,7 +25,9 @@ def test_a_new_message_appears_by_itself_with_its_receipt(page: Page, stage: Sta
     expect(row.locator("strong")).to_have_text("in")
     expect(row.locator("code")).to_have_text("parser.py")
     expect(row.locator('.ticks[data-stage="injected"], .ticks[data-stage="read"]')).to_be_visible()
-    row.locator(".ticks").hover()
+    row.locator(".ticks").focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")  # by keys, so that it stays while the list moves under the mouse
     expect(page.locator(".evidence")).to_contain_text("Bob")
     expect(page.locator(".evidence")).to_contain_text("seen:")
 
@@ -55,6 +62,22 @@ def test_what_is_searched_is_marked_and_shown_where_it_was_said(page: Page, stag
     expect(page.locator(f'[data-message="{sent}"].chosen')).to_be_visible()
     page.go_back()
     expect(page.locator(".found")).to_be_visible()
+    expect(page.get_by_role("searchbox")).to_have_value("zanzibar")
+
+
+def test_what_is_typed_into_the_search_stays_whatever_happens_meanwhile(page: Page) -> None:
+    page.locator(".message").first.wait_for()
+    # All of it in one go: the address follows what is typed a moment later, and the view is drawn anew before that.
+    typed = """async () => {
+      const field = document.querySelector("input[type=search]");
+      field.value = "corr";
+      field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+      document.querySelector(".message").click();
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      return field.value;
+    }"""
+    assert page.evaluate(typed) == "corr"
+    expect(page).to_have_url(re.compile("search=corr"))
 
 
 @pytest.mark.parametrize("kind", ["Markdown", "JSON"])
@@ -73,15 +96,14 @@ def test_a_conversation_is_exported(page: Page, stage: Stage, tmp_path: Path, ki
     assert f"to be taken along as {kind}" in bodies
 
 
-def test_a_message_and_a_link_to_it_are_copied(open_view: OpenPage, stage: Stage) -> None:
-    page, _ = open_view("#/conversations/all", permissions=["clipboard-read", "clipboard-write"])
+def test_a_message_and_a_link_to_it_are_copied(page: Page, stage: Stage) -> None:
     sent = stage.send("Ada", "Lead", "copy **me**")
     row = page.locator(f'[data-message="{sent}"]')
     for button, copied in (("Copy the text", "copy **me**"), ("Copy a link", f"{stage.url}/#/conversations/pair/Ada%2CLead")):
         row.hover()
         row.get_by_role("button", name=button).click()
         expect(page.get_by_text("Copied.").last).to_be_visible()
-        until(lambda text=copied: page.evaluate("navigator.clipboard.readText()").startswith(text), f"{copied} is copied")
+        until(page, lambda text=copied: page.evaluate("navigator.clipboard.readText()").startswith(text), f"{copied} is copied")
     page.goto(page.evaluate("navigator.clipboard.readText()"))
     expect(page.locator(f'[data-message="{sent}"].chosen')).to_be_visible()
     expect(page.locator(".details")).to_contain_text("Sent to Lead")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import Visit
 from tests.browser.stage import Stage
 
 IMAGE = "<img src=x onerror=window.hacked=1>"
@@ -61,16 +61,16 @@ def expect_text_only(page: Page) -> None:
         ("costs", "main table"),
     ],
 )
-def test_it_stays_text(open_view: OpenPage, view: str, shows: str) -> None:
-    page, _ = open_view(f"#/{view}")
+def test_it_stays_text(visit: Visit, view: str, shows: str) -> None:
+    page = visit(view)
     page.locator(shows).first.wait_for()
     expect(page.locator(".agent[data-agent=constructor]")).to_be_visible()
     expect(page.locator("[data-connection=live]")).to_be_visible()
     expect_text_only(page)
 
 
-def test_what_is_said_can_be_read_as_it_was_written(open_view: OpenPage) -> None:
-    page, _ = open_view(f"#/conversations/thread/{THREAD}")
+def test_what_is_said_can_be_read_as_it_was_written(visit: Visit) -> None:
+    page = visit(f"conversations/thread/{THREAD}")
     body = page.locator(".message .prose").first
     expect(body).to_contain_text(IMAGE)
     expect(body).to_contain_text(SCRIPT)
@@ -80,8 +80,8 @@ def test_what_is_said_can_be_read_as_it_was_written(open_view: OpenPage) -> None
     expect_text_only(page)
 
 
-def test_a_hostile_address_and_search_are_text_too(open_view: OpenPage, stage: Stage) -> None:
-    page, _ = open_view(f"#/conversations/agent/{IMAGE}?search={SCRIPT}")
+def test_a_hostile_address_and_search_are_text_too(visit: Visit) -> None:
+    page = visit(f"conversations/agent/{IMAGE}?search={SCRIPT}")
     expect(page.locator("main h1")).to_contain_text(IMAGE)
     expect(page.get_by_text("Nothing found")).to_be_visible()
     expect_text_only(page)

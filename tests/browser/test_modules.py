@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.stage import Stage, open_page
+from agent_relay.testing.daemon import DaemonProcess
+from tests.browser.stage import open_page
 
 
 @pytest.fixture(scope="module")
-def lab(browser: Browser, stage: Stage) -> Iterator[Page]:
-    with open_page(browser, stage.url) as (page, _):
+def lab(browser: Browser) -> Iterator[Page]:
+    """The page of a daemon with nobody there."""
+    with DaemonProcess("--port=0") as daemon, open_page(browser, daemon.wait_for_url()) as (page, _):
         yield page
 
 

@@ -50,6 +50,32 @@ def test_the_window_stays_between_the_oldest_event_and_now(lab: Page) -> None:
     assert [tick["ms"] for tick in ticks] == [0, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000]
 
 
+def test_whoever_asks_something_waits_whatever_it_says_of_itself(lab: Page) -> None:
+    events = [
+        ("agent.state", "working", 0), ("permission.requested", "high", 100), ("question.requested", "", 150),
+        ("agent.state", "working", 180), ("permission.resolved", "approved", 200), ("question.resolved", "", 300),
+        ("agent.state", "waiting", 400), ("permission.requested", "low", 450), ("agent.state", "idle", 500),
+        ("agent.state", "working", 600),
+    ]  # fmt: skip
+    found = call(
+        lab, "views/timeline-states.js",
+        """await (async () => { const { Columns, Words, NONE } = await import("./static/views/timeline-columns.js");
+             const data = { columns: new Columns(), types: new Words(), notes: new Words() };
+             x.forEach(([type, note, ts], seq) => {
+               data.columns.push(seq, ts, 0, data.types.place(type), data.notes.place(note), 0, NONE);
+             });
+             const spans = [];
+             m.findStates(data, { lanes: [3], groups: [] }, data.columns.length, 1_000, (...span) => spans.push(span));
+             return spans; })()""",
+        events,
+    )  # fmt: skip
+    assert [tuple(span) for span in found] == [
+        (3, "working", 0, 100), (3, "waiting", 100, 150), (3, "waiting", 150, 180), (3, "waiting", 180, 200),
+        (3, "waiting", 200, 300), (3, "working", 300, 400), (3, "waiting", 400, 450), (3, "waiting", 450, 500),
+        (3, "idle", 500, 600), (3, "working", 600, 1_000),
+    ]  # fmt: skip
+
+
 def test_nobody_jumps_when_somebody_comes(lab: Page) -> None:
     moved = call(
         lab, "views/graph-layout.js",

@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import OpenPage
-from tests.browser.stage import Stage
-from tests.browser.test_pictures import until
+from tests.browser.conftest import Visit
+from tests.browser.stage import Stage, until
 
 
-@pytest.fixture
-def played(open_view: OpenPage, stage: Stage) -> Page:
-    """The session of an agent that has done something of every kind."""
+@pytest.fixture(scope="module")
+def stage() -> Iterator[Stage]:
+    """With an agent that has done something of every kind."""
+    with Stage() as made:
+        do_something(made)
+        yield made
+
+
+def do_something(stage: Stage) -> None:
     stage.send("Bob", "Alice", "Please *review* <b>auth.py</b>.")
     stage.report("Alice", "item.started", itemId="i1", itemType="tool_call", startedAt=1)
     stage.report("Alice", "item.delta", itemId="i1", delta={"type": "text", "content": "reading auth.py"})
     stage.report("Alice", "item.completed", itemId="i1", completedAt=2, duration=1_500)
     stage.report("Alice", "command.executed", command="pytest -q", exitCode=1, duration=900, stdout="1 failed")
-    page, _ = open_view("#/replay")
+    stage.wait_for_event("command.executed", "pytest -q")
+
+
+@pytest.fixture
+def played(visit: Visit) -> Page:
+    """That agent's session."""
+    page = visit("replay")
     page.locator(".rp-session", has_text="Alice").click()
     page.locator(".rp-bar").wait_for()
     return page
@@ -56,9 +68,12 @@ def test_what_was_said_and_done_comes_in_order_and_can_be_scrubbed(played: Page)
 def test_it_plays_faster_or_slower_to_its_end(played: Page) -> None:
     page = played
     page.get_by_label("Speed").select_option("100")
+    page.get_by_label("Moment of the replay").focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".rp-step", has_text="pytest -q")).to_have_count(0)
     page.get_by_role("button", name="Play").click()
-    expect(page.get_by_role("button", name="Play")).to_be_visible()  # it stops at the end
     expect(page.locator(".rp-step", has_text="pytest -q").last).to_be_visible()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()  # it stops at the end
     page.locator("h1").click()
     page.keyboard.press("<")
     expect(page.get_by_label("Speed")).to_have_value("30")
@@ -85,8 +100,8 @@ def test_a_recording_is_shown_at_the_same_moment(played: Page, tmp_path: Path) -
     expect(page.locator(".toast")).to_contain_text("no recording")
 
 
-def test_a_time_of_all_agents_is_played_from_the_timeline(open_view: OpenPage) -> None:
-    page, _ = open_view("#/timeline")
+def test_a_time_of_all_agents_is_played_from_the_timeline(visit: Visit) -> None:
+    page = visit("timeline")
     page.get_by_role("link", name="Replay this time").click()
     expect(page.locator("h1")).to_have_text("All agents")
     page.get_by_label("Moment of the replay").focus()

@@ -29,8 +29,8 @@ export function Composer({ place, reply, last, onReplied }) {
     setTo(others);
   }, [place.id]);
   useEffect(() => { if (!text && !reply && !isChosen.current) setTo(others); }, [others.join()]); // never under somebody who writes
+  useLayoutEffect(() => { if (reply) field.current.focus(); }, [reply]); // at once: the next letters are the answer, not shortcuts
   useEffect(() => {
-    if (reply) field.current.focus();
     if (reply) setTo(answerTo(reply));
     else if (!isChosen.current) setTo(others);
   }, [reply]);

@@ -9,8 +9,11 @@ import { say } from "./toasts.js";
 /** Agents by name, in the daemon's order: connected ones first. */
 export const agents = signal(new Map());
 /** Requests that wait for a person, by id, the oldest first. */
-export const permissions = signal(new Map());
-export const questions = signal(new Map());
+const unread = new Map();
+export const permissions = signal(unread);
+export const questions = signal(unread);
+/** False until both are here: before that, nobody knows that nothing waits. */
+export const areRequestsRead = computed(() => permissions.value !== unread && questions.value !== unread);
 /** { version, uptimeMs, project, deadLetters, messages, lastSeq, … } as GET /api/v1/status says; null until it was read. */
 export const status = signal(null);
 /** What was spent: { total, byAgent, byModel, … } as GET /api/v1/costs says; null until it was read. */
@@ -88,17 +91,15 @@ function noteStates(events) {
 }
 
 function dropResolved(events) {
-  const waiting = new Map(permissions.value);
-  const asked = new Map(questions.value);
-  for (const event of events) {
-    waiting.delete(event.requestId);
-    asked.delete(event.questionId);
-  }
   batch(() => {
-    permissions.value = waiting;
-    questions.value = asked;
+    permissions.value = without(permissions.value, new Set(events.map((event) => event.requestId)));
+    questions.value = without(questions.value, new Set(events.map((event) => event.questionId)));
   });
 }
+
+/** The same map, where none of them is in it. */
+const without = (requests, ids) =>
+  ([...requests.keys()].some((id) => ids.has(id)) ? new Map([...requests].filter(([id]) => !ids.has(id))) : requests);
 
 async function read(path, take) {
   try {

@@ -2,7 +2,7 @@
 
 import { effect, html, signal, untracked } from "../lib/ui.js";
 import { go, link } from "../lib/router.js";
-import { isReady, permissions, questions } from "../lib/store.js";
+import { areRequestsRead, permissions, questions } from "../lib/store.js";
 import { say } from "../lib/toasts.js";
 import { Menu } from "../parts/menu.js";
 
@@ -15,8 +15,8 @@ export const alerts = signal(read());
 let known = null;
 
 effect(() => {
+  if (!areRequestsRead.value) return;
   const open = new Map([...permissions.value, ...questions.value]);
-  if (!isReady.value) return;
   const before = known;
   known = new Set(open.keys());
   if (before === null) return; // what was there when the page was opened is no news
@@ -51,8 +51,9 @@ function show(about) {
   };
 }
 
-/** Two short notes, made here: no file is needed, and none is loaded. */
+/** Two short notes, made here: no file is needed, and none is loaded. Browsers let no page sound that nobody has touched yet. */
 function play() {
+  if (!navigator.userActivation.hasBeenActive) return;
   const context = new AudioContext();
   NOTES_HZ.forEach((frequency, index) => {
     const note = new OscillatorNode(context, { frequency });

@@ -1,6 +1,6 @@
 // A permission that an agent asks for: what it wants to do, how risky that is, and the decision.
 
-import { classes, html, useRef, useState } from "../lib/ui.js";
+import { classes, html, useLayoutEffect, useRef, useState } from "../lib/ui.js";
 import { part, post } from "../lib/api.js";
 import { permissions, readRequests } from "../lib/store.js";
 import { say } from "../lib/toasts.js";
@@ -34,10 +34,7 @@ export function PermissionCard({ about, isCurrent, onChoose }) {
       readRequests();
     }
   };
-  const askReason = () => {
-    setAsking(true);
-    requestAnimationFrame(() => card.current.querySelector("textarea")?.focus());
-  };
+  useLayoutEffect(() => { if (isAsking) card.current.querySelector("textarea").focus(); }, [isAsking]); // at once: the next letters are the reason
 
   return html`<article class=${classes("card request", about.riskLevel, isCurrent && "current")} tabindex="-1" data-request=${about.requestId}
       ref=${card} onFocusIn=${onChoose} onPointerDown=${onChoose} aria-label=${`${about.agentName} asks to use ${about.tool}`}>
@@ -51,11 +48,11 @@ export function PermissionCard({ about, isCurrent, onChoose }) {
         <textarea id=${`why-${about.requestId}`} class="input" rows="2" value=${reason} placeholder="Use the staging copy instead."
           onInput=${(event) => setReason(event.currentTarget.value)} /></div>`}
       <div class="line wrap decision">
-        ${about.canAllow && html`<${Button} kind="primary" class=${isCritical && "danger"} icon="check" data-press="approve"
-          disabled=${doing !== null} onClick=${() => decide("approve")}>${doing === "approve" ? "Approving…" : "Approve"}<//>`}
-        <${Button} kind="danger" icon="x" data-press="deny" disabled=${doing !== null}
+        ${about.canAllow && html`<${Button} kind="primary" class=${isCritical && "warn"} icon=${isCritical ? "alert" : "check"} data-press="approve"
+          disabled=${doing !== null} onClick=${() => decide("approve")}>${doing === "approve" ? "Approving…" : isCritical ? "Approve…" : "Approve"}<//>`}
+        <${Button} icon="x" data-press="deny" disabled=${doing !== null}
           onClick=${() => decide("deny")}>${doing === "deny" ? "Denying…" : reason ? "Deny with reason" : "Deny"}<//>
-        ${!isAsking && html`<${Button} kind="quiet" icon="bubble" data-press="reason" onClick=${askReason}>Add a reason<//>`}
+        ${!isAsking && html`<${Button} kind="quiet" icon="bubble" data-press="reason" onClick=${() => setAsking(true)}>Add a reason<//>`}
         ${!about.canAllow && html`<span class="faint">It can only be allowed in its own terminal.</span>`}
       </div>
     </div>

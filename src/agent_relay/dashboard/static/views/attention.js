@@ -1,9 +1,9 @@
 // What waits for a person: permissions and questions, the oldest first. A card that was answered anywhere else goes away at once.
 
-import { html, loadStyle, useEffect, useState } from "../lib/ui.js";
+import { html, loadStyle, useLayoutEffect, useState } from "../lib/ui.js";
 import { addShortcuts } from "../lib/keys.js";
 import { plural } from "../lib/format.js";
-import { isReady, permissions, questions } from "../lib/store.js";
+import { areRequestsRead, permissions, questions } from "../lib/store.js";
 import { Empty, Loading } from "../parts/empty.js";
 import { AlertMenu } from "./attention-alerts.js";
 import { PermissionCard } from "./attention-permission.js";
@@ -25,7 +25,7 @@ export default function Attention() {
     <div class="view-body attention">
       ${cards.length > 0 && html`<${KeysHint} />`}
       ${cards.map(({ id, kind, about }) => html`<${kind} key=${id} about=${about} isCurrent=${id === current?.id} onChoose=${() => setChosen(id)} />`)}
-      ${!cards.length && (isReady.value ? html`<${Nothing} />` : html`<${Loading} />`)}
+      ${!cards.length && (areRequestsRead.value ? html`<${Nothing} />` : html`<${Loading} />`)}
     </div></div>`;
 }
 
@@ -53,7 +53,7 @@ function describe() {
 
 function useShortcuts(cards, at, choose) {
   const ids = cards.map((card) => card.id).join(" ");
-  useEffect(() => {
+  useLayoutEffect(() => { // at once: the next key may follow before the next picture
     const move = (step) => () => {
       const next = cards[Math.min(Math.max(at + step, 0), cards.length - 1)];
       if (!next) return;

@@ -73,12 +73,26 @@ function toNewest(feed, list, at) {
 }
 
 function Head({ place, field, isListed, onList }) {
-  const find = useMemo(() => afterQuiet(SEARCH_MS, (words) => change({ search: words || null, at: null }, { replace: true })), []);
+  const [written, setWritten] = useState(place.search);
+  const asked = useRef(place.search); // the address follows what is written, once nothing was typed for a moment
+  const find = useMemo(() => afterQuiet(SEARCH_MS, (words) => {
+    asked.current = words;
+    change({ search: words || null, at: null }, { replace: true });
+  }), []);
+  useEffect(() => {
+    if (place.search === asked.current) return;
+    asked.current = place.search; // by a link, or back in the history
+    setWritten(place.search);
+  }, [place.search]);
   const leave = (event) => {
     if (event.key !== "Escape") return;
-    event.currentTarget.value = "";
+    setWritten("");
     event.currentTarget.blur();
     find("");
+  };
+  const write = (event) => {
+    setWritten(event.currentTarget.value);
+    find(event.currentTarget.value.trim());
   };
   return html`<header class="view-head">
     <${Button} kind="quiet" icon="panel" label="Conversations" class="to-list" aria-expanded=${isListed} onClick=${onList} />
@@ -87,8 +101,7 @@ function Head({ place, field, isListed, onList }) {
       && html`<${Button} kind="quiet" small icon="panel" label=${`About ${place.key}`} onClick=${() => select("agent", place.key)} />`}
     <div class="tools">
       <label class="search"><${Icon} name="search" size=${15} /><span class="sr-only">Search in ${place.title}</span>
-        <input ref=${field} type="search" placeholder="Search" value=${place.search} onKeyDown=${leave}
-          onInput=${(event) => find(event.currentTarget.value.trim())} /><kbd>/</kbd></label>
+        <input ref=${field} type="search" placeholder="Search" value=${written} onKeyDown=${leave} onInput=${write} /><kbd>/</kbd></label>
       <${Menu} label="Export" icon="download" items=${[
         { label: "Export as Markdown", icon: "download", run: () => exportAs("markdown", place) },
         { label: "Export as JSON", icon: "download", run: () => exportAs("json", place) },

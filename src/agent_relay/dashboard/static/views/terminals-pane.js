@@ -6,6 +6,7 @@ import { orSay } from "../lib/toasts.js";
 import { Avatar } from "../parts/avatar.js";
 import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
+import { stateOf } from "../shell/agent-list.js";
 import { ControlMenu } from "./control-menu.js";
 import { keyboardOf, releaseKeyboard, takeKeyboard } from "./terminals-keyboard.js";
 import { Screen } from "./terminals-screen.js";
@@ -16,7 +17,7 @@ const tones = { waiting: "warn", working: "info", starting: "info", idle: "ok", 
 export function Pane({ agent, name, room, isLarge, onLarge, onClose }) {
   const [title, setTitle] = useState("");
   const isOurs = keyboardOf.value === name;
-  const state = agent?.state ?? "offline";
+  const state = agent ? stateOf(agent) : "offline";
   return html`<section class=${classes("pane", isOurs && "ours")} aria-label=${`Terminal of ${name}`}>
     <header>
       <${Avatar} name=${name} state=${state} size=${22} />

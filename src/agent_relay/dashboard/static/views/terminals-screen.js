@@ -9,7 +9,7 @@ import { followTerminal } from "./terminals-stream.js";
 import { openTerminal } from "./terminals-styles.js";
 
 const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
-const SMALLEST_PX = 7;
+const SMALLEST_PX = 11; // what does not fit then is scrolled to: smaller letters nobody reads
 const LARGEST_PX = 14;
 const PADDING_PX = 20;
 const LINE_HEIGHT = 1.32; // of the font

@@ -5,6 +5,7 @@ import { groups } from "./event-kinds.js";
 import { NONE } from "./timeline-columns.js";
 import { AXIS, groupShown, laneAt } from "./timeline-lanes.js";
 import { showAt } from "./timeline-scale.js";
+import { findStates } from "./timeline-states.js";
 
 export const BUCKET = 5; // pixels of a bar that sums events
 export const LONGEST_MS = 900_000; // what took longer is drawn from there on
@@ -77,31 +78,19 @@ function paintPointer(context, { width, height, colours, hover, window }) {
 
 /** What agents were doing, as a line at the top of their lanes and a breath of colour below it. */
 export function paintStates(context, scene, { data }) {
-  const { window, lanes, tall, filter, colours, now } = scene;
-  const { columns, notes } = data;
+  const { window, tall, filter, colours, now } = scene;
   const perMs = perMsOf(scene);
-  const stateType = data.types.place("agent.state");
-  const since = lanes.map(() => null);
-  const paint = (lane, until) => {
-    const colour = stateColours[since[lane]?.state];
+  findStates(data, filter, data.columns.placeOf(window.to), now, (lane, state, since, until) => {
+    const colour = stateColours[state];
     if (!colour || until < window.from) return;
-    const from = Math.max(0, (since[lane].at - window.from) * perMs);
+    const from = Math.max(0, (since - window.from) * perMs);
     const wide = (Math.min(until, window.to) - window.from) * perMs - from;
     context.fillStyle = colours[colour];
     context.fillRect(from, topOf(scene, lane), wide, STRIP);
     context.globalAlpha = 0.07;
     context.fillRect(from, topOf(scene, lane) + STRIP, wide, tall - STRIP - 1);
     context.globalAlpha = 1;
-  };
-  const end = columns.placeOf(window.to);
-  for (let at = 0; at < end; at++) {
-    if (columns.type[at] !== stateType) continue;
-    const lane = laneAt(filter, columns.agent[at]);
-    if (lane === NONE) continue;
-    paint(lane, columns.ts[at]);
-    since[lane] = { state: notes.list[columns.note[at]], at: columns.ts[at] };
-  }
-  lanes.forEach((_, lane) => paint(lane, now));
+  });
 }
 
 /** Messages as arrows from lane to lane, where there are few enough to follow them. */

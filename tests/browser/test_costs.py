@@ -1,0 +1,50 @@
+"""Costs: sums that go up as tokens are used, prices that nobody knows, and a budget."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import Visit
+from tests.browser.stage import Stage, until
+
+
+def dollars(shown: Locator) -> float:
+    return float(shown.inner_text().lstrip("$").replace(",", ""))
+
+
+def test_costs_go_up_as_tokens_are_used_and_unknown_prices_are_told(visit: Visit, stage: Stage) -> None:
+    page = visit("costs?range=1h")
+    total = page.locator(".tile dd").first
+    expect(total).to_contain_text("$")
+    before = dollars(total)
+    stage.report("Ada", "tokens.used", model="claude-opus-4-5", inputTokens=1_000_000, outputTokens=0)
+    stage.report("Ada", "tokens.used", model="<i>nobody's</i>", inputTokens=77, outputTokens=0)
+    until(page, lambda: dollars(total) >= before + 5, "five dollars more")
+    note = page.locator(".note.warn")
+    expect(note).to_contain_text("<i>nobody's</i>")
+    expect(page.locator(".spent tr", has_text="<i>nobody's</i>")).to_contain_text("no price")
+    page.get_by_role("tab", name="Agent").click()
+    expect(page.locator(".legend")).to_contain_text("Ada")
+    page.get_by_role("button", name="Show as a table").click()
+    expect(page.locator(".figures thead")).to_contain_text("Ada")
+
+
+def test_a_budget_is_set_and_its_bar_shows_how_far_it_is_spent(visit: Visit, stage: Stage) -> None:
+    stage.report("Ada", "tokens.used", model="claude-opus-4-5", inputTokens=1_000_001, outputTokens=0)
+    stage.wait_for_event("tokens.used", "1000001")
+    page = visit("costs")
+    page.get_by_role("button", name="Set a budget").click()
+    page.get_by_label("Altogether").fill("1000")
+    page.get_by_label("Per hour").fill("1")
+    page.get_by_label("Tell me before, at").fill("80")
+    page.get_by_text("Start no more agents").click()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast", has_text="The budget is set.")).to_be_visible()
+    hour, total = page.get_by_role("meter", name="Per hour"), page.get_by_role("meter", name="Altogether")
+    expect(hour).to_have_class(re.compile("danger"))
+    expect(total).to_have_class(re.compile("ok"))
+    page.reload()
+    expect(total).to_be_visible()
+    expect(page.locator(".budget")).to_contain_text("start no more agents")
