@@ -9,7 +9,7 @@ from tests.simulation.world import run_seed
 
 @pytest.mark.parametrize("block", range(10))
 def test_every_promise_holds_in_every_world(block: int) -> None:
-    for seed in range(block * 30, (block + 1) * 30):
+    for seed in range(block * 20, (block + 1) * 20):
         run_seed(seed, steps=600)
 
 

@@ -111,7 +111,7 @@ def test_schemathesis_finds_nothing(server: Server, tmp_path: Path) -> None:
         "--exclude-path-regex",
         "/(sse|stream)$",
         "--max-examples",
-        "15",
+        "8",
         "--seed",
         "1",
         "--generation-database",
