@@ -1,8 +1,9 @@
 """The feed: everything from a sequence number on, first from the store and then live, without a gap and without a repeat.
 
-Theory of operation. The newest events stay in memory. A subscription that begins further back reads the store page by
-page, each when the last one was taken, until what it has reaches into memory; from then on it is fed as events come. Nobody
-is waited for: one that has 1,000 events untaken is cut, and its owner may begin again after its `cursor`.
+Theory of operation. The newest events stay in memory. A subscription that begins further back reads page by page, each when
+the last one was taken: of the store, until what it has reaches into memory, and then of that. At its end it is live, and fed as
+events come. Nobody is waited for: a live one that has 1,000 events untaken is cut, and its owner may begin again after its
+`cursor`.
 
 All of this belongs to one thread. `on_news` is called when there is something to take and there was nothing before.
 """
@@ -68,6 +69,7 @@ class Subscription:
         self._fed = after_seq
         self.is_live = False
         self._reading = False
+        self._written = 0  # when the store was asked, everything up to this number was in it
         self._closed = False
 
     @property
@@ -83,7 +85,7 @@ class Subscription:
         queue = self._queue
         taken = [queue.popleft() for _ in range(min(most, len(queue)))]
         if not queue and not self.is_live:
-            self._read_on()
+            self._catch_up()
         return taken
 
     def close(self) -> None:
@@ -95,10 +97,11 @@ class Subscription:
 
     def begin(self) -> None:
         if self._fed > self._bus.source.last_seq:  # a number nobody was given: of another store, before this one
-            self._fed = self._bus.last_seq
-            self._queue.append(gap_record(self._fed + 1, 0))
-        if self._since_ms is not None or not self._join():
+            self._skip_to(self._bus.last_seq + 1, 0)
+        if self._since_ms is not None:
             self._read_on()
+        else:
+            self._catch_up()
 
     def feed(self, records: list[Record]) -> None:
         """Live ones, in order."""
@@ -120,10 +123,27 @@ class Subscription:
                 if wanted.matches(record) and (since is None or record.ts >= since):
                     self._queue.append(record)
 
+    def _skip_to(self, oldest: int, ts: int) -> None:
+        self._queue.append(gap_record(oldest, ts))
+        self._fed = oldest - 1
+
+    def _catch_up(self) -> None:
+        """One page further: of memory, if that reaches so far back."""
+        if self._reading or self.is_over:
+            return
+        if self._fed + 1 < self._bus.first_kept:
+            self._read_on()
+            return
+        for batch in self._bus.kept_after(self._fed):
+            self._add(batch.records)
+            if len(self._queue) >= _PAGE:
+                return
+        self.is_live = True
+
     def _read_on(self) -> None:
-        if not self._reading and not self.is_over:
-            self._reading = True
-            self._bus.source.read(EventQuery(self.filter, self._fed, self._since_ms, limit=_PAGE), self._page)
+        self._reading = True
+        self._written = self._bus.last_seq
+        self._bus.source.read(EventQuery(self.filter, self._fed, self._since_ms, limit=_PAGE), self._page)
 
     def _page(self, page: EventPage | Exception) -> None:
         self._reading = False
@@ -134,27 +154,18 @@ class Subscription:
             self._bus.forget(self)
             self._tell()
             return
-        if page.oldest_seq > self._fed + 1 and self._since_ms is None:
-            moment = page.records[0].ts if page.records else 0
-            self._queue.append(gap_record(page.oldest_seq, moment))
-            self._fed = page.oldest_seq - 1
+        oldest = min(page.oldest_seq, self._bus.first_kept)
+        if oldest > self._fed + 1 and self._since_ms is None:
+            self._skip_to(oldest, page.records[0].ts if page.records else 0)
         self._queue.extend(page.records)
         self._fed = max(self._fed, page.last_seq)
-        if page.is_end:
-            self._join()
+        if page.is_end and self._fed < self._written and self._fed + 1 < self._bus.first_kept:
+            # Somebody removed its files, or numbers were passed over: the store will never have what comes next.
+            self._skip_to(min(self._bus.first_kept, self._written + 1), 0)
+        if not self._queue:
+            self._catch_up()
         if self._queue:
             self._tell()
-        elif not self.is_live:
-            self._read_on()
-
-    def _join(self) -> bool:
-        """Takes what is in memory and goes live, if that leaves out nothing."""
-        if self._fed + 1 < self._bus.first_kept:
-            return False
-        for batch in self._bus.kept_after(self._fed):
-            self._add(batch.records)
-        self.is_live = True
-        return True
 
     def _tell(self) -> None:
         try:

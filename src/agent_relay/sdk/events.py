@@ -148,9 +148,12 @@ class EventFeeds:
         self._asking.add(id_)
         try:
             return expect_receipt(await outcome.wait()).seq or 0
-        except BaseException:
+        except RelayError:
             self._open.pop(id_, None)
             feed.id = None
+            raise
+        except BaseException:  # it was called off: the daemon may have begun, and would go on for as long as we are connected
+            self.pause(feed)
             raise
         finally:
             self._asking.discard(id_)

@@ -254,3 +254,55 @@ def test_without_subscribers_nothing_is_read() -> None:
     feed.publish(10)
     feed.settle()
     assert all(batch._records is None for batch in feed.bus._kept)
+
+
+def test_who_begins_with_what_is_in_memory_has_not_fallen_behind() -> None:
+    feed = Feed()
+    feed.publish(3 * MAX_BEHIND)
+    feed.settle()
+    assert feed.bus.first_kept == 1
+    subscription = feed.subscribe(after_seq=0)
+    feed.publish(2)
+    feed.settle()
+    assert not subscription.is_cut
+    assert numbers(feed.take_all(subscription)) == list(range(1, feed.told + 1))
+    assert subscription.is_live
+
+
+def test_memory_that_moves_on_while_it_is_read_leaves_out_nothing() -> None:
+    feed = Feed()
+    feed.publish(3 * MAX_BEHIND)
+    feed.settle()
+    subscription = feed.subscribe(after_seq=0)
+    taken = subscription.take(10)
+    for _ in range(9):
+        feed.publish(1_000)
+        feed.settle()
+    assert feed.bus.first_kept > 3 * MAX_BEHIND
+    assert numbers(taken + feed.take_all(subscription)) == list(range(1, feed.told + 1))
+
+
+@pytest.mark.parametrize("kept", [0, 3])
+def test_what_the_store_has_lost_is_told_as_a_gap_and_not_asked_for_again_and_again(kept: int) -> None:
+    """Its files were removed, or numbers were passed over after a power cut: there is nothing before what is in memory."""
+    feed = Feed()
+    feed.publish(6_000)
+    feed.settle()
+    feed.publish(6_000)
+    feed.settle()
+    del feed.store._records[kept:]
+    first_kept = feed.bus.first_kept
+    assert first_kept > kept + 1
+    subscription = feed.subscribe(after_seq=kept and 1)
+    taken: list[Record] = []
+    for _ in range(10):
+        if feed.posts:
+            feed.posts.popleft()()
+        taken += subscription.take(10_000)
+        if subscription.is_live:
+            break
+    assert subscription.is_live
+    taken += feed.take_all(subscription)
+    before = list(range(2, kept + 1))
+    assert numbers(taken) == [*before, first_kept - 1, *range(first_kept, feed.told + 1)]
+    assert taken[len(before)].type == "stream.gap"

@@ -10,7 +10,7 @@ from agent_relay.events.filter import EventFilter
 from agent_relay.events.record import Record
 from agent_relay.ports.watchers import LiveScreens
 from agent_relay.transports.http.errors import unavailable
-from agent_relay.transports.http.terminal_stream import TerminalStream
+from agent_relay.transports.http.terminal_stream import LOST_S, TerminalStream
 
 HEARTBEAT_S = 30.0
 _AT_ONCE = 256
@@ -19,10 +19,11 @@ _HEARTBEAT = b": heartbeat\n\n"
 
 
 class Streams:
-    def __init__(self, bus: EventBus, most: int, heartbeat_s: float = HEARTBEAT_S) -> None:
+    def __init__(self, bus: EventBus, most: int, heartbeat_s: float = HEARTBEAT_S, lost_s: float = LOST_S) -> None:
         self._bus = bus
         self._most = most
         self._heartbeat_s = heartbeat_s
+        self._lost_s = lost_s
         self._open: set[EventStream | TerminalStream] = set()
         self._stopping = False
 
@@ -33,7 +34,7 @@ class Streams:
     def open(self, wanted: EventFilter, after_seq: int | None, since_ms: int | None) -> EventStream:
         """Raises RelayError where there are too many."""
         self._check_room()
-        stream = EventStream(self._bus, wanted, after_seq, since_ms, self._heartbeat_s, self._open.discard)
+        stream = EventStream(self._bus, wanted, after_seq, since_ms, self._heartbeat_s, self._lost_s, self._open.discard)
         self._open.add(stream)
         return stream
 
@@ -61,11 +62,12 @@ class EventStream:
 
     def __init__(
         self, bus: EventBus, wanted: EventFilter, after_seq: int | None, since_ms: int | None, heartbeat_s: float,
-        on_close: Callable[[EventStream], None],
+        lost_s: float, on_close: Callable[[EventStream], None],
     ) -> None:  # fmt: skip
         self._news = asyncio.Event()
         self._lost = asyncio.Event()
         self._heartbeat_s = heartbeat_s
+        self._lost_s = lost_s
         self._on_close = on_close
         self._is_over = False
         self._subscription: Subscription = bus.subscribe(
@@ -74,12 +76,14 @@ class EventStream:
 
     async def parts(self) -> AsyncIterator[bytes]:
         yield _FIRST
-        subscription = self._subscription
+        subscription, loop = self._subscription, asyncio.get_running_loop()
         while not self._is_over:
             self._news.clear()
             records = subscription.take(_AT_ONCE)
             if records:
+                losing = loop.call_later(self._lost_s, self._lost.set)  # of a replay nobody falls behind
                 yield b"".join(map(encode_sse, records))
+                losing.cancel()
             elif subscription.is_over:
                 return  # too far behind, or the store cannot be read: the reader comes again with Last-Event-ID
             else:
@@ -95,7 +99,8 @@ class EventStream:
             self._lost.set()
 
     async def wait_until_lost(self) -> None:
-        """Returns when the reader fell too far behind, which it may not notice: it does not read what we say."""
+        """Returns when the reader fell too far behind, or has not read for a long time; it may not notice, as it does not read
+        what we say."""
         await self._lost.wait()
 
     def end(self) -> None:

@@ -97,3 +97,32 @@ def test_at_the_end_every_stream_ends() -> None:
             streams.open(EventFilter(), None, None)
 
     asyncio.run(play())
+
+
+def test_who_does_not_read_what_was_loses_its_place_as_well() -> None:
+    async def play() -> None:
+        bus = EventBus(Nothing())
+        publish(bus, *range(1, 1_000))
+        stream = Streams(bus, 1, lost_s=0.05).open(EventFilter(), 0, None)
+        parts = stream.parts()
+        assert len(await take(parts, 2)) == 2  # the rest is for whoever asks for it
+        assert not stream._subscription.is_live
+        async with asyncio.timeout(5):
+            await stream.wait_until_lost()
+
+    asyncio.run(play())
+
+
+def test_who_reads_keeps_its_place() -> None:
+    async def play() -> None:
+        bus = EventBus(Nothing())
+        publish(bus, *range(1, 1_000))
+        stream = Streams(bus, 1, lost_s=0.05).open(EventFilter(), 0, None)
+        reading = asyncio.create_task(take(stream.parts(), 9))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await stream.wait_until_lost()
+        stream.end()
+        assert sum(part.count(b"event: ") for part in await reading) == 999
+
+    asyncio.run(play())
