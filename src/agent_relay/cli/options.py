@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import datetime
 from typing import Annotated, Any
@@ -36,6 +37,17 @@ def inherit(
 
 def find_place(socket: str | None, state_dir: str | None) -> Place:
     return locate(socket=socket, state_dir=state_dir)
+
+
+def tries_doors(place: Place) -> bool:
+    """Whether doors are used in versions of a CLI that the relay was not tried with, as the settings say."""
+    from agent_relay.cli.failures import Failure
+    from agent_relay.daemon.config import ConfigError, read_setting
+
+    try:
+        return bool(read_setting("doors", os.environ, project_root=place.root, home=place.home) == "try")
+    except ConfigError as error:
+        raise Failure(str(error)) from None
 
 
 def read_duration_ms(text: str, flag: str) -> int:

@@ -46,6 +46,7 @@ class Wish(msgspec.Struct, frozen=True):
     cli: str | None = None  # the profile, where the program's name does not tell
     record: str | None = None  # a file for `replay`
     has_doors: bool = True  # False: everything is typed
+    tries_doors: bool = False  # also those of a version that the relay was not tried with
     session: str | None = None  # the daemon started us, for this session
     end_file: str | None = None  # where it looks for how we ended
 
@@ -116,6 +117,7 @@ def _make_setup(place: Place, wish: Wish, home: Home, recorder: Recorder | None)
         project_id=place.project_id,
         recorder=recorder,
         kit=kit_for(profile) if wish.has_doors and wish.cli is None else None,  # another program need not know its flags
+        tries_doors=wish.tries_doors,
     )
 
 

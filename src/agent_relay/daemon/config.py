@@ -153,6 +153,8 @@ SETTINGS: tuple[Setting, ...] = (
             "is started, separated by commas; `*` stands for anything", is_for_owner=True),
     Setting("spawn_unattended", _words, "", "permission modes in which nobody is asked, such as bypassPermissions, that agents "
             "may be started in all the same, separated by commas", is_for_owner=True),
+    Setting("doors", _one_of("known", "try"), "known", "doors of a CLI in a version that the relay was not tried with: known "
+            "leaves them and types, try uses them", is_for_owner=True),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
     Setting("allowed_uids", _uids, "", "further user ids that may connect, separated by commas"),
@@ -205,6 +207,7 @@ class Config:
     api_token: str | None  # from the environment alone: flags can be seen by others, and files are shared
     limits: Limits
     event_retention_ms: int
+    doors: str  # for the agents that the daemon starts; others look it up by themselves
     permissions: Policy
     tls_cert: str | None
     tls_key: str | None
@@ -230,11 +233,7 @@ def load_config(
     flags: Mapping[str, str | None], environ: Mapping[str, str], *, project_root: str, home: str, state_dir: str, socket: str
 ) -> Config:
     """Settles every setting; raises ConfigError for the first that cannot be used."""
-    files = [
-        _read_file(os.path.join(project_root, places.PROJECT_DIRECTORY, places.CONFIG_FILE)),
-        _read_file(os.path.join(home, places.CONFIG_FILE)),
-    ]
-    _check_project_file(*files)
+    files = _read_files(project_root, home)
     values = {setting.name: _settle(setting, flags, environ, files) for setting in SETTINGS}
     limits = Limits(
         max_frame_bytes=values["max_frame_bytes"],
@@ -279,6 +278,7 @@ def load_config(
         api_token=_read_token(environ, values["host"], http=values["http"]),
         limits=limits,
         event_retention_ms=values["event_retention"],
+        doors=values["doors"],
         permissions=_read_permissions(files),
         tls_cert=values["tls_cert"],
         tls_key=values["tls_key"],
@@ -286,6 +286,12 @@ def load_config(
         arc_settings=_read_arc(values),
         arc_hooks=values["arc_hooks"],
     )
+
+
+def read_setting(name: str, environ: Mapping[str, str], *, project_root: str, home: str) -> Any:
+    """One of them, for a command that needs no daemon; raises ConfigError."""
+    (setting,) = (setting for setting in SETTINGS if setting.name == name)
+    return _settle(setting, {}, environ, _read_files(project_root, home))
 
 
 def check_tls(config: Config) -> None:
@@ -364,6 +370,14 @@ def _parse(setting: Setting, source: str, value: Any) -> Any:
         return setting.parse(str(value))
     except ValueError as error:
         raise ConfigError(f"{source}: {value!r} cannot be used; it must be {error}.") from None
+
+
+def _read_files(project_root: str, home: str) -> list[tuple[str, dict[str, Any]]]:
+    """The project's, and the user's."""
+    folders = (os.path.join(project_root, places.PROJECT_DIRECTORY), home)
+    project, own = (_read_file(os.path.join(folder, places.CONFIG_FILE)) for folder in folders)
+    _check_project_file(project, own)
+    return [project, own]
 
 
 def _read_file(path: str) -> tuple[str, dict[str, Any]]:

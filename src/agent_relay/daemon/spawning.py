@@ -31,8 +31,11 @@ from agent_relay.protocol.permission_modes import PermissionMode, modes_of
 
 SESSIONS_FILE = "sessions.json"
 ENDS_FOLDER = "sessions"
-# Of the agent the daemon may itself have been started by; the wrapper sets its own.
-_NOT_INHERITED = {places.ENV_NAME, places.ENV_TOKEN, "AGENT_RELAY_OUTBOX", "AGENT_RELAY_INBOX", places.ENV_SOCKET}
+# Of the agent the daemon may itself have been started by; the wrapper sets its own. With the token of HTTP an agent could
+# approve what it asks itself.
+_NOT_INHERITED = {
+    places.ENV_NAME, places.ENV_TOKEN, "AGENT_RELAY_OUTBOX", "AGENT_RELAY_INBOX", places.ENV_SOCKET, places.ENV_API_TOKEN,
+}  # fmt: skip
 _NO_WORD = "Its wrapper ended before it began; the daemon's log may say why."
 
 
@@ -53,7 +56,7 @@ class WrapperProcesses:
                 return msgspec.json.decode(file.read(), type=list[SessionRow])
         except FileNotFoundError:
             return []
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             logger.warning("sessions_unreadable", extra={"relay_fields": {"error": str(error)}})
             return []
 
@@ -83,7 +86,8 @@ class WrapperProcesses:
             )  # fmt: skip
         inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
         mode = modes_of(session.cli)[session.permission_mode] if session.permission_mode is not None else PermissionMode()
-        environ = inherited | {places.ENV_PROJECT: self._config.project_root} | dict(environment) | mode.environment
+        own = {places.ENV_PROJECT: self._config.project_root, places.ENV_DOORS: self._config.doors}
+        environ = inherited | own | dict(environment) | mode.environment
         words = [*self._words(session, program), *mode.arguments]
         self._in_thread(session, lambda: self._run(session.id, words, session.cwd, environ))
 

@@ -60,9 +60,9 @@ class DoorMessage(Struct, frozen=True):
 
 
 class Probe(Struct, frozen=True):
-    """An open door. `note` tells what a person should know, such as a version that nobody has tried."""
+    """An open door. `note` tells what a person should know."""
 
-    version: str = ""
+    version: str = ""  # as the program tells it; one that is not known is not used, unless somebody wants it tried
     note: str = ""
     introduces: bool = False  # it tells the agent itself what the relay is: nobody needs to type it
 

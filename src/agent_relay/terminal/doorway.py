@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from agent_relay.ports.door import Door, DoorShut
+from agent_relay.terminal.doors.versions import Versions
 from agent_relay.terminal.reporting import Reporter
 
 TYPING = "typing"
@@ -21,11 +22,15 @@ _log = logging.getLogger("agent_relay.terminal")
 class Doorway:
     """`doors` are not open yet, the best first. `changed` is called whenever another door is in use."""
 
-    def __init__(self, doors: Sequence[Door], reporter: Reporter, changed: Callable[[], None], notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, doors: Sequence[Door], reporter: Reporter, changed: Callable[[], None], notes: Sequence[str] = (),
+        versions: Versions | None = None,
+    ) -> None:  # fmt: skip
         self._waiting = list(doors)
         self._reporter = reporter
         self._changed = changed
-        self._notes = list(notes)
+        self._notes = [("", note) for note in notes]  # of which door, and what is to be known of it
+        self._versions = versions
         self._dropped: asyncio.Queue[Door] = asyncio.Queue()
         self.current: Door | None = None
         self.is_decided = not self._waiting  # False: the first door is still being tried
@@ -53,9 +58,15 @@ class Doorway:
             _log.exception("%s could not be opened", door.name)
             self._note(door, f"failed ({type(error).__name__})")
             return False
-        _log.info("%s is open (version %s)%s", door.name, probe.version or "unknown", f": {probe.note}" if probe.note else "")
-        if probe.note:
-            self._notes.append(f"{door.name}: {probe.note}")
+        objection = self._versions.objection(probe.version) if self._versions is not None else ""
+        if objection:
+            self._note(door, objection)
+            return False
+        untried = self._versions.note(probe.version) if self._versions is not None else ""
+        note = "; ".join(filter(None, [untried, probe.note]))
+        _log.info("%s is open (version %s)%s", door.name, probe.version or "unknown", f": {note}" if note else "")
+        if note:
+            self._notes.append((door.name, note))
         self.introduces = probe.introduces
         self._use(door)
         return True
@@ -78,9 +89,16 @@ class Doorway:
     def _use(self, door: Door | None) -> None:
         self.current = door
         self.is_decided = True
-        self._reporter.door(door.name if door is not None else TYPING, "; ".join(self._notes))
+        self._reporter.door(door.name if door is not None else TYPING, self._tell_notes())
         self._changed()
 
     def _note(self, door: Door, reason: str) -> None:
         _log.warning("%s is not used: %s", door.name, reason)
-        self._notes.append(f"{door.name}: {reason}")
+        self._notes.append((door.name, reason))
+
+    def _tell_notes(self) -> str:
+        """Doors with the same trouble are named together, and nothing is said twice: there is little room for it."""
+        doors: dict[str, list[str]] = {}
+        for door, note in self._notes:
+            doors.setdefault(note, []).append(door)
+        return "; ".join(": ".join(filter(None, [", ".join(dict.fromkeys(names)), note])) for note, names in doors.items())

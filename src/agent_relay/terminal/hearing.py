@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
-from agent_relay.ports.door import DoorState, Request, RequestKind, Resolution
+from agent_relay.ports.door import DoorState, Request, Resolution
+from agent_relay.terminal.asking import Asking
 from agent_relay.terminal.commands import SendCommand
-from agent_relay.terminal.dialogs import OpenDialog
 from agent_relay.terminal.observations import MessageTaken, Observation
 from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.speaking import Speaker
@@ -23,22 +22,8 @@ from agent_relay.terminal.watch import DOOR, CommandSeen, CommandUnfinished, Eve
 if TYPE_CHECKING:
     from agent_relay.terminal.delivering import Deliverer
 
-SCREEN_REQUEST = "screen-"  # begins the ids of requests that were found on the screen; the dialog's digest follows
-_ANSWERS = {"approve": Resolution.ALLOWED, "deny": Resolution.DENIED, "answer": Resolution.ANSWERED}
 _STATES = {State.STARTING: "starting", State.IDLE: "idle", State.WORKING: "working", State.DIALOG: "waiting"}
 _log = logging.getLogger("agent_relay.terminal")
-
-
-def request_of(dialog: OpenDialog) -> Request:
-    return Request(
-        id=SCREEN_REQUEST + dialog.digest,
-        kind=RequestKind.PERMISSION if dialog.kind == "permission" else RequestKind.QUESTION,
-        text=dialog.question or dialog.text,
-        tool=dialog.tool or "",
-        subject=dialog.subject or "",
-        options=dialog.options,
-        is_exact=False,
-    )
 
 
 class Hearing:
@@ -56,8 +41,7 @@ class Hearing:
         self._door_state: DoorState | None = None
         self._door_waits_for = ""
         self._is_catching_up = False
-        self._asked_digest = ""  # of the dialog on the screen that was told
-        self._answering: list[str] = []  # the dialogs that we are answering: one may have replaced another meanwhile
+        self.asking = Asking(reporter)
         self.deliverer: Deliverer  # set once, right after both were made
         self.follower: SessionFollower | None = None
 
@@ -98,32 +82,11 @@ class Hearing:
             self._reporter.input()
 
     def _note_dialog(self) -> None:
-        """What the screen asks is asked by the relay too, unless a door tells it better."""
-        dialog = self._watcher.dialog if self._door_state is None else None
-        digest = dialog.digest if dialog is not None else ""
-        if digest == self._asked_digest:
-            return
-        if self._asked_digest not in {"", *self._answering}:
-            self._reporter.resolved(SCREEN_REQUEST + self._asked_digest, Resolution.GONE, "person")
-        self._asked_digest = digest
-        if dialog is not None:
-            self._reporter.asked(request_of(dialog))
-
-    @contextlib.contextmanager
-    def answering_screen(self, digest: str, command: str) -> Iterator[None]:
-        """While we answer the dialog on the screen: that it closes then is our doing, unless that fails."""
-        self._answering.append(digest)
-        try:
-            yield
-        except BaseException:
-            if self._asked_digest != digest:
-                self._reporter.resolved(SCREEN_REQUEST + digest, Resolution.GONE, "person")
-            raise
-        finally:
-            self._answering.remove(digest)
-        self._reporter.resolved(SCREEN_REQUEST + digest, _ANSWERS[command], "door")
-        if self._asked_digest == digest:
-            self._asked_digest = ""
+        """What the screen asks is asked by the relay too. A door that tells states tells everything that is asked, and better."""
+        if self._door_state is not None:
+            self.asking.saw(None, has_two_views=False)
+        else:
+            self.asking.saw(self._watcher.dialog, has_two_views=self.deliverer.doorway.current is not None)
 
     def catch_up(self) -> None:
         """The session file holds what a wrapper before us has dealt with, but for commands that it could not carry out."""
@@ -146,6 +109,7 @@ class Hearing:
 
     def door_state(self, state: DoorState, waiting_for: str = "") -> None:
         self._door_state, self._door_waits_for = state, waiting_for
+        self._note_dialog()
         self._report_state()
         self.deliverer.wake()
 
@@ -159,10 +123,10 @@ class Hearing:
         self.deliverer.note_rejected(message_id, reason)
 
     def door_asked(self, request: Request) -> None:
-        self._reporter.asked(request)
+        self.asking.door_asked(request)
 
     def door_resolved(self, request_id: str, resolution: Resolution, by: str) -> None:
-        self._reporter.resolved(request_id, resolution, by)
+        self.asking.door_resolved(request_id, resolution, by)
 
     def door_noticed(self, observation: Observation) -> None:
         if isinstance(observation, MessageTaken):
@@ -181,9 +145,17 @@ class Hearing:
             self.follower.add_session(session_id)
 
     def door_lost(self, reason: str) -> None:
-        self._door_state, self._door_waits_for = None, ""
         self.deliverer.lose_door(reason)
+        self.door_changed()
+
+    def door_changed(self) -> None:
+        """Another door is in use. While it is none, the screen is all there is."""
+        if self.deliverer.doorway.current is None:
+            self._door_state, self._door_waits_for = None, ""
+            self.asking.door_gone()
+        self._note_dialog()
         self._report_state()
+        self.deliverer.wake()
 
     def _report_state(self) -> None:
         """A dialog that either of them sees is one; for the rest the door knows better than the screen."""

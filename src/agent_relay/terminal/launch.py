@@ -91,7 +91,8 @@ def child_environment(
         ENV_OUTBOX: home.outbox,
         ENV_INBOX: inbox,
     }
-    inherited = {name: value for name, value in environ.items() if name not in {"TMUX", "TMUX_PANE", places.ENV_TOKEN}}
+    kept_back = {"TMUX", "TMUX_PANE", places.ENV_TOKEN, places.ENV_API_TOKEN}  # the last would let an agent approve what it asks
+    inherited = {name: value for name, value in environ.items() if name not in kept_back}
     return {**profile.launch.environment, **inherited, **own}
 
 

@@ -26,8 +26,9 @@ from agent_relay.terminal.backends.tmux import TmuxTerminal
 from agent_relay.terminal.commands import words_of
 from agent_relay.terminal.delivering import Deliverer, Manners
 from agent_relay.terminal.doors.launching import AgentPlace, Kit, Prepared, Program
+from agent_relay.terminal.doors.versions import Versions
 from agent_relay.terminal.doorway import Doorway
-from agent_relay.terminal.hearing import SCREEN_REQUEST, Hearing
+from agent_relay.terminal.hearing import Hearing
 from agent_relay.terminal.inbox_file import InboxFile
 from agent_relay.terminal.launch import Home
 from agent_relay.terminal.live_screen import LiveScreen
@@ -66,6 +67,7 @@ class Setup(Struct, frozen=True):
     project_id: str = ""
     recorder: Recorder | None = None
     kit: Kit | None = None  # the CLI's doors; without, everything is typed
+    tries_doors: bool = False  # also those of a version that nobody has run
 
 
 MakeTerminal = Callable[[TerminalListener], Terminal[Screen]]
@@ -184,7 +186,8 @@ class Wrapper:
         setup = self._setup
         place = AgentPlace(setup.home.name, setup.home.team, setup.project_id)
         doors = [] if setup.kit is None else setup.kit.doors(prepared.program, place, prepared.facts, self._hearing)
-        self._deliverer.doorway = Doorway(doors, self._reporter, self._deliverer.wake, prepared.notes)
+        versions = Versions(setup.profile.title, setup.profile.recorded, setup.tries_doors)
+        self._deliverer.doorway = Doorway(doors, self._reporter, self._hearing.door_changed, prepared.notes, versions)
         if setup.profile.transcript is not None:
             self._hearing.follower = SessionFollower(
                 setup.profile, setup.cwd, home=home_of(setup.profile.transcript, setup.environment),
@@ -351,17 +354,28 @@ class Wrapper:
         id_, text = control.id or "", control.text or ""
         decision = Decision(control.command != "deny", text, text if control.command == "answer" else "", control.by or "")
         try:
-            if id_.startswith(SCREEN_REQUEST):
-                digest = id_.removeprefix(SCREEN_REQUEST)
-                with self._hearing.answering_screen(digest, control.command):
-                    await self._answerer.answer(digest, decision)
-            elif self._deliverer.doorway.current is not None:
-                await self._deliverer.doorway.current.answer(id_, decision)
-            else:
-                raise NotOpen("The way it was asked through is not there any more.")
+            await self._answer_request(id_, control.command, decision)
         except (DoorError, TerminalError) as error:
             _log.info("%s was not answered: %s", id_, error)
             self._reporter.failed(id_, str(error))
+
+    async def _answer_request(self, id_: str, command: str, decision: Decision) -> None:
+        """Through the door that asked; on the screen, where the door cannot or there is none."""
+        asking, door = self._hearing.asking, self._deliverer.doorway.current
+        asked, digest = asking.door_id_of(id_), asking.digest_of(id_)
+        if asked and door is not None:
+            try:
+                await door.answer(asked, decision)
+                return
+            except NotOpen:
+                raise
+            except DoorError:
+                if not digest:
+                    raise
+        if not digest:
+            raise NotOpen("It was answered already, or is not asked any more.")
+        with asking.answering(id_, command):
+            await self._answerer.answer(digest, decision)
 
     async def _interrupt(self) -> None:
         key = self._setup.profile.submit.interrupt_key

@@ -87,7 +87,7 @@ def test_what_was_saved_is_found_again_and_nobody_else_reads_it(scene: Scene) ->
     assert scene.wrappers.load() == rows
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'[{"id": 1}]', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"{", b'[{"id": 1}]', b"\xff", b'[{"id": "\xff"}]'])
 def test_a_file_that_cannot_be_read_stops_nobody(scene: Scene, content: bytes) -> None:
     Path(scene.config.file(SESSIONS_FILE)).write_bytes(content)
     assert scene.wrappers.load() == []
@@ -119,7 +119,8 @@ def test_a_wrapper_is_given_what_it_needs_and_nothing_of_another_agent(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = be_seen(tmp_path, monkeypatch)
-    for name in ("AGENT_RELAY_NAME", "AGENT_RELAY_TOKEN", "AGENT_RELAY_OUTBOX", "AGENT_RELAY_SOCKET"):
+    others = {"AGENT_RELAY_NAME", "AGENT_RELAY_TOKEN", "AGENT_RELAY_OUTBOX", "AGENT_RELAY_SOCKET", "AGENT_RELAY_API_TOKEN"}
+    for name in others:
         monkeypatch.setenv(name, "another's")
     session = row(cli="/bin/cat", cwd=".")
     scene.wrappers.start(session, {"LANG": "C"})
@@ -130,7 +131,8 @@ def test_a_wrapper_is_given_what_it_needs_and_nothing_of_another_agent(
     assert {"--name=Bob", "--session=ses_1", "--backend=pty", f"--socket={scene.config.socket}"} <= set(words)
     assert (cwd, leads_a_session, session.cwd) == (os.path.realpath(scene.root), True, str(scene.root))
     assert (environ["LANG"], environ["AGENT_RELAY_PROJECT"]) == ("C", str(scene.root))
-    assert not {"AGENT_RELAY_NAME", "AGENT_RELAY_TOKEN", "AGENT_RELAY_OUTBOX", "AGENT_RELAY_SOCKET"} & environ.keys()
+    assert environ["AGENT_RELAY_DOORS"] == scene.config.doors == "known"
+    assert not others & environ.keys()
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_persons_own_variable_wins_over_the_profile_and_ours_over_both() -> No
 
 
 def test_no_token_and_no_other_tmux_reach_the_program() -> None:
-    secret = {"AGENT_RELAY_TOKEN": "x", "TMUX": "x", "TMUX_PANE": "x"}
+    secret = {"AGENT_RELAY_TOKEN": "x", "AGENT_RELAY_API_TOKEN": "x", "TMUX": "x", "TMUX_PANE": "x"}
     found = child_environment(secret, PROFILES["generic"], Home("/state", "Bob"), socket="/s", root="/r", inbox="/i")
     assert not set(found) & set(secret)
 

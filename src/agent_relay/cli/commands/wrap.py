@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.options import Socket, StateDir, find_place
+from agent_relay.cli.options import Socket, StateDir, find_place, tries_doors
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
 
@@ -37,6 +37,10 @@ def wrap(
     cli: Annotated[str | None, typer.Option("--cli", metavar="CLI", help="Treat it as this CLI, e.g. claude.")] = None,
     no_doors: Annotated[
         bool, typer.Option("--no-doors", help="Type every message, also where the CLI has a better way to take one.")
+    ] = False,
+    try_doors: Annotated[
+        bool,
+        typer.Option("--try-doors", help="Use the CLI's better ways in also in a version that the relay was not tried with."),
     ] = False,
     record: Annotated[
         str | None, typer.Option("--record", metavar="FILE", help="Record its terminal, for `agent-relay replay`.")
@@ -64,7 +68,10 @@ def wrap(
         if name is not None:
             check_agent_name(name)
         recording = os.path.abspath(record) if record else None
-        wish = Wish(command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors, session, end_file)
+        tries = try_doors or tries_doors(place)
+        wish = Wish(
+            command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors, tries, session, end_file
+        )
     except WrapFailed as error:
         if ready is not None:
             os.write(ready, json.dumps({"sentence": str(error)}).encode())
@@ -171,6 +178,7 @@ def _start_wrapper(place: Place, wish: Wish) -> tuple[subprocess.Popen[bytes], s
         f"--prefix={wish.prefix}", f"--socket={place.socket}", f"--state-dir={place.state_dir}",
         *([f"--name={wish.name}"] if wish.name else []), *([f"--cli={wish.cli}"] if wish.cli else []),
         *([f"--record={wish.record}"] if wish.record else []), *([] if wish.has_doors else ["--no-doors"]),
+        *(["--try-doors"] if wish.tries_doors else []),
         *([] if wish.has_introduction else ["--no-intro"]), "--", *wish.argv,
     ]  # fmt: skip
     # Its own session, so that a closed window does not take the agent along.

@@ -9,19 +9,20 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from agent_relay.cli.doctor.findings import Finding, Verdict
+from agent_relay.terminal.doors.versions import FLAG, SETTING, TRY, is_known
 from agent_relay.terminal.profile import GENERIC, Profile, load_profiles
 
 _VERSION_S = 15.0  # some of them take seconds to start
 _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
-def check_clis() -> Iterator[Finding]:
+def check_clis(*, tries_doors: bool) -> Iterator[Finding]:
     profiles = [profile for profile in load_profiles().values() if profile.name != GENERIC]
     with ThreadPoolExecutor(len(profiles)) as pool:
-        yield from pool.map(check_cli, profiles)
+        yield from pool.map(lambda profile: check_cli(profile, tries_doors=tries_doors), profiles)
 
 
-def check_cli(profile: Profile) -> Finding:
+def check_cli(profile: Profile, *, tries_doors: bool = False) -> Finding:
     path = next((found for name in profile.executables if (found := shutil.which(name))), None)
     if path is None:
         return Finding(profile.name, Verdict.ABSENT, "not installed")
@@ -29,11 +30,8 @@ def check_cli(profile: Profile) -> Finding:
     ways = ", then ".join([*profile.doors, "typing"])
     if version is None:
         return Finding(profile.name, Verdict.NOTE, f"{path} does not say its version", f"Try `{path} --version` yourself.")
-    if not profile.recorded or not is_near(version, profile.recorded):
-        tried = f"the relay was tried with {profile.recorded}" if profile.recorded else "the relay was not tried with it"
-        return Finding(
-            profile.name, Verdict.NOTE, f"{version} at {path}; {tried}", "It should work; if not, `agent-relay record` shows why."
-        )
+    if not is_known(version, profile.recorded):
+        return _untried(profile, f"{version} at {path}", tries_doors=tries_doors)
     return Finding(profile.name, Verdict.OK, f"{version} at {path}; messages go in by {ways}")
 
 
@@ -49,6 +47,12 @@ def read_version(path: str) -> str | None:
     return match[0] if match else None
 
 
-def is_near(version: str, tried: str) -> bool:
-    """The same but for the last number."""
-    return version.split(".")[:2] == tried.split(".")[:2]
+def _untried(profile: Profile, what: str, *, tries_doors: bool) -> Finding:
+    tried = f"the relay was tried with {profile.recorded}" if profile.recorded else "the relay was not tried with it"
+    if profile.doors and not tries_doors:
+        mend = f'`wrap {FLAG}`, or `{SETTING} = "{TRY}"` in your config.toml, uses its doors all the same.'
+        return Finding(profile.name, Verdict.NOTE, f"{what}; {tried}, so messages are typed", mend)
+    used = f", and its doors are used all the same ({SETTING} = {TRY})" if profile.doors else ""
+    return Finding(
+        profile.name, Verdict.NOTE, f"{what}; {tried}{used}", "It should work; if not, `agent-relay record` shows why."
+    )

@@ -80,7 +80,7 @@ class ClaudeKit:
         if not facts.get("door"):
             return []
         home = _home(program)
-        doors: list[Door] = [ClaudeInbox(home, place, facts, _profile().recorded, listener)]
+        doors: list[Door] = [ClaudeInbox(home, place, facts, listener)]
         if facts.get("hooks"):
             doors.append(ClaudeStopHook(home, place, facts, listener))
         return doors

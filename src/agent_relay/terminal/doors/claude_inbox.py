@@ -38,12 +38,10 @@ class ClaudeInbox:
     can_start_turns = True
 
     def __init__(
-        self, home: Path, place: AgentPlace, facts: Mapping[str, str], tried: str, listener: DoorListener[Observation]
+        self, home: Path, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]
     ) -> None:  # fmt: skip
-        """`tried`: the version this was tried with."""
         self._place = place
         self._facts = facts
-        self._tried = tried
         self._listener = listener
         self._session = ClaudeSession(home, place, facts, listener, listener.door_lost, self._miss)
         self._mailboxes: Mailboxes | None = None
@@ -69,7 +67,7 @@ class ClaudeInbox:
         for sender in self._session.senders:
             await self._address(self._mailboxes, sender)
         await self._session.look()
-        return Probe(record.version, _note(record.version, self._tried))
+        return Probe(record.version)
 
     async def close(self) -> None:
         await self._session.close()
@@ -145,12 +143,6 @@ def _check(record: SessionRecord) -> None:
         raise DoorShut("The session of Claude Code has no inbox.") from None
     if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.getuid():
         raise DoorShut("The inbox of Claude Code is no socket of this user's.")
-
-
-def _note(version: str, tried: str) -> str:
-    if version.split(".")[:2] == tried.split(".")[:2]:
-        return ""
-    return f"Claude Code {version[:40] or '(unknown version)'}; this door was tried with {tried}"
 
 
 def _line(message: DoorMessage, address: str) -> bytes:

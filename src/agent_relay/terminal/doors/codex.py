@@ -70,7 +70,7 @@ class CodexKit:
             facts["codex"], program.environment, program.cwd, _home(program), profile, facts.get("mark", ""),
             int(since) if since.isdecimal() else 0,
         )  # fmt: skip
-        doors: list[Door] = [CodexServer(facts["server"], place, profile.recorded, listener)] if facts.get("server") else []
+        doors: list[Door] = [CodexServer(facts["server"], place, listener)] if facts.get("server") else []
         return [*doors, CodexQueue(codex, place, listener)] if doors or codex.mark else []
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import sqlite3
 import subprocess
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ RUN_S = 15.0
 LOOK_S = 1.0
 MAX_CHARACTERS = 30_000  # a single word of a command line holds 128 KiB, in any script
 _NOT_RUN = 127  # as shells say it
+_VERSION = re.compile(r"\d+(?:\.\d+)+[\w.-]*")
 _log = logging.getLogger("agent_relay.terminal")
 
 
@@ -60,11 +62,15 @@ class CodexQueue:
         self._is_over = False
 
     async def open(self) -> Probe:
-        if await self._run("--help") != 0:
+        status, _ = await self._run("queue", "--help")
+        if status != 0:
             raise DoorShut("This version of Codex has no `codex queue`.")
+        _, said = await self._run("--version")
+        version = _VERSION.search(said)
         await self._look()
         self._watching = asyncio.create_task(self._watch())
-        return Probe(note="" if self._thread else "until the agent's first turn messages are typed")
+        note = "" if self._thread else "until the agent's first turn messages are typed"
+        return Probe(version[0] if version else "", note)
 
     async def close(self) -> None:
         self._is_over = True
@@ -83,7 +89,7 @@ class CodexQueue:
             if len(message.text) > MAX_CHARACTERS:
                 raise NotTaken("It is too long for a command line.")
             self._handed[message.id] = message
-            status = await self._run("--thread", self._thread.id, "--message", message.text)
+            status, _ = await self._run("queue", "--thread", self._thread.id, "--message", message.text)
             if status is None and await self.look_up(message) is not Whereabouts.NOWHERE:
                 return "queued, it seems"
             if status != 0:
@@ -91,20 +97,20 @@ class CodexQueue:
                 raise NotTaken(f"`codex queue` failed ({'no answer' if status is None else status}).")
             return "queued in the conversation"
 
-    async def _run(self, *words: str) -> int | None:
-        """How it ended; None: not in time, and whether it did what it should nobody can say."""
+    async def _run(self, *words: str) -> tuple[int | None, str]:
+        """How it ended, and what it said; None: not in time, and whether it did what it should nobody can say."""
         codex = self._codex
         try:
             done = await asyncio.to_thread(
-                subprocess.run, [codex.command, "queue", *words], cwd=codex.cwd, env=dict(codex.environment), timeout=RUN_S,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                subprocess.run, [codex.command, *words], cwd=codex.cwd, env=dict(codex.environment), timeout=RUN_S,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return None
+            return None, ""
         except (OSError, ValueError) as error:
             _log.warning("`codex queue` cannot be run: %s", type(error).__name__)
-            return _NOT_RUN
-        return done.returncode
+            return _NOT_RUN, ""
+        return done.returncode, done.stdout.decode(errors="replace")
 
     # --- the conversation ------------------------------------------------------------------------------------------------
 

@@ -48,11 +48,9 @@ class CodexServer:
     name = "codex app-server"
     can_start_turns = True
 
-    def __init__(self, path: str, place: AgentPlace, tried: str, listener: DoorListener[Observation]) -> None:
-        """`tried`: the version this was tried with."""
+    def __init__(self, path: str, place: AgentPlace, listener: DoorListener[Observation]) -> None:
         self._path = path
         self._place = place
-        self._tried = tried
         self._listener = listener
         self._rpc: Rpc | None = None
         self._threads = Threads(place.folder, listener.door_session)
@@ -79,8 +77,7 @@ class CodexServer:
             await asyncio.sleep(POLL_S)
         self._tasks = [asyncio.create_task(self._keep(rpc)), asyncio.create_task(self._tend())]
         found = _VERSION.match(rpc.user_agent)
-        version = found[1] if found else ""
-        return Probe(version, _note(version, self._tried))
+        return Probe(found[1] if found else "")
 
     async def _try_thread(self, rpc: Rpc) -> bool:
         try:
@@ -385,9 +382,3 @@ class CodexServer:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
-
-
-def _note(version: str, tried: str) -> str:
-    if version.split(".")[:2] == tried.split(".")[:2]:
-        return ""
-    return f"Codex {version[:40] or '(unknown version)'}; this door was tried with {tried}"

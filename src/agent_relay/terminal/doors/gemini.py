@@ -56,11 +56,7 @@ class GeminiKit:
         script = os.path.join(place.folder, SCRIPT_FILE)
         replace_private(script, _script(place, socket, self._veto_s).encode())
         version = _installed_version(program)
-        recorded = _profile().recorded
-        note = f"version {version} was not tried" if version and version != recorded else ""
-        facts = {
-            "hooks": socket, "introduction": introduction, "version": version, "note": note, "veto_s": f"{self._veto_s:g}"
-        }  # fmt: skip
+        facts = {"hooks": socket, "introduction": introduction, "version": version, "veto_s": f"{self._veto_s:g}"}
         return Prepared(Program(program.argv, program.cwd, {**program.environment, VARIABLE: script}), facts)
 
     def doors(

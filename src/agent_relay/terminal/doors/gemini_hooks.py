@@ -106,8 +106,7 @@ class GeminiHooks:
             except TimeoutError:
                 raise DoorShut("Gemini CLI runs no hook of the relay's: they may be disabled.") from None
         self._task = asyncio.create_task(self._run())
-        facts = self._facts
-        return Probe(facts.get("version", ""), facts.get("note", ""), introduces=bool(facts.get("introduction")))
+        return Probe(self._facts.get("version", ""), introduces=bool(self._facts.get("introduction")))
 
     async def close(self) -> None:
         self._is_over = True

@@ -19,7 +19,6 @@ from agent_relay.terminal.doors.opencode_server import OpencodeServer
 from agent_relay.terminal.doors.opencode_view import session_id, write_view_settings
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.private_files import replace_private
-from agent_relay.terminal.profile import load_profiles
 
 PASSWORD, USERNAME = "OPENCODE_SERVER_PASSWORD", "OPENCODE_SERVER_USERNAME"
 CONFIG, TUI_CONFIG, PURE = "OPENCODE_CONFIG_CONTENT", "OPENCODE_TUI_CONFIG", "OPENCODE_PURE"
@@ -70,7 +69,7 @@ class OpencodeKit:
         del program
         if not facts.get("port"):
             return []
-        return [OpencodeServer(place, facts, load_profiles()["opencode"].recorded, listener)]
+        return [OpencodeServer(place, facts, listener)]
 
 
 def _address(program: Program, flags: Mapping[str, str]) -> dict[str, str]:

@@ -60,11 +60,9 @@ class OpencodeServer:
     name = "opencode server"
     can_start_turns = True
 
-    def __init__(self, place: AgentPlace, facts: Mapping[str, str], tried: str, listener: DoorListener[Observation]) -> None:
-        """`tried`: the version this was tried with."""
+    def __init__(self, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]) -> None:
         self._place = place
         self._facts = facts
-        self._tried = tried
         self._listener = listener
         port = int(facts["port"])
         self._http = LoopbackHttp(port, facts.get("username", ""), facts.get("password", ""))
@@ -90,7 +88,7 @@ class OpencodeServer:
         await self._check()
         if not await self._feed.open(START_S):
             raise DoorShut("The server of opencode tells nothing of what happens.")
-        note = await self._note(version)
+        note = await self._note()
         if self._is_over:
             raise DoorShut("The server of opencode went away while it was looked at.")
         self._is_open = True
@@ -124,15 +122,11 @@ class OpencodeServer:
             if answer.status != 200 or not isinstance(answer.json(), shape):
                 raise DoorShut(f"The server of opencode answers {path} in a way that is not known (status {answer.status}).")
 
-    async def _note(self, version: str) -> str:
-        notes = []
-        if version.split(".")[:2] != self._tried.split(".")[:2]:
-            notes.append(f"opencode {version[:40]}; this door was tried with {self._tried}")
-        if self._facts.get("view"):
-            is_there = await wait_for_view(self._place.folder, lambda view: view is not None or self._is_over, VIEW_S)
-            if is_there is None:
-                notes.append("it does not say which session it shows; messages go where the last ones went")
-        return "; ".join(notes)
+    async def _note(self) -> str:
+        if not self._facts.get("view"):
+            return ""
+        is_there = await wait_for_view(self._place.folder, lambda view: view is not None or self._is_over, VIEW_S)
+        return "" if is_there is not None else "it does not say which session it shows; messages go where the last ones went"
 
     async def close(self) -> None:
         self._is_over = True

@@ -278,7 +278,7 @@ def play(folder: Path, scene: Scene, *, begins: bool = True) -> Heard:
 
     async def run() -> Heard:
         cli, heard = CodexCli(folder), Heard()
-        door = CodexServer(str(cli.socket), place(folder), VERSION, heard)
+        door = CodexServer(str(cli.socket), place(folder), heard)
         await cli.start()
         if begins:
             cli.begin()

@@ -85,7 +85,7 @@ class OpencodeCli:
         }  # fmt: skip
 
     def door(self, heard: Heard, **facts: str) -> OpencodeServer:
-        return OpencodeServer(AgentPlace("Bob", str(self.folder), "p"), {**self.facts(), **facts}, VERSION, heard)
+        return OpencodeServer(AgentPlace("Bob", str(self.folder), "p"), {**self.facts(), **facts}, heard)
 
     # --- the terminal ------------------------------------------------------------------------------------------------
 

@@ -242,16 +242,6 @@ def test_an_inbox_of_another_kind_is_not_used(more: dict[str, object], reason: s
     play(scene)
 
 
-def test_an_unknown_version_is_used_and_noted() -> None:
-    async def scene(stage: Stage) -> None:
-        inbox, _ = stage.doors()
-        await stage.start()
-        stage.cli.be("idle", version="3.0.1")
-        assert "3.0.1" in (await inbox.open()).note
-
-    play(scene)
-
-
 def test_a_program_without_a_record_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claude_session, "START_S", 0.3)
 

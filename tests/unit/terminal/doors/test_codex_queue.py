@@ -24,6 +24,9 @@ THREAD = "01a1df0b-1623-7130-a05d-e0f85a9ec507"
 PROGRAM = """#!{python}
 import json, os, sqlite3, sys, time
 words = sys.argv[1:]
+if words == ["--version"]:
+    print("codex-cli 0.166.3")
+    sys.exit(0)
 if words[0] != "queue" or os.path.exists("broken"):
     sys.exit(2)
 if os.path.exists("silent"):

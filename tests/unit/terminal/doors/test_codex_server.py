@@ -164,7 +164,7 @@ def test_what_a_wrapper_that_died_handed_over_is_found(tmp_path: Path) -> None:
         await until(lambda: heard.read, "it is read")
         await door.deliver(message(2))
         later_heard = Heard()
-        later = CodexServer(str(cli.socket), place(tmp_path), VERSION, later_heard)
+        later = CodexServer(str(cli.socket), place(tmp_path), later_heard)
         await later.open()
         found = [await later.look_up(message(number)) for number in (1, 2, 3)]
         assert found == [Whereabouts.READ, Whereabouts.HELD, Whereabouts.NOWHERE]
@@ -295,22 +295,11 @@ def test_a_version_that_knows_something_else_is_not_used(tmp_path: Path, method:
     play(tmp_path, scene, begins=False)
 
 
-def test_another_version_is_noted(tmp_path: Path) -> None:
-    async def scene(cli: CodexCli, heard: Heard, door: CodexServer) -> None:
-        cli.version = "0.170.2"
-        cli.begin()
-        probe = await door.open()
-        assert probe.version == "0.170.2"
-        assert probe.note == "Codex 0.170.2; this door was tried with 0.166.0"
-
-    play(tmp_path, scene, begins=False)
-
-
 def test_without_a_server_it_does_not_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codex_server, "START_S", 0.1)
 
     async def run() -> None:
-        door = CodexServer(str(tmp_path / "codex.sock"), place(tmp_path), VERSION, Heard())
+        door = CodexServer(str(tmp_path / "codex.sock"), place(tmp_path), Heard())
         with pytest.raises(DoorShut, match="no app-server"):
             await door.open()
         (tmp_path / "codex.sock").write_text("no socket")
@@ -326,7 +315,7 @@ def test_the_terminal_greets_the_server_first(tmp_path: Path) -> None:
         cli = CodexCli(tmp_path)
         await cli.start(has_terminal=False)
         cli.begin()
-        door = CodexServer(str(cli.socket), place(tmp_path), VERSION, Heard())
+        door = CodexServer(str(cli.socket), place(tmp_path), Heard())
         opening = asyncio.create_task(door.open())
         await asyncio.sleep(codex_server.GREETING_S * 4)
         assert cli.calls == []

@@ -82,7 +82,7 @@ def test_what_is_known_of_the_program_before_is_forgotten(place: AgentPlace) -> 
     assert load_known(place.folder) == Known()
 
 
-def test_a_version_that_was_not_tried_is_noted(place: AgentPlace, tmp_path: Path) -> None:
+def test_the_version_is_that_of_the_package(place: AgentPlace, tmp_path: Path) -> None:
     program = tmp_path / "lib" / "gemini-cli" / "bundle" / "gemini.js"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")
@@ -93,7 +93,6 @@ def test_a_version_that_was_not_tried_is_noted(place: AgentPlace, tmp_path: Path
     (tmp_path / "lib" / "gemini-cli" / "package.json").write_text(json.dumps(package))
     facts = prepare(place, PATH=str(tmp_path / "bin")).facts
     assert facts["version"] == "0.99.0"
-    assert "not tried" in facts["note"]
     assert prepare(place, PATH="/nowhere").facts["version"] == ""
 
 

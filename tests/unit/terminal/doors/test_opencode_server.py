@@ -458,22 +458,6 @@ def test_what_is_not_opencode_as_it_is_known_is_not_opened(
     assert asyncio.run(run()).all == []
 
 
-def test_an_untried_version_is_said_and_used(tmp_path: Path) -> None:
-    async def run() -> None:
-        cli = OpencodeCli(tmp_path)
-        await cli.start()
-        cli.show()
-        cli.answers["/global/health"] = (200, b'{"healthy":true,"version":"2.3.4"}')
-        door = cli.door(Heard())
-        probe = await door.open()
-        assert probe.version == "2.3.4"
-        assert "tried with 1.18.33" in probe.note
-        await door.close()
-        await cli.stop()
-
-    asyncio.run(run())
-
-
 def test_somebody_elses_server_is_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opencode_server, "owner_of_port", lambda _: os.getuid() + 1)
 

@@ -1,0 +1,145 @@
+"""Every door in a version that is known, and in one that is not: it says which it is, and is used only where somebody wants that.
+
+One body over all doors, each against its recorded other end. What a door does besides is in tests/unit/terminal/doors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_relay.ports.door import Door
+from agent_relay.protocol.states import ClientState
+from agent_relay.terminal.doors.codex_server import CodexServer
+from agent_relay.terminal.doors.gemini_hooks import GeminiHooks
+from agent_relay.terminal.doors.versions import Versions
+from agent_relay.terminal.doorway import TYPING, Doorway
+from agent_relay.terminal.profile import load_profiles
+from agent_relay.terminal.reporting import Reporter
+from tests.unit.terminal.doors import claude_cli, codex_cli, gemini_cli, opencode_cli
+from tests.unit.terminal.doors.heard import Heard, until
+from tests.unit.terminal.doors.test_codex_queue import FakeCodex
+
+Open = Callable[[Path, str], AbstractAsyncContextManager[Sequence[Door]]]
+
+
+@contextlib.asynccontextmanager
+async def claude(folder: Path, version: str) -> AsyncIterator[Sequence[Door]]:
+    stage = claude_cli.Stage(folder)
+    await stage.start()
+    stage.cli.be("idle", version=version)
+    yield stage.doors()
+    await stage.close()
+
+
+@contextlib.asynccontextmanager
+async def codex(folder: Path, version: str) -> AsyncIterator[Sequence[Door]]:
+    cli, queue = codex_cli.CodexCli(folder), FakeCodex(folder)
+    cli.version = version
+    queue.program.write_text(queue.program.read_text().replace("0.166.3", version))
+    queue.begin()
+    await cli.start()
+    cli.begin()
+    heard = Heard()
+    yield [CodexServer(str(cli.socket), codex_cli.place(folder), heard), queue.door(heard)]
+    await cli.close()
+
+
+@contextlib.asynccontextmanager
+async def gemini(folder: Path, version: str) -> AsyncIterator[Sequence[Door]]:
+    stage = gemini_cli.Stage(folder)
+    door = GeminiHooks(stage.place, {**stage.prepared.facts, "version": version}, stage.heard)
+
+    async def start() -> None:
+        await until(lambda: os.path.exists(stage.prepared.facts["hooks"]), "its hooks are listened to")
+        await stage.cli.start()
+
+    starting = asyncio.create_task(start())
+    yield [door]
+    await starting  # its hook ends also when nobody listens any more
+
+
+@contextlib.asynccontextmanager
+async def opencode(folder: Path, version: str) -> AsyncIterator[Sequence[Door]]:
+    cli = opencode_cli.OpencodeCli(folder)
+    await cli.start()
+    cli.show()
+    cli.answers["/global/health"] = (200, f'{{"healthy":true,"version":"{version}"}}'.encode())
+    yield [cli.door(Heard())]
+    await cli.stop()
+
+
+class Daemon:
+    """What the daemon was told of the way in."""
+
+    state = ClientState.READY
+
+    def __init__(self) -> None:
+        self.told: dict[str, Any] = {}
+
+    def report(self, kind: str, /, **fields: Any) -> None:
+        if kind == "agent.state":
+            self.told = fields
+
+
+CLIS = {"claude": claude, "codex": codex, "gemini": gemini, "opencode": opencode}
+
+
+def probe(cli: str, version: str, *, first: int = 0, tries_others: bool = False) -> Daemon:
+    """What is told once the way in is decided; `first`: the doors before it are not there."""
+
+    async def run(folder: Path) -> Daemon:
+        daemon, profile = Daemon(), load_profiles()[cli]
+        versions = Versions(profile.title, profile.recorded, tries_others)
+        async with CLIS[cli](folder, version) as doors:
+            reporter = Reporter(lambda: daemon)  # type: ignore[arg-type,return-value]
+            doorway = Doorway(doors[first:], reporter, lambda: None, versions=versions)
+            running = asyncio.create_task(doorway.run())
+            async with asyncio.timeout(30):
+                await until(lambda: "door" in daemon.told, "the way in is decided")
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await doorway.close()
+        return daemon
+
+    with claude_cli.short_folder() as folder:
+        return asyncio.run(run(folder))
+
+
+DOORS = [(name, number) for name in CLIS for number in range(len(load_profiles()[name].doors))]
+every_door = pytest.mark.parametrize(("cli", "number"), DOORS, ids=[load_profiles()[cli].doors[number] for cli, number in DOORS])
+
+
+@every_door
+def test_a_later_one_of_the_same_series_is_used(cli: str, number: int) -> None:
+    profile = load_profiles()[cli]
+    series = ".".join(profile.recorded.split(".")[:2])
+    told = probe(cli, f"{series}.9999", first=number).told
+    assert told["door"] == profile.doors[number]
+    assert "known" not in told.get("doorNote", "")
+
+
+@every_door
+@pytest.mark.parametrize("version", ["99.1.0", ""])
+def test_one_that_is_not_known_is_not_used_and_the_reason_and_the_way_out_are_told(cli: str, number: int, version: str) -> None:
+    profile = load_profiles()[cli]
+    told = probe(cli, version, first=number).told
+    assert told["door"] == TYPING
+    assert f"{profile.title} {version or 'does not say its version'}, and {profile.recorded} is known" in told["doorNote"]
+    assert told["doorNote"].endswith("--try-doors or `doors = try` uses it all the same")
+    assert all(door in told["doorNote"] for door in profile.doors[number:])
+
+
+@every_door
+def test_one_that_is_not_known_is_used_where_that_is_wanted(cli: str, number: int) -> None:
+    profile = load_profiles()[cli]
+    told = probe(cli, "99.1.0", first=number, tries_others=True).told
+    assert told["door"] == profile.doors[number]
+    assert f"{profile.title} 99.1.0, tried though only {profile.recorded} is known" in told["doorNote"]
