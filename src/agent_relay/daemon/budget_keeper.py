@@ -62,6 +62,7 @@ class BudgetKeeper:
         self._is_past_counted = True
         self._is_new = False  # the budget was set by somebody, and not found
         self._is_held = False
+        self._is_stop_due = False  # the agents are to be stopped, and have not been told yet
         self._stopping: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -95,6 +96,7 @@ class BudgetKeeper:
             self._act(self._watch.clock_says(self._wall_ms()))
         else:
             self._begin_if_counted()
+        self._stop_if_due()
 
     def _load(self) -> Budget:
         try:
@@ -102,7 +104,7 @@ class BudgetKeeper:
                 return msgspec.json.decode(file.read(), type=Budget)
         except FileNotFoundError:
             return _NO_LIMIT
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             logger.warning("budget_unreadable", extra={"relay_fields": {"path": self._path, "error": str(error)}})
             return _NO_LIMIT
 
@@ -160,8 +162,8 @@ class BudgetKeeper:
             )  # fmt: skip
             self._sink.publish(event, session_id=crossing.session_id or "", at_ms=self._wall_ms())
             logger.warning("budget_exceeded", extra={"relay_fields": _describe(crossing)})
-            if crossing.action == "stop-all" and (self._stopping is None or self._stopping.done()):
-                self._stopping = asyncio.create_task(self._stop_all())
+            self._is_stop_due = self._is_stop_due or crossing.action == "stop-all"
+        self._stop_if_due()
         if self._watch.is_spawning_paused != self._is_held:
             self._is_held = self._watch.is_spawning_paused
             if self._is_held:
@@ -169,8 +171,19 @@ class BudgetKeeper:
             else:
                 self._gate.resume()
 
+    def _stop_if_due(self) -> None:
+        self._is_stop_due = self._is_stop_due and self._watch.is_stopping  # the budget may have been raised meanwhile
+        if self._is_stop_due and (self._stopping is None or self._stopping.done()):
+            self._stopping = asyncio.create_task(self._stop_all())
+
     async def _stop_all(self) -> None:
-        for agent in await self._service.agents():
+        try:
+            agents = await self._service.agents()
+        except RelayError as error:  # it is tried again
+            logger.warning("not_stopped", extra={"relay_fields": {"reason": error.message}})
+            return
+        self._is_stop_due = False
+        for agent in agents:
             try:
                 await self._service.control(agent["name"], "stop")
             except RelayError as error:  # one that is not here, or that the relay does not run

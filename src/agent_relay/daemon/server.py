@@ -27,6 +27,7 @@ from agent_relay.daemon.directories import (
 )
 from agent_relay.daemon.http import Http
 from agent_relay.daemon.logs import RelayLog, logger
+from agent_relay.daemon.pulse import Pulse
 from agent_relay.daemon.recording import Recording
 from agent_relay.daemon.spawning import WrapperProcesses
 from agent_relay.daemon.system import SystemClock, SystemEntropy
@@ -43,7 +44,7 @@ from agent_relay.transports.unix import UnixServer
 
 _TICK_S = 0.05  # retries, time-outs and cursors are due on this grid
 _DRAIN_S = 5.0
-_AGENTS_FILE_S = 0.5  # `agents.json` follows what happens within this time
+_HALF_A_SECOND_S = 0.5
 
 
 class Daemon:
@@ -140,30 +141,27 @@ class Daemon:
         write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
         self._write_agents()
         logger.info("listening", extra={"relay_fields": {"socket": config.socket, "pid": os.getpid(), "storage": config.storage}})
-        ticking = asyncio.create_task(self._tick(server))
+        ticking = asyncio.create_task(self._pulse(server).run(_TICK_S))
         self._budgets.start()
         http.begin()
         try:
             await self._stop.wait()
         finally:
-            await http.stop()
+            await self._stop_http(http)
             service.close()
             await self._drain(server)
             ticking.cancel()
             self._write_agents()
 
-    async def _tick(self, server: UnixServer[Peer]) -> None:
-        turns = 0
-        while True:
-            await asyncio.sleep(_TICK_S)
-            turns += 1
-            self._pump.run(self._relay.tick)
-            if turns % 10 == 0:
-                server.check_slow_readers()
-            if turns % round(_AGENTS_FILE_S / _TICK_S) == 0:
-                self._write_agents()
-                self._recording.prune_if_due()
-                self._budgets.clock_says()
+    def _pulse(self, server: UnixServer[Peer]) -> Pulse:
+        half_a_second = round(_HALF_A_SECOND_S / _TICK_S)
+        return Pulse(
+            (1, lambda: self._pump.run(self._relay.tick)),
+            (half_a_second, server.check_slow_readers),
+            (half_a_second, self._write_agents),  # `agents.json` follows what happens within this time
+            (half_a_second, self._recording.prune_if_due),
+            (half_a_second, self._budgets.clock_says),
+        )
 
     def _collect_garbage_rarely(self) -> None:
         """What lives here dies by reference count; a full collection over a large dedup window only costs latency."""
@@ -176,6 +174,7 @@ class Daemon:
         agents = [
             {"name": agent.name, "cli": agent.cli, "connected": agent.connected, "sessionId": agent.session_id}
             for agent in self._relay.registry.agents.values()
+            if not agent.hidden
         ]
         content = json.dumps({"agents": agents}, indent=2) + "\n"
         if content == self._agents_written:
@@ -199,6 +198,12 @@ class Daemon:
             self._leave()
             os._exit(1)  # asked twice: at once. The store needs no farewell.
         self._stop.set()
+
+    async def _stop_http(self, http: Http) -> None:
+        try:
+            await http.stop()
+        except Exception:  # noqa: BLE001 - whatever it is: everybody at the socket is still to be told goodbye
+            logger.exception("http_not_stopped")
 
     async def _drain(self, server: UnixServer[Peer]) -> None:
         """Stores and answers what was accepted, says BYE, and lets the last bytes leave."""

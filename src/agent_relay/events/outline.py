@@ -83,7 +83,7 @@ def _place(words: dict[str, int], word: str) -> int:
 def _look_inside(record: Record) -> tuple[str, int]:
     try:
         said = _read_said(record.line)
-    except msgspec.DecodeError:  # a field of that name is something else there
+    except (msgspec.DecodeError, UnicodeDecodeError):  # a field of that name is something else there
         return "", 0
     reason = said.reason if record.type in _ALONE else None
     note = said.state or said.item_type or said.risk_level or said.resolution or said.operation or reason or said.kind or ""

@@ -32,7 +32,7 @@ class ScreenFiles:
             return None
         try:
             sight = msgspec.json.decode(content, type=_Sight)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         return Shown(sight.rows, sight.is_over)
 

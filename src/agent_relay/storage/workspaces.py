@@ -98,7 +98,7 @@ class WorkspaceFile:
         try:
             with open(path, "rb") as file:
                 found = msgspec.json.decode(file.read(), type=_Agents).agents
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return []
         is_running = self._is_running(id_)
         return [(agent.name, agent.cli, agent.connected and is_running, agent.session_id) for agent in found]
@@ -130,7 +130,7 @@ class WorkspaceFile:
                 return msgspec.json.decode(file.read(), type=_Content)
         except FileNotFoundError:
             return _Content()
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, f"{WORKSPACES_FILE} cannot be read ({error}).") from None
 
     @contextmanager

@@ -14,6 +14,7 @@ from agent_relay.events.budgets import Budget
 from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Price, Prices
 from agent_relay.events.types import TokensUsed
+from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.testing.event_driver import START_MS, HarnessEvents, make_note
 
 PRICES = Prices([Price("m", Decimal(1), Decimal(1))])  # a dollar a million tokens
@@ -24,6 +25,7 @@ class Relay:
 
     def __init__(self) -> None:
         self.is_paused = False
+        self.is_silent = False
         self.stopped: list[str] = []
 
     def pause(self, reason: str) -> None:
@@ -34,6 +36,8 @@ class Relay:
         self.is_paused = False
 
     async def agents(self) -> list[dict[str, Any]]:
+        if self.is_silent:
+            raise RelayError(ErrorCode.SERVICE_UNAVAILABLE)
         return [{"name": "Bob"}]
 
     async def control(self, name: str, command: str) -> None:
@@ -142,3 +146,30 @@ def test_a_usage_that_is_told_again_is_spent_once(scene: Scene) -> None:
     scene.spend(3, "run:2")
     scene.settle()
     assert scene.told == [("total", 6, "pause-spawning")]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"maxTotal": -1}', b'{"action": "\xff"}'])
+def test_a_file_that_cannot_be_read_stops_nobody(scene: Scene, content: bytes) -> None:
+    Path(scene.path).write_bytes(content)
+    scene.keeper.start()
+    assert scene.keeper.current() == Budget()
+
+
+def test_agents_that_could_not_be_stopped_are_stopped_when_the_relay_answers_again(scene: Scene) -> None:
+    async def main() -> None:
+        scene.relay.is_silent = True
+        scene.keeper.set(total(2, "stop-all"))
+        scene.spend(3)
+        scene.settle()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert scene.relay.stopped == []
+        scene.relay.is_silent = False
+        scene.keeper.clock_says()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        scene.keeper.clock_says()
+        await asyncio.sleep(0)
+        assert scene.relay.stopped == ["stop Bob"]
+
+    asyncio.run(main())
