@@ -19,6 +19,8 @@ from agent_relay.terminal.profile import Kind
 from agent_relay.terminal.reading import SaidLine
 
 MAX_LINES = 2_000  # remembered; more than any screen with what scrolled off between two readings
+MERGED_LINES = 800  # of one reading, from its end: what is looked at for commands, and a tall screen. A flood shows more, and
+# to lay all of that over what is known takes more memory and time than anybody has
 ALIGNED_LINES = 400  # from the end, that a reading is laid over
 _GAP = 0.35  # a line that only one side has, between two that both have
 _HIDDEN = 0.12  # a line of the document below the reading: the person has scrolled up
@@ -51,6 +53,7 @@ class Document:
         Returns what had been told of lines that are gone: drawn anew they look like others, and are not."""
         if not said:
             return []
+        said = said[-MERGED_LINES:]
         keys = ["".join(line.text.split()) for line in said]
         base = max(len(self.lines) - max(ALIGNED_LINES, len(said)), 0)
         known = [line.key for line in self.lines[base:]]

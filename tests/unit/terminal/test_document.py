@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_relay.terminal.document import MAX_LINES, Document
+from agent_relay.terminal import document as module
+from agent_relay.terminal.document import MAX_LINES, MERGED_LINES, Document
+from agent_relay.terminal.listening import PARSED_LINES
 from agent_relay.terminal.profile import Kind
 from agent_relay.terminal.reading import SaidLine
 
@@ -141,3 +144,40 @@ def _trim(texts: list[str]) -> list[str]:
     while texts and not texts[0]:
         texts = texts[1:]
     return texts
+
+
+def test_a_flood_is_laid_over_what_is_known_with_bounded_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pair of lines that is compared takes memory until the comparison is over."""
+    compared = 0
+    worth = module._worth
+
+    def count(mine: str, other: str) -> float:
+        nonlocal compared
+        compared += 1
+        assert compared < 1_000_000
+        return worth(mine, other)
+
+    monkeypatch.setattr(module, "_worth", count)
+    document = Document()
+    for reading in range(4):
+        compared = 0
+        document.merge(lines(*(f"line {reading} {n}" for n in range(10_000))))
+    assert compared > 0
+    assert [line.text for line in document.lines[-2:]] == ["line 3 9998", "line 3 9999"]
+    assert len(document.lines) <= MAX_LINES
+
+
+def test_a_long_history_that_is_drawn_again_is_no_news() -> None:
+    document = Document()
+    texts = [f"line {n}" for n in range(3_000)]
+    for start in range(0, 3_000, 30):
+        document.merge(lines(*texts[max(0, start - 10) : start + 30]))
+    before = numbers(document)
+    document.merge(lines(*texts))
+    assert numbers(document)[-PARSED_LINES:] == before[-PARSED_LINES:]
+    document.merge(lines(*texts[-40:]))
+    assert numbers(document)[-PARSED_LINES:] == before[-PARSED_LINES:]
+
+
+def test_more_is_taken_in_at_once_than_is_looked_at_for_commands() -> None:
+    assert MERGED_LINES >= PARSED_LINES + 100
