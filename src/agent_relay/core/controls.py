@@ -16,7 +16,7 @@ from agent_relay.core.requests import BY_HUMAN, Requests, Tell
 from agent_relay.core.requests import COMMANDS as REQUEST_COMMANDS
 from agent_relay.core.router import Router
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.names import fold_name, show
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -91,7 +91,7 @@ class Controls:
         """The agent and the connection that controls it; raises RelayError where the command cannot be carried out."""
         cannot_be = _COMMANDS.get(asked.command)
         if cannot_be is None:
-            error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"There is no command {asked.command!r}.")
+            error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"There is no command {show(asked.command)}.")
             error.details = {"command": asked.command[:128]}
             raise error
         if asked.agent is None:

@@ -156,12 +156,15 @@ class Ledger:
             self._journal.noted(delivery, "resent", f"attempt {attempt}")
         elif not stream.sent_at:
             self._journal.sent(stream)
-        peer.connection.send(
-            encode_deliver(
-                peer.version, delivery.id, context.wall_text, message.to or recipient.name, recipient.session_id, row.id,
-                seq, attempt, now - message.accepted, gap_after, row.tail,
-            )
-        )  # fmt: skip
+        if peer.deliver is not None:
+            peer.deliver(row, now - message.accepted)
+        else:
+            peer.connection.send(
+                encode_deliver(
+                    peer.version, delivery.id, context.wall_text, message.to or recipient.name, recipient.session_id, row.id,
+                    seq, attempt, now - message.accepted, gap_after, row.tail,
+                )
+            )  # fmt: skip
         if not peer.acks:
             peer.unwritten.append(delivery)
             peer.connection.notify_drained = True

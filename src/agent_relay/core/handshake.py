@@ -17,7 +17,7 @@ from agent_relay.core.resume import Resumption
 from agent_relay.core.tokens import Tokens, Verdict
 from agent_relay.ports.store import Batch, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import check_agent_name, fold_name
+from agent_relay.protocol.names import check_agent_name, fold_name, show
 from agent_relay.protocol.negotiation import negotiate_capabilities, negotiate_version
 from agent_relay.protocol.states import CloseReason, DaemonEvent
 from agent_relay.version import __version__
@@ -182,7 +182,7 @@ class Handshake:
         agent = self._registry.find(payload.agent)
         try:
             if agent is None:
-                raise _Stale(ErrorCode.RESUME_TOO_OLD, f"There is no session of {payload.agent!r}; say HELLO.")
+                raise _Stale(ErrorCode.RESUME_TOO_OLD, f"There is no session of {show(payload.agent)}; say HELLO.")
             if not self._may_resume(peer, agent, payload.resume_token, payload.agent):
                 raise RelayError(ErrorCode.PERMISSION_DENIED, f"That token does not belong to {agent.name}.", reason="bad_token")
             if payload.session_id is not None and payload.session_id != agent.session_id:

@@ -14,19 +14,21 @@ if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
     from agent_relay.core.messages import Delivery
     from agent_relay.core.rate import Allowance
+    from agent_relay.ports.relay import Deliver
 
 
 class Peer:
     __slots__ = (
         "acks", "active", "agent", "allowance", "arc", "at_ease", "backpressure", "bad_frames", "close_reason", "closed",
-        "confirmed", "connection", "context", "greeted_at", "hears_events", "held", "last_heard", "observer", "pinged", "state",
-        "takes_control", "uid", "unwritten", "version", "window",
+        "confirmed", "connection", "context", "deliver", "greeted_at", "hears_events", "held", "last_heard", "observer", "pinged",
+        "state", "takes_control", "uid", "unwritten", "version", "window",
     )  # fmt: skip
 
-    def __init__(self, context: Context, connection: Connection, uid: int) -> None:
+    def __init__(self, context: Context, connection: Connection, uid: int, deliver: Deliver | None = None) -> None:
         self.context = context
         self.connection = connection
         self.uid = uid
+        self.deliver = deliver  # None: it is sent DELIVER
         self.arc = uid == ARC_UID
         self.state = DaemonState.HANDSHAKING
         self.active = False

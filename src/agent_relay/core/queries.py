@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.loops import Loops
-from agent_relay.core.paging import read_place, take_conversations, take_what_fits
+from agent_relay.core.paging import (
+    AROUND_BYTES,
+    read_place,
+    take_agents,
+    take_conversations,
+    take_newest,
+    take_what_fits,
+)
 from agent_relay.core.progress import add_progress
 from agent_relay.core.registry import Registry
 from agent_relay.core.requests import Requests
@@ -25,7 +33,7 @@ from agent_relay.ports.store import (
 )
 from agent_relay.protocol.encode import encode_json, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import CHANNEL_MARK, fold_name, is_name
+from agent_relay.protocol.names import CHANNEL_MARK, fold_name, is_name, show
 from agent_relay.protocol.reports import describe_seen, read_seen
 from agent_relay.protocol.ulid import number_of
 from agent_relay.version import __version__
@@ -70,12 +78,23 @@ class Queries:
     # --- agents -------------------------------------------------------------------------------------------------------
 
     def list_agents(self, peer: Peer, frame: envelope.ListAgents) -> None:
-        sessions = self._spawning.describe()
-        peer.say("AGENTS", {"agents": self.agents(), "server": self.server(), "sessions": sessions, "reply_to": frame.id})
+        """As many as one frame holds, and the sessions with the first of them."""
+        cursor = frame.payload.cursor
+        server = self.server()
+        room = self._context.limits.max_frame_bytes - AROUND_BYTES - len(encode_json(server))
+        sessions = take_newest(self._spawning.describe(), room // 2) if cursor is None else []
+        wanted = ((place, self._describe(agent)) for place, agent in self._in_order() if cursor is None or place > cursor)
+        agents, reached = take_agents(wanted, room - len(encode_json(sessions)))
+        said = {"agents": agents, "server": server, "sessions": sessions, "next_cursor": reached, "reply_to": frame.id}
+        peer.say("AGENTS", said)
 
     def agents(self) -> list[dict[str, Any]]:
-        found = [self._describe(agent) for agent in self._registry.agents.values() if not agent.hidden]
-        return sorted(found, key=lambda agent: (not agent["connected"], agent["name"].lower()))
+        return [self._describe(agent) for _, agent in self._in_order()]
+
+    def _in_order(self) -> Iterator[tuple[str, Agent]]:
+        """Each with its place, by which the list is ordered: who is connected first, then by name."""
+        known = {("0" if _is_here(agent) else "1") + agent.key: agent for agent in self._registry.agents.values()}
+        return ((place, known[place]) for place in sorted(known) if not known[place].hidden)
 
     def server(self) -> dict[str, Any]:
         stats = self._store.stats()
@@ -98,7 +117,7 @@ class Queries:
 
     def _describe(self, agent: Agent) -> dict[str, Any]:
         box = agent.mailbox
-        connected = agent.peer is not None and agent.peer.active
+        connected = _is_here(agent)
         said = agent.report if connected else None
         assumed = "offline" if not connected else "working" if box.inflight else "idle"  # of one that reports nothing
         return {
@@ -138,7 +157,7 @@ class Queries:
                 case "dead_letters":
                     self._dead_letters(peer, frame.id, asked.limit)
                 case other:
-                    raise RelayError(ErrorCode.INVALID_FORMAT, f"There is no view {other!r}.", field="payload.view")
+                    raise RelayError(ErrorCode.INVALID_FORMAT, f"There is no view {show(other)}.", field="payload.view")
         except RelayError as error:
             peer.say_error(error, frame.id)
 
@@ -159,11 +178,11 @@ class Queries:
                 return
             page.messages = [row for row in page.messages if not asked.pending or self._is_pending(row, to)]
             if asked.receipts:
-                self._sending.committer.when_written(lambda: self._store.steps(page.messages, lambda steps: show(page, steps)))
+                self._sending.committer.when_written(lambda: self._store.steps(page.messages, lambda steps: tell(page, steps)))
             else:
-                show(page, None)
+                tell(page, None)
 
-        def show(page: Page, steps: list[list[TrailRow]] | StoreError | None) -> None:
+        def tell(page: Page, steps: list[list[TrailRow]] | StoreError | None) -> None:
             if isinstance(steps, StoreError):
                 peer.say_error(_unreadable(steps), request_id)
                 return
@@ -325,6 +344,10 @@ class Queries:
                 self._reviving.add((row.number, key))
             except RelayError as error:
                 peer.say_error(error, request_id)
+
+
+def _is_here(agent: Agent) -> bool:
+    return agent.peer is not None and agent.peer.active
 
 
 def _read_pair(names: list[str]) -> tuple[str, str] | None:

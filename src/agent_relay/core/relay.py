@@ -42,6 +42,7 @@ from agent_relay.ports.connection import Connection
 from agent_relay.ports.entropy import Entropy
 from agent_relay.ports.events import EventSink
 from agent_relay.ports.log import Log
+from agent_relay.ports.relay import Deliver, ReadSend
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import BadFrame, decode_client_frame
@@ -91,8 +92,8 @@ class Relay:
 
     # --- what the transport says ----------------------------------------------------------------------------------------
 
-    def accepted(self, connection: Connection, uid: int) -> Peer:
-        peer = Peer(self.context, connection, uid)
+    def accepted(self, connection: Connection, uid: int, deliver: Deliver | None = None) -> Peer:
+        peer = Peer(self.context, connection, uid, deliver)
         self._peers[peer] = None
         return peer
 
@@ -117,6 +118,19 @@ class Relay:
                     self.sending.receive(peer, agent, frame)
                 else:
                     self._act(peer, agent, frame)
+
+    def sent(self, peer: Peer, sends: list[ReadSend]) -> None:
+        peer.last_heard = self.context.steady_ms
+        for frame, read in sends:
+            agent = peer.agent
+            if agent is None or not peer.active:
+                return
+            if not peer.at_ease:
+                self._settle_in(peer, agent)
+            if peer.at_ease:
+                self.sending.receive(peer, agent, frame, read)
+            else:
+                peer.say_nack(_stopping(), frame.id)
 
     def oversized(self, peer: Peer, size_bytes: int) -> None:
         if peer.closed:
@@ -222,15 +236,19 @@ class Relay:
         elif agent is None:
             self._act_for_observer(peer, frame)
         else:
-            if not peer.confirmed:
-                peer.confirmed = True
-                self.tokens.confirm(agent)
-            peer.at_ease = not self._stopping
+            self._settle_in(peer, agent)
             if frame.from_ is not None and fold_name(frame.from_) != agent.key:
                 sentence = f"This connection is {agent.name}; it cannot speak as another."
                 peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, sentence, field="from"), frame.id)
             else:
                 self._act(peer, agent, frame)
+
+    def _settle_in(self, peer: Peer, agent: Agent) -> None:
+        """It was heard, so its new token has arrived."""
+        if not peer.confirmed:
+            peer.confirmed = True
+            self.tokens.confirm(agent)
+        peer.at_ease = not self._stopping
 
     def _act(self, peer: Peer, agent: Agent, frame: e.ClientFrame) -> None:
         match frame:

@@ -58,9 +58,10 @@ class Sending:
 
     # --- accepting ----------------------------------------------------------------------------------------------------
 
-    def receive(self, peer: Peer, sender: Agent, frame: envelope.Send) -> None:
+    def receive(self, peer: Peer, sender: Agent, frame: envelope.Send, read: payloads.Send | None = None) -> None:
+        """`read` is what its payload says, where somebody has read that already."""
         try:
-            self._accept(peer, sender, frame)
+            self._accept(peer, sender, frame, read)
         except RelayError as error:
             if not is_object(frame.payload):  # that is the envelope's fault, and answered as such
                 peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "`payload` must be an object.", field="payload"), frame.id)
@@ -68,11 +69,11 @@ class Sending:
             self.refused += 1
             peer.say_nack(error, frame.id)
 
-    def _accept(self, peer: Peer, sender: Agent, frame: envelope.Send) -> None:
+    def _accept(self, peer: Peer, sender: Agent, frame: envelope.Send, read: payloads.Send | None) -> None:
         client_id, topic = frame.id, frame.topic or ""
         if peer.allowance is not None:
             check_rate(self._context, peer.allowance)
-        send = decode_send(frame.payload, any_data=peer.arc)
+        send = decode_send(frame.payload) if read is None else read
         meta = decode_meta(frame.payload_meta) if len(frame.payload_meta) else DEFAULT_META
         if meta is not DEFAULT_META:
             self._check_meta(sender, client_id, send.body, meta)

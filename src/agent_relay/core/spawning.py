@@ -102,9 +102,10 @@ class Spawning:
     def spawn(self, asked: payloads.Spawn, by: Agent | None, request_id: str, tell: Tell) -> None:
         """Raises RelayError where it may not be; else `tell` is called once, when the program runs or could not be started."""
         spawner = by.name if by is not None else BY_HUMAN
-        again = self._live_one(asked.name)
-        if again is not None and (again.spawned_by, again.request_id) == (spawner, request_id):
-            self._wait_for_start(again, tell)
+        wish = (fold_name(asked.name), spawner, request_id)
+        again = [s for s in self._sessions.values() if (fold_name(s.name), s.spawned_by, s.request_id) == wish]
+        if again:
+            self._wait_for_start(again[-1], tell)
             return
         if self._hold:
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, self._hold, reason="spawning_paused")
@@ -130,6 +131,8 @@ class Spawning:
     def _wait_for_start(self, session: SessionRow, tell: Tell) -> None:
         if session.status is SessionStatus.STARTING:
             self._tells.setdefault(session.id, []).append(tell)
+        elif session.status is SessionStatus.ENDED:
+            tell(session, _start_failed(session, "It has ended already."))
         else:
             tell(session, None)
 

@@ -78,8 +78,20 @@ _read_tail = msgspec.json.Decoder(_Tail).decode
 
 
 def weigh(drafts: list[Draft]) -> int:
-    """About how many bytes of memory they hold."""
-    return sum([len(draft.body) if isinstance(draft, Exchange) else _SMALL_BYTES for draft in drafts])
+    """About how many bytes of memory they hold. Messages are many, so what is looked at of each is little."""
+    return sum(
+        [
+            len(draft.body) if isinstance(draft, Exchange) else _SMALL_BYTES if isinstance(draft, Handover) else _weigh(draft)
+            for draft in drafts
+        ]
+    )
+
+
+def _weigh(draft: Note | Lost) -> int:
+    try:
+        return _SMALL_BYTES + len(encode_body(draft.event)) if isinstance(draft, Note) else _SMALL_BYTES
+    except (TypeError, ValueError, RecursionError):  # whoever writes it finds out
+        return _SMALL_BYTES
 
 
 def encode_drafts(drafts: list[Draft], first_seq: int, ts: int) -> tuple[list[bytes], int]:
@@ -89,9 +101,12 @@ def encode_drafts(drafts: list[Draft], first_seq: int, ts: int) -> tuple[list[by
     for seq, draft in enumerate(drafts, first_seq):
         if draft.at_ms > ts:
             ts = draft.at_ms
-        if isinstance(draft, Exchange | Handover):
+        if isinstance(draft, Handover):
             draft.seq, draft.at_ms = seq, ts
-            if isinstance(draft, Exchange) and isinstance(draft.body, bytes):
+            ready.append(draft)
+        elif isinstance(draft, Exchange):
+            draft.seq, draft.at_ms = seq, ts
+            if isinstance(draft.body, bytes):
                 draft.body = _read_tail(b"{" + draft.body).payload.body
             ready.append(draft)
         elif isinstance(draft, Note):

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from agent_relay.ports.connection import Connection
+from agent_relay.ports.store import MessageRow
+from agent_relay.protocol import envelope, payloads
 from agent_relay.protocol.states import CloseReason
 
 P = TypeVar("P")
+
+Deliver = Callable[[MessageRow, int], None]  # a message, and for how many milliseconds it has waited
+ReadSend = tuple[envelope.Send, payloads.Send]  # a SEND and what its payload says
 
 
 class RelayCore(Protocol[P]):
     def clock_says(self, steady_ms: int, wall_ms: int) -> None: ...
 
-    def accepted(self, connection: Connection, uid: int) -> P: ...
+    def accepted(self, connection: Connection, uid: int, deliver: Deliver | None = None) -> P:
+        """`deliver` is for clients that are given messages in words of their own, in place of DELIVER."""
+        ...
 
     def received(self, peer: P, frames: list[bytes]) -> None: ...
+
+    def sent(self, peer: P, sends: list[ReadSend]) -> None:
+        """Messages from a client with words of its own, once its session is open. Only the reading was done elsewhere."""
+        ...
 
     def oversized(self, peer: P, size_bytes: int) -> None: ...
 

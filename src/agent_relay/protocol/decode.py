@@ -76,7 +76,7 @@ def decode_daemon_frame(frame: bytes) -> DaemonFrame:
         raise _explain(frame, error) from None
 
 
-def decode_send(payload: Raw, *, any_data: bool = False) -> payloads.Send:
+def decode_send(payload: Raw) -> payloads.Send:
     """`payload` is a value of a decoded frame: well-formed, and without space around it."""
     try:
         send = _decode_send(payload)
@@ -90,7 +90,7 @@ def decode_send(payload: Raw, *, any_data: bool = False) -> payloads.Send:
     if len(payload) - len(send.body) > SHALLOW_BYTES and is_too_deep(payload):
         raise _wrong("payload", _TOO_DEEP)
     if len(send.data):
-        if not any_data and not is_object(send.data):
+        if not is_object(send.data):
             raise _wrong("payload.data", "must be an object")
         if (problem := _find_problem(send.data)) is not None:
             raise _wrong("payload.data", problem)

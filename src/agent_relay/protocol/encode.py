@@ -6,7 +6,6 @@ The tail is built once per message: it is what the store keeps, and every recipi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +18,6 @@ _encode = msgspec.json.Encoder().encode
 encode_json = _encode
 _decode_any = msgspec.json.Decoder().decode
 _decode_parts = msgspec.json.Decoder(dict[str, Raw]).decode
-_DELIVER_HEAD = re.compile(rb'"message_id":"(msg_[0-9A-Z]{26})","attempt":[0-9]+,"queued_ms":([0-9]+)')
 
 
 def encode_envelope(kind: str, id_: str, ts: int, payload: Any, version: int = 2, **fields: Any) -> bytes:
@@ -53,13 +51,6 @@ def encode_deliver(
         f'"session_id":"{session_id}","message_id":"{message_id}","attempt":{attempt},"queued_ms":{queued_ms}{gap}}},'
     ).encode()
     return b"".join((encode_length(len(head) + len(tail)), head, tail))
-
-
-def read_deliver_head(frame: bytes) -> tuple[str, int]:
-    """(message id, queued_ms) of a frame that `encode_deliver` made, without reading the rest of it."""
-    found = _DELIVER_HEAD.search(frame)
-    assert found is not None, "every DELIVER has both"
-    return found[1].decode(), int(found[2])
 
 
 def encode_stored(

@@ -69,7 +69,7 @@ class ChannelLeave(Envelope, tag="CHANNEL_LEAVE", kw_only=True):
 
 
 class ListAgents(Envelope, tag="LIST_AGENTS", kw_only=True):
-    payload: p.Empty
+    payload: p.ListAgents
 
 
 class History(Envelope, tag="HISTORY", kw_only=True):

@@ -228,14 +228,15 @@ class Channel(Struct):
     channel: str | None = None
 
 
-class Empty(Struct):
-    pass
+class ListAgents(Struct, omit_defaults=True):
+    cursor: Identifier | None = None  # of the answer before
 
 
 class Agents(Struct):
     agents: list[dict[str, Any]] = []
     server: dict[str, Any] = {}
     sessions: list[dict[str, Any]] = []
+    next_cursor: str | None = None
     reply_to: str | None = None
 
 

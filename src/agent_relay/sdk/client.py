@@ -255,8 +255,12 @@ class RelayClient:
     # --- asking about the relay -----------------------------------------------------------------------------------
 
     async def agents(self) -> AgentsView:
-        found = expect_agents(await self._queries.ask("LIST_AGENTS", {}))
-        return AgentsView([read_agent(raw) for raw in found.agents], found.server, found.sessions)
+        first = found = expect_agents(await self._queries.ask("LIST_AGENTS", payloads.ListAgents()))
+        raws = {raw.get("name"): raw for raw in found.agents}
+        while found.next_cursor is not None:
+            found = expect_agents(await self._queries.ask("LIST_AGENTS", payloads.ListAgents(found.next_cursor)))
+            raws |= {raw.get("name"): raw for raw in found.agents}  # one that left meanwhile comes again
+        return AgentsView([read_agent(raw) for raw in raws.values()], first.server, first.sessions)
 
     async def history(
         self,

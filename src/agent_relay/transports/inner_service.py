@@ -14,7 +14,7 @@ from agent_relay.ports.service import MessageLife, MessagePage, Sent
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, fold_name, show
-from agent_relay.protocol.payloads import Agents, Control, History, HistoryResult
+from agent_relay.protocol.payloads import Agents, Control, History, HistoryResult, ListAgents
 from agent_relay.transports.inner import InnerClient
 from agent_relay.transports.pump import Pump
 
@@ -62,8 +62,13 @@ class InnerService:
         return (await self._list()).sessions
 
     async def _list(self) -> Agents:
-        answer = await self._observer.ask("LIST_AGENTS", {})
-        return _expect(answer, e.Agents).payload
+        whole = found = _expect(await self._observer.ask("LIST_AGENTS", ListAgents()), e.Agents).payload
+        agents = {agent["name"]: agent for agent in found.agents}
+        while found.next_cursor is not None:
+            found = _expect(await self._observer.ask("LIST_AGENTS", ListAgents(found.next_cursor)), e.Agents).payload
+            agents |= {agent["name"]: agent for agent in found.agents}  # one that left meanwhile comes again
+        whole.agents = list(agents.values())
+        return whole
 
     async def messages(self, asked: History) -> MessagePage:
         found = await self._history(asked)

@@ -65,6 +65,16 @@ def test_a_subscriber_gets_what_a_socket_agent_publishes(stage: Stage) -> None:
         assert alice.ask("ping")["type"] == "pong"
 
 
+def test_each_of_several_recipients_is_told_whom_it_was_written_to(stage: Stage) -> None:
+    with stage.daemon.connect_sync("Sock") as sock, stage.connect() as alice, stage.connect() as bob:
+        sock.send([alice.me, bob.me], "to you two")
+        assert [client.next()["to"] for client in (alice, bob)] == [[alice.me, bob.me]] * 2
+        for client in (alice, bob):
+            client.ask("subscribe", {"agents": ["Sock"]})
+        sock.publish("build.done", "to nobody by name")
+        assert [client.next()["to"] for client in (alice, bob)] == [[alice.me], [bob.me]]
+
+
 def test_a_name_is_held_by_one_kind_alone(stage: Stage) -> None:
     with stage.daemon.connect_sync("Held-1"):
         answer = stage.http.post("/register", json={"agent_id": "held-1"})

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from agent_relay.ports.connection import ARC_UID
+from agent_relay.ports.relay import ReadSend
 from agent_relay.ports.store import StoreError
+from agent_relay.protocol import envelope, payloads
+from agent_relay.protocol.encode import encode_json
 from agent_relay.testing.harness import HarnessClient, RelayHarness
 
 DAY_MS = 86_400_000
@@ -207,3 +211,39 @@ def test_coming_and_going_is_told(relay: RelayHarness) -> None:
     sock.drop()
     ann.drop()
     assert told == [("Sock", True), ("ann-1", True), ("Sock", False), ("ann-1", False)]
+
+
+# --- words of its own ----------------------------------------------------------------------------------------------------------
+
+
+def read_send(to: str, body: str, id_: str) -> ReadSend:
+    """As a transport reads it."""
+    return envelope.Send(v=2, id=id_, ts=0, to=to, payload=Raw(encode_json({"body": body}))), payloads.Send(body)
+
+
+def test_a_client_with_words_of_its_own_sends_and_is_given_messages_as_any_other(relay: RelayHarness) -> None:
+    sock, ann = relay.connect("Sock"), connect(relay, "ann-1")
+    given: list[tuple[str, str, int]] = []
+    ann.peer.deliver = lambda row, queued_ms: given.append((row.sender, row.target, queued_ms))
+    relay.turn(lambda: relay.relay.sent(ann.peer, [read_send("sock", body, body) for body in ("one", "two", "one")]))
+    assert sock.bodies() == ["one", "two"]  # the same id again is the same message
+    relay.turn(lambda: relay.relay.sent(ann.peer, [read_send("nobody", "x", "three")]))
+    assert ann.payload("NACK")["code"] == "AGENT_NOT_FOUND"
+    sock.send("ann-1", "hello")
+    assert given == [("Sock", "ann-1", 0)]
+    assert not ann.take("DELIVER")
+    ann.drop()
+    assert connect(relay, "ann-1").bodies() == []  # it counts as delivered
+
+
+def test_nothing_is_taken_from_a_client_that_is_not_here_or_while_the_relay_stops(relay: RelayHarness) -> None:
+    sock, ann = relay.connect("Sock"), connect(relay, "ann-1")
+    stranger = relay.open(ARC_UID)
+    relay.turn(lambda: relay.relay.sent(stranger.peer, [read_send("sock", "x", "one")]))
+    ann.drop()
+    relay.turn(lambda: relay.relay.sent(ann.peer, [read_send("sock", "x", "two")]))
+    bob = connect(relay, "bob-1")
+    relay.turn(relay.relay.begin_shutdown)
+    relay.turn(lambda: relay.relay.sent(bob.peer, [read_send("sock", "x", "three")]))
+    assert bob.payload("NACK")["code"] == "SERVICE_UNAVAILABLE"
+    assert sock.bodies() == []

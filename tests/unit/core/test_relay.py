@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from agent_relay.protocol.states import CloseReason
@@ -193,3 +196,39 @@ def test_goodbye_is_said_to_everyone_and_what_they_acknowledged_is_kept(relay: R
     assert relay.relay.settled
     relay.restart()
     assert not relay.connect("Bob", token=bob.token).take("DELIVER")
+
+
+LONG = "\0" * 200_000  # six times as long where it is shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        ("CONTROL", {"command": LONG, "agent": "Alice"}),
+        ("CONTROL", {"command": "pause", "agent": LONG}),
+        ("CONTROL", {"command": "retry_dead_letter", "id": LONG}),
+        ("HISTORY", {"view": LONG}),
+        ("HISTORY", {"view": "message", "id": LONG}),
+        ("HISTORY", {"cursor": f"msg_{LONG}"}),
+        ("HISTORY", {"view": "events", "types": [LONG]}),
+        ("HISTORY", {"view": "events", "cursor": LONG}),
+        ("LIST_AGENTS", {"cursor": LONG}),
+        ("SUBSCRIBE", {"topic": "$events", "types": [LONG]}),
+        ("SUBSCRIBE", {"topic": LONG}),
+        ("CHANNEL_JOIN", {"channel": LONG}),
+        ("CHANNEL_LEAVE", {"channel": LONG}),
+        ("SPAWN", {"name": LONG, "cli": "claude"}),
+        ("SPAWN", {"name": "Bob", "cli": LONG}),
+        ("RELEASE", {"name": LONG}),
+        ("AGENT_EVENT", {"type": LONG}),
+        ("AGENT_EVENT", {"type": "message.read", "fields": {"messageId": LONG}}),
+        ("SEND", {"body": "x", "kind": LONG}),
+        ("RESUME", {"agent": LONG, "resume_token": "x"}),
+    ],
+)
+def test_what_was_said_wrong_is_not_said_back_at_length(relay: RelayHarness, kind: str, payload: dict[str, Any]) -> None:
+    client = relay.open() if kind == "RESUME" else relay.connect("Alice")
+    client.take()
+    client.say(kind, payload, **({"to": "Bob"} if kind == "SEND" else {}))
+    assert client.frames
+    assert all(len(json.dumps(frame)) < 4_096 for frame in client.take())

@@ -176,6 +176,24 @@ def test_an_observer_starts_agents_and_gives_no_tasks(scene: Scene) -> None:
     assert scene.session()["spawned_by"] == "human"
 
 
+@pytest.mark.parametrize("ran", [True, False])
+def test_a_wish_that_is_said_again_after_its_agent_has_ended_starts_nothing(scene: Scene, ran: bool) -> None:
+    """As a client does that lost its connection before the answer."""
+    frame = scene.lead.frame("SPAWN", {"name": "Bob", "cli": "claude"}, id="wish")
+    scene.lead.say_frames(frame)
+    id_ = scene.launch()
+    if ran:
+        scene.join()
+        scene.relay.turn(lambda: scene.spawning.running(id_))
+    scene.end(1)
+    scene.lead.take()
+    scene.wrappers.take()
+    scene.lead.say_frames(frame)
+    error = scene.error("wish")
+    assert (error["code"], error["details"]["reason"]) == ("SERVICE_UNAVAILABLE", "start_failed")
+    assert scene.wrappers.take() == []
+
+
 def test_the_same_wish_is_one_agent(scene: Scene) -> None:
     wish = {"name": "Bob", "cli": "claude"}
     for _ in range(2):

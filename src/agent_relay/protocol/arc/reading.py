@@ -6,7 +6,7 @@ looked at a second time, slowly, to find the further fields or the one that is w
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import msgspec
 from msgspec import Raw, Struct
@@ -21,24 +21,29 @@ _KNOWN = _IGNORED | {"to", "payload", "type", "ref"}
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class Said(Struct, frozen=True, gc=False):
+class PlainSaid(Struct, forbid_unknown_fields=True, gc=False):
+    """Nothing but a message."""
+
+    to: list[str]
+    payload: Raw
+    type: ClassVar[str | None] = None
+    ref: ClassVar[Raw] = NOTHING
+    extras: ClassVar[dict[str, Raw]] = {}
+
+
+class FullSaid(Struct, frozen=True, gc=False):
     to: list[str]
     payload: Raw = NOTHING
     type: str | None = None
     ref: Raw = NOTHING
     extras: dict[str, Raw] = {}  # fields that ARC does not know: they go along unchanged
 
-    @property
-    def is_command(self) -> bool:
-        return RELAY in self.to
 
+Said = PlainSaid | FullSaid
 
-class _Plain(Struct, forbid_unknown_fields=True, gc=False):
-    to: list[str]
-    payload: Raw
+_TEXT = ord('"')
 
-
-_decode_plain = msgspec.json.Decoder(_Plain).decode
+_decode_plain = msgspec.json.Decoder(PlainSaid).decode
 _decode_parts = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_text = msgspec.json.Decoder(str).decode
@@ -51,10 +56,17 @@ def read_said(text: bytes) -> Said:
         plain = _decode_plain(text)
     except _UNREADABLE:
         return _read_slowly(text)
-    if not plain.to or is_too_deep(text):
+    if not plain.to:
         return _read_slowly(text)
-    _check_readable("payload", plain.payload, None)
-    return Said(plain.to, plain.payload)
+    if memoryview(plain.payload)[0] != _TEXT:  # a text that was found whole can be read, and nests nothing
+        if is_too_deep(text):
+            return _read_slowly(text)
+        _check_readable("payload", plain.payload, None)
+    return plain
+
+
+def is_command(said: Said) -> bool:
+    return RELAY in said.to
 
 
 def _read_slowly(text: bytes) -> Said:
@@ -69,11 +81,11 @@ def _read_slowly(text: bytes) -> Said:
     if is_too_deep(text):
         _refuse("The frame is nested too deeply.")
     ref = _read_ref(parts)
-    said = Said(
+    said = FullSaid(
         to=_read_names(parts, ref), payload=parts.get("payload", NOTHING), type=_read_type(parts, ref),
         ref=parts.get("ref", NOTHING), extras={name: raw for name, raw in parts.items() if name not in _KNOWN},
     )  # fmt: skip
-    if said.is_command:
+    if is_command(said):
         return said
     if not len(said.payload):
         _refuse("`payload` is missing.", ref)

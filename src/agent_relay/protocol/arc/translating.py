@@ -12,17 +12,19 @@ from functools import lru_cache
 import msgspec
 from msgspec import Raw, Struct
 
+from agent_relay.protocol import payloads
 from agent_relay.protocol.arc.ids import is_agent_id
-from agent_relay.protocol.arc.reading import Said
+from agent_relay.protocol.arc.reading import PlainSaid, Said
+from agent_relay.protocol.envelope import Send
 from agent_relay.protocol.names import BROADCAST
 from agent_relay.protocol.payloads import NOTHING
 from agent_relay.protocol.ulid import decode_bits
 
-_TEXT = ord('"')
 _PLACED = frozenset({"id", "from", "ts", "to", "payload", "type", "stored"})  # set by us, or at a place of their own
 
 _encode = msgspec.json.Encoder().encode
 _decode_parts = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_any = msgspec.json.Decoder().decode
 
 
 class FromArc(Struct, gc=False):
@@ -38,33 +40,46 @@ class FromArc(Struct, gc=False):
         return self.data if len(self.data) else self.body
 
 
+class _ArcTail(Struct, gc=False):
+    payload: FromArc
+
+
+class _Tail(Struct, gc=False):
+    payload: Raw
+
+
 _decode_from_arc = msgspec.json.Decoder(FromArc).decode
+_decode_arc_tail = msgspec.json.Decoder(_ArcTail).decode
+_decode_tail = msgspec.json.Decoder(_Tail).decode
 
 
 # --- from ARC --------------------------------------------------------------------------------------------------------------
 
 
-def encode_send(said: Said, client_id: str, ts: int) -> bytes:
-    """A SEND for the relay, without its length. `client_id` is ours and plain ASCII."""
-    to = b'"*"' if BROADCAST in said.to else _encode(said.to[0] if len(said.to) == 1 else said.to)
-    head = f'{{"v":2,"type":"SEND","id":"{client_id}","ts":{ts},"to":'.encode()
-    return b"".join((head, to, b',"payload":', encode_payload(said), b"}"))
+def make_send(said: Said, client_id: str) -> tuple[Send, payloads.Send]:
+    """A SEND for the relay and what its payload says: as if it had been read from a frame."""
+    to = said.to
+    payload, read = make_payload(said)
+    whom = BROADCAST if BROADCAST in to else to[0] if len(to) == 1 else to
+    return Send(v=2, id=client_id, ts=0, to=whom, payload=Raw(payload)), read  # the relay goes by its own clock
 
 
-def encode_payload(said: Said) -> bytes:
+def make_payload(said: Said) -> tuple[bytes, payloads.Send]:
     raw = said.payload
     along = _encode_along(said)
-    if memoryview(raw)[0] == _TEXT:
-        return b"".join((b'{"body":', raw, along, b"}"))
-    compact = msgspec.json.format(bytes(raw), indent=-1)
-    return b"".join((b'{"body":', _encode(compact.decode()), b',"data":', raw, along, b"}"))
+    content = _decode_any(raw)
+    if isinstance(content, str):
+        return b"".join((b'{"body":', raw, along, b"}")), payloads.Send(content)
+    body = msgspec.json.format(bytes(raw), indent=-1).decode()
+    return b"".join((b'{"body":', _encode(body), b',"data":', raw, along, b"}")), payloads.Send(body, data=raw)
 
 
 def _encode_along(said: Said) -> bytes:
-    if said.type is None and not said.extras and not len(said.ref) and _is_plain(said.to):
+    is_plain = len(said.to) == 1 and _is_plain_name(said.to[0])  # it can be told from what the relay says of the message
+    if is_plain and isinstance(said, PlainSaid):
         return b""
     along: dict[str, object] = dict(said.extras)
-    if not _is_plain(said.to):
+    if not is_plain:
         along["to"] = said.to
     if said.type is not None:
         along["type"] = said.type
@@ -73,17 +88,23 @@ def _encode_along(said: Said) -> bytes:
     return b',"arc":' + _encode(along)
 
 
-def _is_plain(to: list[str]) -> bool:
-    """It can be told from what the relay says of the message."""
-    return len(to) == 1 and _is_plain_name(to[0])
-
-
 @lru_cache(4_096)
 def _is_plain_name(name: str) -> bool:
     return name == BROADCAST or is_agent_id(name)
 
 
 # --- to ARC ----------------------------------------------------------------------------------------------------------------
+
+
+def encode_tail(message_id: str, sender: str, to: str, topic: str, tail: bytes, *, from_arc: bool, stored: bool) -> bytes:
+    """The same from a message's tail, as the relay keeps it: most messages have nothing but a payload."""
+    json = b"{" + tail
+    if from_arc and not topic:
+        parts = _decode_arc_tail(json).payload
+        if not len(parts.arc):
+            return encode_plain(message_id, sender, to, parts.content, stored=stored)
+    payload = _decode_tail(json).payload
+    return encode_envelope(message_id, sender, to, topic, payload, from_arc=from_arc, stored=stored)
 
 
 def encode_envelope(
@@ -106,7 +127,7 @@ def encode_envelope(
     found = [
         b'{"id":"', message_id.encode(), b'","from":', _encode(sender), b',"to":', written,
         *_fields(along, ("type",)), b',"payload":', content, b',"ts":',
-        _time_text(message_id), *_fields(along, [name for name in along if name not in _PLACED]),
+        _text_of_moment(message_id[4:14]), *_fields(along, [name for name in along if name not in _PLACED]),
     ]  # fmt: skip
     if stored:
         found.append(b',"stored":true')
@@ -122,7 +143,7 @@ def encode_plain(message_id: str, sender: str, to: str, content: Raw, *, stored:
     """A message with nothing but a payload. Names and ids are ASCII without quotes by their own rules, so they are spliced."""
     names = to.replace(",", '","')
     head = f'{{"id":"{message_id}","from":"{sender}","to":["{names}"],"payload":'.encode()
-    return b"".join((head, content, b',"ts":', _time_text(message_id), b',"stored":true}' if stored else b"}"))
+    return b"".join((head, content, b',"ts":', _text_of_moment(message_id[4:14]), b',"stored":true}' if stored else b"}"))
 
 
 def _fields(along: dict[str, Raw], names: tuple[str, ...] | list[str]) -> list[bytes | Raw]:
@@ -136,10 +157,6 @@ def _fields(along: dict[str, Raw], names: tuple[str, ...] | list[str]) -> list[b
 def time_of(message_id: str) -> int:
     """When it was accepted: an id begins with its moment, so that all recipients are told the same."""
     return decode_bits(message_id[4:14])
-
-
-def _time_text(message_id: str) -> bytes:
-    return _text_of_moment(message_id[4:14])
 
 
 @lru_cache(1_024)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from agent_relay.ports.connection import ARC_UID
+from agent_relay.ports.relay import ReadSend
+from agent_relay.ports.store import MessageRow
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
-from agent_relay.protocol.arc.reading import Said, read_ref, read_said
-from agent_relay.protocol.arc.translating import encode_send
+from agent_relay.protocol.arc.reading import Said, is_command, read_ref, read_said
+from agent_relay.protocol.arc.translating import make_send
 from agent_relay.protocol.decode import decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.framing import HEADER_BYTES
@@ -29,9 +32,9 @@ if TYPE_CHECKING:
     from agent_relay.transports.arc.registrar import Record
 
 P = TypeVar("P")
+T = TypeVar("T")
 
 _TEXT = int(Kind.TEXT)  # as a plain number, for what is done with every frame
-_DELIVER = b'{"v":2,"type":"DELIVER"'
 _HELD = 1 << 40  # said to be unsent, so that the relay keeps the rest of what it stored until this is gone
 _CATCH_UP_BYTES = 256 * 1024
 _CLOSE_GRACE_S = 10.0  # how long a closed connection may take to read its last words
@@ -75,9 +78,11 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
     def begin(self) -> None:
         """The upgrade is answered; now the relay has to know who came."""
         self._hub.pump.begin_turn()
-        self._peer = self._hub.pump.relay.accepted(self, ARC_UID)
+        relay = self._hub.pump.relay
+        self._peer = relay.accepted(self, ARC_UID, self._deliver)
         payload = {"agent": self.agent_id, "cli": "arc", "version": 2, "capabilities": {}}
-        self._tell([encode_envelope("HELLO", "hello", self._hub.clock.wall_ms(), payload)[HEADER_BYTES:]])
+        hello = encode_envelope("HELLO", "hello", self._hub.clock.wall_ms(), payload)
+        self._tell(relay.received, [hello[HEADER_BYTES:]])
 
     # --- from the loop --------------------------------------------------------------------------------------------------
 
@@ -105,7 +110,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             self._transport.close()
 
     def _hear(self, frames: list[tuple[int, bytes]]) -> None:
-        sends: list[bytes] = []
+        sends: list[ReadSend] = []
         ping: bytes | None = None
         for kind, content in frames:
             if kind == _TEXT:
@@ -113,7 +118,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             elif kind == Kind.PING:
                 ping = content  # of several at once only the last is answered
             elif kind == Kind.CLOSE:
-                self._tell(sends)
+                self._pass_on(sends)
                 self._hear_close(content)
                 return
             elif kind == Kind.BINARY:
@@ -126,15 +131,15 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
                 break
         if ping is not None:
             self.write(encode_frame(Kind.PONG, ping))
-        self._tell(sends)
+        self._pass_on(sends)
 
-    def _hear_text(self, text: bytes, sends: list[bytes]) -> None:
+    def _hear_text(self, text: bytes, sends: list[ReadSend]) -> None:
         try:
             if not text.isascii():
                 text.decode()
             said = read_said(text)
-            if said.is_command:
-                self._tell(sends)  # what was said before it is done before it
+            if is_command(said):
+                self._pass_on(sends)  # what was said before it is done before it
                 sends.clear()
                 self._hub.commands.carry_out(self, said)
             elif self._may_send(said):
@@ -157,11 +162,11 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             self.end(CloseCode.RATE_LIMIT, "Too many messages.")
         return False
 
-    def _make_send(self, said: Said) -> bytes:
+    def _make_send(self, said: Said) -> ReadSend:
         self._sent += 1
         client_id = f"{self._prefix}{self._sent:x}"
-        frame = encode_send(said, client_id, self._hub.clock.wall_ms())
-        if len(frame) > self._hub.settings.max_frame_bytes:
+        found = make_send(said, client_id)
+        if len(found[0].payload) > self._hub.settings.max_frame_bytes:
             raise ArcProblem(ArcCode.MESSAGE_TOO_LARGE, "The message is larger than other clients take.", read_ref(said))
         if len(said.ref):
             refs = self._refs = self._refs or {}
@@ -170,18 +175,21 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
                 del refs[next(iter(refs))]
         if self._hub.hooks:
             self._hub.tell_hooks(self, said)
-        return frame
+        return found
 
-    def _tell(self, frames: list[bytes]) -> None:
+    def _pass_on(self, sends: list[ReadSend]) -> None:
+        if sends:
+            self._tell(self._hub.pump.relay.sent, sends)
+
+    def _tell(self, tell: Callable[[P, list[T]], None], said: list[T]) -> None:
         peer = self._peer
-        if peer is None or not frames:
+        if peer is None:
             return
-        relay = self._hub.pump.relay
         try:
-            relay.received(peer, frames)
+            tell(peer, said)
         except Exception:
             log.exception("internal_error")
-            relay.crashed(peer)
+            self._hub.pump.relay.crashed(peer)
 
     def _hear_close(self, content: bytes) -> None:
         self._part(CloseReason.CLIENT_GONE)
@@ -215,10 +223,10 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
 
     # --- from the relay -------------------------------------------------------------------------------------------------
 
+    def _deliver(self, row: MessageRow, queued_ms: int) -> None:
+        self.write(self._hub.encode_delivery(self, row, queued_ms))
+
     def send(self, frame: bytes) -> None:
-        if frame.startswith(_DELIVER, HEADER_BYTES):
-            self.write(self._hub.encode_delivery(self, frame))
-            return
         match decode_daemon_frame(frame[HEADER_BYTES:]):
             case e.Welcome():
                 self._welcomed()

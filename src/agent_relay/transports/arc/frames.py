@@ -63,7 +63,7 @@ class FrameReader:
             return found
         if self._kept:
             data = self._kept + data
-        at, end = 0, len(data)
+        at, end, max_bytes = 0, len(data), self._max_bytes
         while True:
             if self._skip:
                 taken = min(self._skip, end - at)
@@ -88,10 +88,16 @@ class FrameReader:
                 if end < start:
                     break
                 length = int.from_bytes(data[at + 2 : at + 2 + wide])
-            is_plain = first == _WHOLE_TEXT and self._message is None and length <= self._max_bytes
-            if not is_plain and not self._is_allowed(first, length):
+            stop = start + length
+            if first == _WHOLE_TEXT and length <= max_bytes and self._message is None:  # nearly all of them
+                if end < stop:
+                    break
+                found.append((_TEXT, apply_mask(data[start:stop], data[start - 4 : start])))
+                at = stop
+                continue
+            if not self._is_allowed(first, length):
                 break
-            if not is_plain and first & _OPCODE < _FIRST_CONTROL and self._size + length > self._max_bytes:
+            if first & _OPCODE < _FIRST_CONTROL and self._size + length > max_bytes:
                 if end < start:
                     break
                 at = start
@@ -99,14 +105,10 @@ class FrameReader:
                 if not length and self._skip_ends:
                     found.append(self._end_oversize())
                 continue
-            if end - start < length:
+            if end < stop:
                 break
-            content = apply_mask(data[start : start + length], data[start - 4 : start])
-            at = start + length
-            if is_plain:
-                found.append((_TEXT, content))
-            else:
-                self._take(first, content, found)
+            self._take(first, apply_mask(data[start:stop], data[start - 4 : start]), found)
+            at = stop
         self._kept = data[at:] if at < end else b""
         return found
 
@@ -160,15 +162,11 @@ class FrameReader:
 
 
 def encode_frame(kind: Kind, content: bytes) -> bytes:
-    return _encode(_FIN | kind, content)
+    return encode_text(content, _FIN | kind)
 
 
-def encode_text(content: bytes) -> bytes:
-    """The frame of nearly everything that is said."""
-    return _encode(_WHOLE_TEXT, content)
-
-
-def _encode(first: int, content: bytes) -> bytes:
+def encode_text(content: bytes, first: int = _WHOLE_TEXT) -> bytes:
+    """The frame of nearly everything that is said; `first` is the first byte of another kind."""
     size = len(content)
     if size <= _LONGEST_CONTROL:
         return _pack_small(first, size) + content

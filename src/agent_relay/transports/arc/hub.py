@@ -6,19 +6,15 @@ import asyncio
 from collections import Counter
 from typing import Any, Generic, TypeVar
 
-import msgspec
-from msgspec import Raw, Struct, field
-
 from agent_relay.ports.arc import ArcNames
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.entropy import Entropy
 from agent_relay.ports.service import RelayService
+from agent_relay.ports.store import MessageRow
 from agent_relay.protocol.arc.answers import encode_answer, encode_error, encode_welcome
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
 from agent_relay.protocol.arc.reading import Said
-from agent_relay.protocol.arc.translating import FromArc, encode_envelope, encode_plain
-from agent_relay.protocol.encode import read_deliver_head
-from agent_relay.protocol.framing import HEADER_BYTES
+from agent_relay.protocol.arc.translating import encode_tail
 from agent_relay.protocol.states import CloseReason
 from agent_relay.protocol.ulid import encode_bits, encode_time
 from agent_relay.transports.arc.commands import Commands
@@ -35,25 +31,6 @@ _KEPT_FRAMES = 256  # messages whose frame is kept for their next recipients; al
 _KEPT_BYTES = 4 * 1024 * 1024
 _LONGEST_ROUND_S = 1.0
 _STOP_S = 0.5  # what connections have for their last words when the daemon stops
-
-
-class _Deliver(Struct, gc=False):
-    """The payload of a DELIVER as it is, for those that have more."""
-
-    payload: Raw
-
-
-class _ArcDeliver(Struct, gc=False):
-    """What of a DELIVER stands in an envelope of ARC, the parts of its payload included: most have nothing but a payload."""
-
-    to: str
-    payload: FromArc
-    from_: str = field(name="from")
-    topic: str | None = None
-
-
-_decode_deliver = msgspec.json.Decoder(_Deliver).decode
-_decode_arc_deliver = msgspec.json.Decoder(_ArcDeliver).decode
 
 
 class Hub(Generic[P]):
@@ -178,26 +155,18 @@ class Hub(Generic[P]):
         self._count += 1
         return f"msg_{encode_time(wall_ms)}{self._random}{encode_bits(self._count, 4)}"
 
-    def encode_delivery(self, connection: ArcConnection[P], frame: bytes) -> bytes:
-        """A DELIVER as this client gets it. It is the same for all who get it live, and made once."""
-        message_id, queued_ms = read_deliver_head(frame)
+    def encode_delivery(self, connection: ArcConnection[P], row: MessageRow, queued_ms: int) -> bytes:
+        """A message as this client gets it. It is the same for all who get it live, and made once."""
         stored = self.pump.steady_ms - queued_ms < connection.opened_ms
-        found = None if stored else self._frames.get(message_id)
+        is_shared = len(row.recipients) > 1 and row.target != "" and not stored
+        found = self._frames.get(row.id) if is_shared else None
         if found is None:
-            found = self._encode(message_id, frame, stored=stored)
-            if not stored:
-                self._keep(message_id, found)
+            sender, to = row.sender, row.target or connection.agent_id  # what is said on a topic is written to nobody
+            from_arc = sender in self.registrar.records
+            found = encode_text(encode_tail(row.id, sender, to, row.topic, row.tail, from_arc=from_arc, stored=stored))
+            if is_shared:
+                self._keep(row.id, found)
         return found
-
-    def _encode(self, message_id: str, frame: bytes, *, stored: bool) -> bytes:
-        content = memoryview(frame)[HEADER_BYTES:]
-        found = _decode_arc_deliver(content)
-        sender, topic = found.from_, found.topic
-        from_arc = sender in self.registrar.records
-        if from_arc and topic is None and not len(found.payload.arc):
-            return encode_text(encode_plain(message_id, sender, found.to, found.payload.content, stored=stored))
-        payload = _decode_deliver(content).payload
-        return encode_text(encode_envelope(message_id, sender, found.to, topic, payload, from_arc=from_arc, stored=stored))
 
     def _keep(self, message_id: str, frame: bytes) -> None:
         if len(self._frames) >= _KEPT_FRAMES or self._frames_bytes >= _KEPT_BYTES:

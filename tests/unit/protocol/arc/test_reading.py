@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
-from agent_relay.protocol.arc.reading import read_payload, read_ref, read_said
+from agent_relay.protocol.arc.reading import is_command, read_payload, read_ref, read_said
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 JSON = st.recursive(
@@ -26,7 +26,7 @@ def test_anything_is_understood_or_refused(text: bytes) -> None:
         problem = found
     else:
         assert said.to
-        assert said.is_command or len(said.payload)
+        assert is_command(said) or len(said.payload)
         return
     assert problem.code is ArcCode.INVALID_MESSAGE
     assert problem.message

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_relay.protocol import payloads
 from agent_relay.protocol.arc.reading import Said, read_said
-from agent_relay.protocol.arc.translating import encode_envelope, encode_payload, encode_send, time_of
-from agent_relay.protocol.decode import decode_client_frame, decode_send
+from agent_relay.protocol.arc.translating import encode_envelope, encode_tail, make_payload, make_send, time_of
+from agent_relay.protocol.decode import decode_client_frame
+from agent_relay.protocol.encode import encode_json
+from agent_relay.protocol.encode import encode_tail as encode_stored_tail
 from agent_relay.protocol.envelope import Send
 from tests.unit.protocol.arc.test_reading import JSON
 
@@ -25,8 +29,10 @@ def say(**fields: Any) -> Said:
 
 def relayed(said: Said, to: str, *, stored: bool = False) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(
-        encode_envelope(ID, "alice-1", to, None, encode_payload(said), from_arc=True, stored=stored)
+        encode_envelope(ID, "alice-1", to, None, make_payload(said)[0], from_arc=True, stored=stored)
     )
+    tail = encode_stored_tail("alice-1", "", make_payload(said)[0], b"")
+    assert json.loads(encode_tail(ID, "alice-1", to, "", tail, from_arc=True, stored=stored)) == found
     return found
 
 
@@ -44,14 +50,21 @@ def test_what_was_said_is_what_is_heard(payload: Any, kind: str | None, ref: Any
 
 @given(payload=JSON)
 def test_a_client_of_the_socket_has_a_body_to_show(payload: Any) -> None:
-    frame = decode_client_frame(encode_send(say(to=["sock"], payload=payload), "arc_1", 1))
-    assert isinstance(frame, Send)
-    send = decode_send(frame.payload, any_data=True)
+    _, send = make_send(say(to=["sock"], payload=payload), "arc_1")
     if isinstance(payload, str):
         assert (send.body, bytes(send.data)) == (payload, b"")
     else:
         assert json.loads(send.body) == payload == json.loads(bytes(send.data))
         assert send.body == json.dumps(payload, separators=(",", ":"))
+
+
+@given(payload=JSON)
+def test_a_send_is_as_if_it_had_been_read_from_a_frame(payload: Any) -> None:
+    send, read = make_send(say(to=["sock"], payload=payload, type="t"), "arc_1")
+    frame = decode_client_frame(encode_json(send))
+    assert isinstance(frame, Send)
+    assert frame == send
+    assert msgspec.json.decode(frame.payload, type=payloads.Send) == read
 
 
 @pytest.mark.parametrize(
@@ -69,8 +82,8 @@ def test_to_is_shown_as_the_sender_wrote_it(to: list[str], told: str, shown: lis
 
 
 def test_a_star_among_names_is_everybody() -> None:
-    frame = decode_client_frame(encode_send(say(to=["bob-1", "*"], payload=1), "arc_1", 1))
-    assert frame.to == "*"
+    send, _ = make_send(say(to=["bob-1", "*"], payload=1), "arc_1")
+    assert send.to == "*"
 
 
 @pytest.mark.parametrize(
