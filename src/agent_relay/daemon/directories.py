@@ -113,9 +113,13 @@ def write_private_file(path: str, content: str) -> None:
     """All of it or none, readable by nobody else."""
     temporary = f"{path}.{os.getpid()}.tmp"
     descriptor = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(content)
-    os.replace(temporary, path)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:  # a full disk has no room for half a file either
+        remove_file(temporary)
+        raise
 
 
 def remove_file(path: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgspec
 from msgspec import Struct
@@ -155,9 +155,14 @@ class WorkspaceFile:
 
 def _replace(path: str, data: bytes) -> None:
     temporary = f"{path}.{os.getpid()}.tmp"
-    with os.fdopen(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(data)
-    os.replace(temporary, path)
+    try:
+        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:  # a full disk has no room for half a file either
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _unwritable(error: OSError) -> RelayError:

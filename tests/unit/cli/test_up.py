@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,3 +39,9 @@ def test_last_words_are_what_is_not_a_line_of_the_log(tmp_path: Path) -> None:
         file.write('{"event": "listening"}\nTraceback\nagent-relay: The disk is full.\x1b[2J\n{"event": "stopped"}\n')
     assert up.last_words(str(log), before) == "The disk is full.\\x1b[2J"
     assert up.last_words(str(tmp_path / "none"), 0) == ""
+
+
+def test_a_daemon_that_could_not_even_say_so_had_no_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert up._guess(str(tmp_path), "daemon.log") == "The daemon ended at once; daemon.log may say why."
+    monkeypatch.setattr(up.shutil, "disk_usage", lambda _: SimpleNamespace(free=4_096))
+    assert up._guess(str(tmp_path), "daemon.log") == f"The daemon ended at once: the disk that holds {tmp_path} is full."

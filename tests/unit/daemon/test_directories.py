@@ -128,6 +128,15 @@ def test_a_private_file_is_replaced_whole(tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir()] == ["agents.json"]
 
 
+def test_a_private_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_private_file(str(path), "before")
+    with pytest.raises(UnicodeEncodeError):
+        write_private_file(str(path), "\ud800")
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert path.read_text() == "before"
+
+
 def test_removing_what_is_not_there_is_fine(tmp_path: Path) -> None:
     remove_file(str(tmp_path / "nothing"))
 

@@ -9,7 +9,7 @@ import pytest
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.storage.live_screens import LIVE_FILE, LiveScreenFiles
 from agent_relay.storage.screens import SIGHT_FILE, ScreenFiles
-from agent_relay.storage.workspaces import WORKSPACES_FILE, WorkspaceFile
+from agent_relay.storage.workspaces import WORKSPACES_FILE, WorkspaceFile, _replace
 
 DAMAGED = [b"", b"{", b"\xff", b'{"rows": ["\xff"]}', b'{"workspaces": [{"path": "\xff", "name": ""}]}', b'{"title": "\xff"}\n']
 
@@ -40,3 +40,13 @@ def test_a_damaged_list_of_agents_is_empty(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "agents.json").write_bytes(b'{"agents": [{"name": "\xff"}]}')
     assert workspaces.agents(own.id) == []
+
+
+def test_a_list_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / WORKSPACES_FILE).mkdir()
+    workspaces = WorkspaceFile(str(tmp_path), str(tmp_path))
+    with pytest.raises(IsADirectoryError):
+        _replace(str(tmp_path / WORKSPACES_FILE), b"{}")
+    assert [each.name for each in tmp_path.iterdir()] == [WORKSPACES_FILE]
+    with pytest.raises(RelayError, match="cannot be read"):
+        workspaces.add(str(tmp_path), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ START_DEADLINE_S = 20.0  # a cold interpreter on a busy machine; a daemon usuall
 _KNOCK_S = 2.0
 _POLL_S = 0.02
 _LAST_WORDS_BYTES = 65_536
+_LEAST_FREE_BYTES = 65_536  # with less the daemon cannot even begin, nor write down why
 
 
 def up(
@@ -167,7 +169,14 @@ def _wait_until_it_answers(place: Place, child: subprocess.Popen[bytes], log: st
         child.terminate()
         raise Failure(f"The daemon did not answer within {START_DEADLINE_S:g} s and was stopped; {log} says how far it came.")
     status = USAGE if child.returncode == USAGE else FAILED
-    raise Failure(last_words(log, said_before) or f"The daemon ended at once; {log} may say why.", status)
+    raise Failure(last_words(log, said_before) or _guess(place.state_dir, log), status)
+
+
+def _guess(state_dir: str, log: str) -> str:
+    """Where the daemon could not say itself what was wrong."""
+    if shutil.disk_usage(state_dir).free < _LEAST_FREE_BYTES:
+        return f"The daemon ended at once: the disk that holds {state_dir} is full."
+    return f"The daemon ended at once; {log} may say why."
 
 
 def last_words(log: str, start_at: int) -> str:

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from agent_relay.events.drafts import Exchange, weigh
 from agent_relay.events.filter import make_filter
 from agent_relay.events.paging import EventQuery
 from agent_relay.storage.jsonl import shelf as shelf_module
@@ -373,16 +375,76 @@ def test_a_file_that_is_taken_away_is_followed_by_another(tmp_path: Path, monkey
     driver.store.close()
 
 
-def test_a_file_that_vanishes_is_an_answer_and_no_end(tmp_path: Path) -> None:
+def test_an_old_file_that_somebody_removed_is_told_as_gone(tmp_path: Path) -> None:
     driver = make_driver(tmp_path, rotation=Rotation(max_bytes=500))
     driver.open()
-    put(driver, 3)
-    put(driver, 3)
+    for _ in range(3):
+        put(driver, 3)
     (tmp_path / "events-0000000000000001.jsonl").unlink()
+    page = driver.read(EventQuery())
+    assert ([record.seq for record in page.records], page.oldest_seq) == ([4, 5, 6, 7, 8, 9], 4)
+    (tmp_path / "events-0000000000000004.jsonl").unlink()
+    assert driver.read_all() == [7, 8, 9]
+    assert driver.read_all(since_ms=1) == [7, 8, 9]
+    driver.store.prune(START_MS + 1_000_000_000)
+    put(driver, 1)
+    driver.store.close()
+
+
+def test_the_newest_file_that_vanishes_is_an_answer_and_no_end(tmp_path: Path) -> None:
+    driver = make_driver(tmp_path)
+    driver.open()
+    put(driver, 3)
+    (tmp_path / "events.jsonl").unlink()
     with pytest.raises(Exception, match="No such file"):
         driver.read(EventQuery())
-    assert driver.read_all(after_seq=3) == [4, 5, 6]
     driver.store.close()
+
+
+def test_where_the_numbers_go_on_is_known_though_nothing_can_be_written(tmp_path: Path, disk: Disk) -> None:
+    driver = make_driver(tmp_path)
+    driver.open()
+    put(driver, 3)
+    driver.store.close()
+    disk.room = 0
+    assert driver.reopen() == 3
+    assert driver.read_all() == [1, 2, 3]
+    driver.store.append([make_note(4)])
+    disk.room = None
+    driver.wait_until(lambda: len(driver.appended) == 4)
+    assert driver.read_all() == [1, 2, 3, 4]
+    driver.store.close()
+
+
+def test_an_event_that_cannot_be_encoded_takes_no_other_with_it_and_is_told_as_lost(tmp_path: Path) -> None:
+    driver = make_driver(tmp_path)
+    driver.open()
+    bad = make_note(2)
+    bad = msgspec.structs.replace(bad, event=msgspec.structs.replace(bad.event, item_id=object()))
+    driver.store.append([make_note(1), bad, make_note(3)])
+    driver.wait_until(lambda: len(driver.appended) == 2)
+    assert driver.store.stats().lost == 1
+    driver.put(make_note(4))
+    driver.wait_until(lambda: len(driver.appended) == 4)
+    assert [json.loads(line)["type"] for _, line in driver.appended] == ["item.delta", "item.delta", "stream.gap", "item.delta"]
+    assert driver.store.stats().waiting == 0
+    driver.store.close()
+
+
+def test_what_waits_is_weighed_the_same_when_it_goes_as_when_it_came(tmp_path: Path) -> None:
+    """Else, under a load that never lets the store rest, it would seem to be full one day."""
+    store = JsonlEvents(tmp_path / "events.jsonl", lambda _: None)
+    writer = store._writer
+    writer._open()
+    tail = b'"payload":{"body":"x","data":{"much":"' + b"y" * 10_000 + b'"}}}'
+    writer.append([Exchange(0, START_MS, "", "A", "", "msg_1", "A", "B", "message", tail)])
+    writer._take()
+    later = make_note(9)
+    writer.append([later])
+    assert writer._waiting_bytes > 10_000
+    writer._write_all()
+    assert (writer.waiting, writer._waiting_bytes) == (1, weigh([later]))
+    writer._shelf.close()
 
 
 def test_an_event_that_cannot_be_encoded_takes_no_thread_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,5 +460,6 @@ def test_an_event_that_cannot_be_encoded_takes_no_thread_with_it(tmp_path: Path,
     driver.store.append([make_note(1)])
     driver.wait_until(lambda: driver.store.stats().lost == 1)
     put(driver, 1)
-    assert driver.read_all() == [1]
+    driver.wait_until(lambda: len(driver.appended) == 2)  # the gap, and that one
+    assert driver.read_all() == [1, 2]
     driver.store.close()
