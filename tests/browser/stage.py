@@ -22,7 +22,12 @@ T = TypeVar("T")
 WAIT_MS = 20_000  # for what has to appear; on a loaded machine, that takes its time
 DESKTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
+USUAL = {
+    "viewport": DESKTOP,
+    "reduced_motion": "reduce",
+}  # what moves all the time keeps a processor busy, in each of the browsers
 POLL_MS = 50
+NO_PAGE = "static/favicon.svg"  # of the daemon, and soon there: for what has to be prepared before the page is opened
 _PAGE_ERRORS = {"error", "warning"}
 expect.set_options(timeout=WAIT_MS)
 
@@ -140,7 +145,7 @@ def open_page(
 ) -> Iterator[tuple[Page, Watched]]:
     """Fails at its end if the page logged an error, broke its own security policy, or asked another host. `script` is run in
     every document before its own."""
-    context = browser.new_context(**({"viewport": DESKTOP} | options))
+    context = browser.new_context(**(USUAL | options))
     context.set_default_timeout(WAIT_MS)
     if script:
         context.add_init_script(script)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.stage import DESKTOP, PHONE, expect_to_fit
+from tests.browser.stage import PHONE, expect_to_fit
 
 AXE = (Path(__file__).parent / "vendor/axe-core/axe.min.js").read_text()
 # What must be there before a view is looked at.
@@ -26,8 +26,7 @@ VIEWS = {
     "costs": ".chart canvas",
     "dead-letters": ".letter",
 }
-ON_A_DESK = {"viewport": DESKTOP, "reduced_motion": "reduce"}
-ON_A_PHONE = {"viewport": PHONE, "has_touch": True, "is_mobile": True, "reduced_motion": "reduce"}
+ON_A_PHONE = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
 RUN = "axe.run({ resultTypes: ['violations'] }).then((result) => result.violations)"
 SERIOUS = {"serious", "critical"}
 
@@ -55,7 +54,7 @@ def show(visit: Visit, view: str, **options: Any) -> Page:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_on_a_desk(visit: Visit, view: str, scheme: str) -> None:
-    assert find_faults(show(visit, view, color_scheme=scheme, **ON_A_DESK)) == []
+    assert find_faults(show(visit, view, color_scheme=scheme)) == []
 
 
 @pytest.mark.parametrize("view", ["conversations", "attention", "costs"])
@@ -66,7 +65,7 @@ def test_on_a_phone(visit: Visit, view: str) -> None:
 
 
 def test_it_would_find_one(visit: Visit) -> None:
-    page = show(visit, "conversations", color_scheme="light", **ON_A_DESK)
+    page = show(visit, "conversations", color_scheme="light")
     page.evaluate("document.querySelector('main').insertAdjacentHTML('beforeend', '<button id=nameless></button>')")
     found = find_faults(page)
     page.evaluate("document.getElementById('nameless').remove()")

@@ -61,17 +61,12 @@ def ask_meanwhile(page: Page, stage: Stage, id_: str, *, away: bool) -> None:
     page.evaluate("window.isAway = false")
 
 
-def test_nobody_is_disturbed_who_did_not_ask_for_it(browser: Browser, stage: Stage) -> None:
+def test_whoever_asked_for_it_and_nobody_else_hears_and_sees_what_is_new(browser: Browser, stage: Stage) -> None:
     with open_attention(browser, stage, permissions=["notifications"]) as (page, _):
         wait_until_live(page)
         page.locator("main h1").click()  # else no page may make a sound
         ask_meanwhile(page, stage, "unasked", away=True)
         assert (heard(page), shown(page)) == ([], [])
-
-
-def test_whoever_asked_for_it_hears_and_sees_what_is_new_and_that_once(browser: Browser, stage: Stage) -> None:
-    with open_attention(browser, stage, permissions=["notifications"]) as (page, _):
-        wait_until_live(page)
         choose(page, "Play a sound")
         until(page, lambda: heard(page) == SOUND, "it is played once, to be known again")
         choose(page, "Show notifications")

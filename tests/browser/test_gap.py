@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import APIResponse, Page, Route, expect
 
 from tests.browser.conftest import OpenPage
-from tests.browser.stage import Stage, until
+from tests.browser.stage import NO_PAGE, Stage, until
 
 MESSAGES = "**/api/v1/messages?*"
 STATUS = "**/api/v1/status"
@@ -48,9 +48,9 @@ def test_what_is_said_while_the_messages_are_read(open_view: OpenPage, stage: St
 
 
 def test_what_is_said_before_the_stream_begins(open_view: OpenPage, stage: Stage) -> None:
-    page, _ = open_view("#/attention")
+    page, _ = open_view(NO_PAGE)
     held = Held(page, STATUS, answered=False)
-    page.goto(f"{stage.url}/?#/conversations/all")
+    page.goto(f"{stage.url}/#/conversations/all")
     expect(page.locator(".message").first).to_be_visible()
     until(page, lambda: held.routes, "the page asks where the stream is to begin")
     sent = stage.send("Ada", "Bob", "said before the stream")

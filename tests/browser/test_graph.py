@@ -26,7 +26,7 @@ def note_signs(page: Page) -> None:
 
 def test_a_message_travels_along_an_edge_that_leads_to_the_conversation(visit: Visit, stage: Stage) -> None:
     stage.send("Alice", "Bob", "Hello, graph.")
-    page = visit("graph")
+    page = visit("graph", reduced_motion="no-preference")
     edge = page.locator('[data-edge="Alice,Bob"]')
     edge.wait_for(state="attached")
     gina = page.locator('[data-node="Gina"]')
@@ -42,7 +42,7 @@ def test_a_message_travels_along_an_edge_that_leads_to_the_conversation(visit: V
 
 
 def test_without_motion_an_edge_lights_up(visit: Visit, stage: Stage) -> None:
-    page = visit("graph", reduced_motion="reduce")
+    page = visit("graph")
     page.locator('[data-node="Bob"]').wait_for()
     note_signs(page)
     stage.send("Bob", "Ada", "Without motion, please.")

@@ -19,7 +19,7 @@ from tests.integration.stage import until
 
 AGENTS = int(os.environ.get("DASHBOARD_AGENTS", "50"))
 MESSAGES = int(os.environ.get("DASHBOARD_MESSAGES", "2000"))
-LOADS = 5  # at most; the best of them counts: the others tell how busy the machine is
+ATTEMPTS = 6  # at most; the best of them counts: the others tell how busy the machine is
 FIRST_PAINT_MS = 1000
 INTERACTION_MS = 100
 MOST_ELEMENTS = 5000
@@ -93,7 +93,7 @@ class Meter:
 @pytest.mark.timeout(1800)
 def test_it_is_painted_within_a_second(browser: Browser, stage: Stage) -> None:
     paints = []
-    for _ in range(LOADS):
+    for _ in range(ATTEMPTS):
         with open_page(browser, f"{stage.url}/#/conversations/all") as (page, _):
             wait_for_messages(page)
             paints.append(float(page.evaluate(PAINT)))
@@ -123,12 +123,14 @@ def test_it_answers_at_once(page: Page) -> None:
         "write": lambda: page.keyboard.insert_text("x"),
     }
     took: dict[str, float] = {}
-    for _ in range(2):  # the better one of two counts
+    for _ in range(ATTEMPTS):
         page.locator(".message-list").focus()
         for name, act in acts.items():
             if name == "write":
                 page.get_by_label("Message", exact=True).focus()
             took[name] = min(meter.time(act), took.get(name, float("inf")))
+        if max(took.values()) < INTERACTION_MS:
+            break
     tell(", ".join(f"{name} {ms:.0f} ms" for name, ms in took.items()))
     tell(f"slowest event until the next picture: {page.evaluate('window.slowest'):.0f} ms")
     assert {name: ms for name, ms in took.items() if ms >= INTERACTION_MS} == {}

@@ -106,6 +106,19 @@ def _wait_until_steady(page: Page) -> dict[str, Any]:
     return dict(page.evaluate(script))
 
 
+def test_a_list_that_is_gone_may_still_be_told_that_it_was_scrolled(long_page: Page, stage: Stage) -> None:
+    long_page.evaluate("window.gone = document.querySelector('.message-list')")
+    long_page.goto(f"{stage.url}/#/attention")
+    expect(long_page.locator(".message-list")).to_have_count(0)
+    told = """() => {
+      const wrong = [];
+      addEventListener("error", (event) => wrong.push(event.message), { once: true });
+      gone.dispatchEvent(new Event("scroll"));
+      return wrong;
+    }"""
+    assert long_page.evaluate(told) == []
+
+
 def test_a_link_leads_to_a_message_in_the_middle_and_on_from_there(visit: Visit, stage: Stage, ids: list[str]) -> None:
     middle = COUNT // 2
     page = visit(f"{PAIR}?at={ids[middle]}")

@@ -7,7 +7,7 @@ import time
 import httpx
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, Visit
 from tests.browser.stage import Stage, box_of, steady, until
 
 
@@ -46,8 +46,8 @@ def hold_still(page: Page) -> None:
     expect(live).to_have_attribute("aria-pressed", "false")
 
 
-def test_an_event_of_the_table_opens_its_payload_and_can_be_stepped_from(open_view: OpenPage, stage: Stage) -> None:
-    page, _ = open_view("#/timeline?as=table")
+def test_an_event_of_the_table_opens_its_payload_and_can_be_stepped_from(visit: Visit, stage: Stage) -> None:
+    page = visit("timeline?as=table")
     page.locator(".tl-row").first.wait_for()
     stage.report("Alice", "command.executed", command="make ship <b>now</b>", exitCode=3, duration=40)
     row = page.locator(".tl-row", has_text="command.executed").filter(has_text="Alice").first
@@ -139,8 +139,8 @@ def test_kinds_of_events_are_left_out(open_view: OpenPage, stage: Stage) -> None
     expect(page.locator(".tl-row", has_text="tokens.used")).to_have_count(0)
 
 
-def test_a_link_to_an_event_goes_where_it_is(open_view: OpenPage, stage: Stage) -> None:
-    page, _ = open_view("#/timeline?as=table")
+def test_a_link_to_an_event_goes_where_it_is(visit: Visit, open_view: OpenPage, stage: Stage) -> None:
+    page = visit("timeline?as=table")
     page.locator(".tl-row").first.click()
     expect(page.locator(".details .payload")).to_be_visible()
     shown = steady(page, page.locator(".details .payload").inner_text)

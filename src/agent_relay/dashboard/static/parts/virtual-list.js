@@ -149,6 +149,7 @@ export class VirtualList extends Component {
 
   onScroll = () => {
     const box = this.box.current;
+    if (!box) return; // it was scrolled, and gone before that was told
     this.isAtEnd = this.offsets.at(-1) - box.clientHeight - box.scrollTop < AT_END_PX;
     this.anchor = this.anchorAt(box.scrollTop);
     if (this.choose(box)) this.forceUpdate();
