@@ -47,6 +47,7 @@ OWN = {
     "test_claude_own_tool": "the agent answers with its own `SendMessage`",
     "test_claude_refused": "`crossSessionInbound: refuse` of the user's is kept to, and the sender is told",
     "test_claude_stop_hook": "the stop hook is the next door, and the end of the program is noticed",
+    "test_claude_tools": "its tools are told by its hooks and its session file, each once",
     "test_claude_bypass": "with `--dangerously-skip-permissions` the inbox is not used, and nothing is set to change that",
     "test_codex_next_conversation": "messages follow the person into the next conversation",
     "test_codex_broken_turn": "the queue goes on after a turn that a person broke off",

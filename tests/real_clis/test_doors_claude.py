@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_relay.ports.door import Decision, Door, DoorShut, DoorState, NotTaken, Resolution, Whereabouts
 from tests.real_clis.bare import Bare, message, play
-from tests.real_clis.model.script import Turn
+from tests.real_clis.harness import Lab
+from tests.real_clis.model.script import Turn, on_message
 
 pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(900), pytest.mark.parametrize("cli", ["claude"])]
 
@@ -119,6 +121,27 @@ def test_claude_stop_hook(bare: Bare) -> None:
         await bare.until(lambda: len(bare.heard.of("lost")) == 2, "the end is noticed")
 
     play(bare, scene)
+
+
+def test_claude_tools(lab: Lab, cli: str) -> None:
+    """A hook tells when a tool begins and ends, the session file tells it again: one item, with what it was given and said."""
+    bob = lab.start(cli, "Bob", [Turn(on_message("clean up"), command="rm -rf build && echo cleaned")], doors=True)
+    lab.send("Bob", "clean up")
+    bob.until(lambda: bob.is_asking, "it asks")
+
+    def told() -> list[dict[str, Any]]:
+        said = lab.command("events", "--json", "--since", "0", "--types", "item.*", "--agent", "Bob").stdout
+        return [json.loads(line) for line in said.splitlines()]
+
+    bob.until(lambda: any(event["type"] == "item.started" for event in told()), "its beginning is told while it asks")
+    bob.approve()
+    bob.until(lambda: any(event["type"] == "item.completed" for event in told()), "its end is told")
+    lab.wait_until_settled(bob, 1)
+    bob.until(lambda: bob.is_idle, "its turn is over, and all of it is in the session file")
+    found = told()
+    assert [event["type"] for event in found] == ["item.started", "item.delta", "item.delta", "item.completed"], found
+    given, printed = (event["delta"]["content"] for event in found[1:3])
+    assert ("rm -rf build" in given, printed) == (True, "cleaned")
 
 
 def test_claude_bypass(installed: Path, cli: str) -> None:

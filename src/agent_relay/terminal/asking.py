@@ -199,8 +199,10 @@ class Asking:
 
     def _due_at(self, entry: _Entry) -> float:
         """When it is told, as it is by then."""
-        is_whole = entry.told is not None or (entry.door is not None and entry.dialog is not None)
-        return entry.since + (OTHER_VIEW_S if self._has_two_views and not is_whole else 0.0)
+        if not self._has_two_views or entry.told is not None or (entry.door is not None and entry.dialog is not None):
+            return entry.since
+        # A dialog that has just been drawn may turn out to be this one.
+        return (max(entry.since, self._shown_at) if self._dialog is not None else entry.since) + OTHER_VIEW_S
 
     def _ends_at(self, entry: _Entry) -> float:
         assert entry.closed_at is not None

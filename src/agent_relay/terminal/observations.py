@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -84,7 +84,7 @@ class TranscriptObserver:
         match record:
             case ToolCall():
                 self._calls[record.id] = record
-                return [ToolStarted(record.id, record.name, _input_of(record)), *self._asked(record)]
+                return [ToolStarted(record.id, record.name, show_input(record.arguments)), *self._asked(record)]
             case ToolResult():
                 return self._ended(record)
             case Spending():
@@ -126,8 +126,8 @@ class TranscriptObserver:
         return found
 
 
-def _input_of(call: ToolCall) -> str:
-    return msgspec.json.encode(call.arguments).decode()[:MAX_OUTPUT_CHARACTERS] if call.arguments else ""
+def show_input(arguments: dict[str, Any]) -> str:
+    return msgspec.json.encode(arguments).decode()[:MAX_OUTPUT_CHARACTERS] if arguments else ""
 
 
 def command_of(call: ToolCall) -> str:

@@ -23,6 +23,7 @@ class Teller:
     def __init__(self, run: Callable[[], str]) -> None:
         self._run = run
         self._started: OrderedDict[str, int] = OrderedDict()  # when each tool began, in milliseconds
+        self._over: OrderedDict[str, None] = OrderedDict()  # those that have ended: a session file tells of them after a hook
 
     def tell(self, seen: Observation) -> list[Told]:
         """Nothing for what is told in another way, or to nobody."""
@@ -42,7 +43,7 @@ class Teller:
                 return []
 
     def _begin(self, tool: ToolStarted) -> list[Told]:
-        if not tool.id:
+        if not tool.id or tool.id in self._started or tool.id in self._over:
             return []
         now = self._started[tool.id] = _now_ms()
         if len(self._started) > _MAX_OPEN:
@@ -53,7 +54,10 @@ class Teller:
     def _end(self, tool: ToolEnded) -> list[Told]:
         began = self._started.pop(tool.id, None)
         if began is None:
-            return []  # of a tool that nobody saw begin
+            return []  # of a tool that nobody saw begin, or that was told
+        self._over[tool.id] = None
+        if len(self._over) > _MAX_OPEN:
+            self._over.popitem(last=False)
         now = _now_ms()
         result = {"isError": tool.is_error}
         fields = {"itemId": tool.id, "completedAt": now, "duration": max(0, now - began), "result": result}

@@ -118,6 +118,8 @@ class World:
         if what == "hang":
             self.hangs_until = self.t + 7.0
         elif what in {"blink", "blank"}:
+            if self.blinks and self.t < self.blinks[-1][1] + STEADY_S:
+                return  # two in a row would be a screen that shows nothing for longer than any drawing takes
             half = None if what == "blank" else replace(A, digest="half", options=A.options[:2])
             self.blinks.append((self.t, self.t + STEADY_S * 0.7, half))
         elif what in {"replace", "close"}:

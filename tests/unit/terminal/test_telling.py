@@ -38,6 +38,14 @@ def test_a_tool_begins_and_ends() -> None:
     assert teller.tell(ToolEnded("never", "Bash", False, "x")) == []
 
 
+def test_a_tool_that_a_hook_and_the_session_file_tell_of_is_told_once() -> None:
+    """In whichever order, and also where the file is read long after the tool has ended."""
+    teller = Teller(lambda: "run")
+    started, ended = ToolStarted("t1", "Bash"), ToolEnded("t1", "Bash", False, "a")
+    told = [each for seen in (started, started, ended, started, ended) for each in check_all(seen, teller)]
+    assert [each["type"] for each in told] == ["item.started", "item.delta", "item.completed"]
+
+
 def test_what_a_tool_is_given_and_what_it_says_stand_between() -> None:
     teller = Teller(lambda: "run")
     told = check_all(ToolStarted("t1", "Bash", '{"command":"ls"}'), teller) + check_all(

@@ -16,7 +16,8 @@ from agent_relay.ports.door import Door, DoorListener
 from agent_relay.terminal.doors.claude_inbox import ClaudeInbox
 from agent_relay.terminal.doors.claude_record import KNOWN_FILE
 from agent_relay.terminal.doors.claude_stop import ClaudeStopHook, marker_path
-from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path
+from agent_relay.terminal.doors.claude_tools import TOOL_ENDED, TOOL_STARTED
+from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path, notice_command
 from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.private_files import replace_private
@@ -41,6 +42,13 @@ _RESUMES = frozenset({"-r", "--resume", "-c", "--continue", "--from-pr", "--tele
 _PROMPTS = frozenset({"--append-system-prompt", "--append-system-prompt-file", "--system-prompt", "--system-prompt-file"})
 _HOOKLESS = frozenset({"--settings", "--bare", "--safe-mode"})
 _BYPASS = "--dangerously-skip-permissions"
+
+
+_ASKING = ("SessionStart", "UserPromptSubmit", "PermissionRequest")  # Claude Code waits for what is said to them
+_GIVING = ("PostToolUse", "Stop")  # the same, while there is something to give to the agent
+_TELLING = {  # it does not wait; by the names under which we hear of them
+    "PreToolUse": TOOL_STARTED, "PostToolUse": TOOL_ENDED, "Notification": "Notification", "SessionEnd": "SessionEnd",
+}  # fmt: skip
 
 
 class ClaudeKit:
@@ -131,11 +139,15 @@ def _read(path: str) -> bytes:
 def _write_settings(place: AgentPlace, socket: str) -> str:
     """Hooks and nothing else: what the user permits and forbids stays theirs."""
     marker = shlex.quote(marker_path(place.folder))
-    seldom = {event: f"if [ -e {marker} ]; then {_command(socket, event)}; fi" for event in ("PostToolUse", "Stop")}
-    always = {event: _command(socket, event) for event in ("SessionStart", "UserPromptSubmit", "PermissionRequest")}
-    hooks = {event: [{"hooks": [_hook(event, command)]}] for event, command in (always | seldom).items()}
+    hooks: dict[str, list[dict[str, str | int]]] = {}
+    for event in _ASKING:
+        hooks.setdefault(event, []).append(_hook(event, _command(socket, event)))
+    for event in _GIVING:
+        hooks.setdefault(event, []).append(_hook(event, f"if [ -e {marker} ]; then {_command(socket, event)}; fi"))
+    for event, notice in _TELLING.items():
+        hooks.setdefault(event, []).append(_hook(event, notice_command(socket, notice, HOOK_S - EARLIER_S)))
     path = os.path.join(place.folder, SETTINGS_FILE)
-    replace_private(path, msgspec.json.encode({"hooks": hooks}))
+    replace_private(path, msgspec.json.encode({"hooks": {event: [{"hooks": found}] for event, found in hooks.items()}}))
     return path
 
 

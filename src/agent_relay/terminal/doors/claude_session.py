@@ -18,6 +18,7 @@ from msgspec import Struct
 from watchfiles import awatch
 
 from agent_relay.ports.door import DoorListener, DoorMessage, DoorShut, DoorState, Whereabouts
+from agent_relay.terminal.doors import claude_tools as tools
 from agent_relay.terminal.doors.claude_lookup import look_up, mark_of
 from agent_relay.terminal.doors.claude_record import (
     Known,
@@ -43,6 +44,7 @@ STARTING_POLL_S = 0.1
 LOOK_S = 1.0
 GONE_S = 2.0  # a record that is missing for so long is no record that is being written
 UNREAD_S = 20.0  # an idle session takes up a message in a second
+_GOES_ON = frozenset({"clear", "resume"})  # the program stays, with another session
 UNWRITTEN_S = 2.0  # after which a session that keeps no file is believed by its hooks
 _log = logging.getLogger("agent_relay.terminal")
 
@@ -81,6 +83,7 @@ class ClaudeSession:
         self._idle_since: float | None = None
         self._told: tuple[DoorState, str] | None = None
         self._hook_heard_at: float | None = None
+        self._is_ending = False  # it said so itself
         self._is_over = False
         self.record: SessionRecord | None = None
         self.requests = Requests(listener)
@@ -227,7 +230,7 @@ class ClaudeSession:
     def _note_record(self, record: SessionRecord | None, now: float) -> None:
         if record is None or record.started_at != self._known.started_at or not record.is_alive:
             self._missing_since = self._missing_since if self._missing_since is not None else now
-            if now - self._missing_since >= GONE_S:
+            if self._is_ending or now - self._missing_since >= GONE_S:
                 self.end("The session of Claude Code has ended.")
             return
         self._missing_since = None
@@ -238,11 +241,15 @@ class ClaudeSession:
         elif self._idle_since is None:
             self._idle_since = now
         self.requests.note_state(record.state, now)
-        if record.state is not None and (record.state, record.waiting_for) != self._told:
-            self._told = (record.state, record.waiting_for)
-            self._listener.door_state(record.state, record.waiting_for)
+        if record.state is not None:
+            self._tell_state(record.state, record.waiting_for)
+
+    def _tell_state(self, state: DoorState, waiting_for: str) -> None:
+        if (state, waiting_for) != self._told:
+            self._told = (state, waiting_for)
+            self._listener.door_state(state, waiting_for)
             if self.heed is not None:
-                self.heed(record.state)
+                self.heed(state)
 
     def _know(self, record: SessionRecord) -> None:
         is_new = self._known.add_session(record.session_id)
@@ -297,7 +304,26 @@ class ClaudeSession:
             case "PostToolUse" | "Stop" if not self._is_over and self.give is not None:
                 return self.give(event, given)
             case _:
+                self._note_told(event, given)
                 return None
+
+    def _note_told(self, event: str, given: dict[str, Any]) -> None:
+        if self._is_over:
+            return
+        match event:
+            case tools.TOOL_STARTED | tools.TOOL_ENDED:
+                seen = tools.observe_tool(event, given)
+                if seen is not None:
+                    self._listener.door_noticed(seen)
+            case "Notification" if self.record is not None and self.record.state is None:
+                # Its record says it sooner, in words that we know; this is for those that we do not.
+                is_idle = given.get("notification_type") == "idle_prompt"
+                state = DoorState.IDLE if is_idle else DoorState.WAITING
+                self._tell_state(state, "" if is_idle else as_text(given.get("message")))
+            case "SessionEnd":
+                self._is_ending = as_text(given.get("reason")) not in _GOES_ON
+            case _:
+                pass
 
     def _note_prompt(self, prompt: str, transcript: str) -> None:
         """A prompt may still be blocked by somebody else's hook, which the session file would tell. Where there is no file,

@@ -6,10 +6,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from agent_relay.terminal.doors.signals import SignalKeeper
 from agent_relay.terminal.transcripts.claude import ClaudeReader
-from agent_relay.terminal.transcripts.records import Record, SessionHead, Taking, ToolCall, ToolResult, as_dict, as_text
-
-_MAX_CALLS = 500
+from agent_relay.terminal.transcripts.records import Record, Taking, ToolCall, ToolResult, as_dict, as_text
 
 
 class Given(Struct, frozen=True):
@@ -45,16 +44,11 @@ class Decided(Struct, frozen=True):
 Signal: TypeAlias = Given | NotGiven | Queued | Decided
 
 
-class SignalReader:
+class SignalReader(SignalKeeper[Signal]):
     """A reader of session files that keeps what it finds in `signals`."""
 
     def __init__(self) -> None:
-        self._reader = ClaudeReader()
-        self._calls: dict[str, ToolCall] = {}
-        self.signals: list[Signal] = []
-
-    def head(self, record: dict[str, Any]) -> SessionHead | None:
-        return self._reader.head(record)
+        super().__init__(ClaudeReader())
 
     def read(self, record: dict[str, Any]) -> list[Record]:
         for found in self._reader.read(record):
@@ -62,9 +56,7 @@ class SignalReader:
                 case Taking():
                     self.signals.append(Given(found.text, found.message_id or ""))
                 case ToolCall():
-                    self._calls[found.id] = found
-                    if len(self._calls) > _MAX_CALLS:
-                        del self._calls[next(iter(self._calls))]
+                    self._remember(found)
                 case ToolResult():
                     source = as_text(as_dict(record.get("permissionDecision")).get("source"))
                     self._decide(found.id, is_allowed=found.was_run, by_hook=source == "hook")
@@ -72,10 +64,6 @@ class SignalReader:
                     pass
         self._read_other(record)
         return []
-
-    def take(self) -> list[Signal]:
-        signals, self.signals = self.signals, []
-        return signals
 
     def _read_other(self, record: dict[str, Any]) -> None:
         match record.get("type"):

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from agent_relay.ports.door import DoorMessage
 from agent_relay.terminal.doors.marks import is_in, mark_of
+from agent_relay.terminal.doors.signals import SignalKeeper
 from agent_relay.terminal.transcripts.gemini import GeminiReader
 from agent_relay.terminal.transcripts.records import (
     Record,
-    SessionHead,
     Spending,
     Taking,
     ToolCall,
@@ -22,7 +22,6 @@ from agent_relay.terminal.transcripts.records import (
 )
 
 _CANCELLED = "Request cancelled."
-_MAX_CALLS = 500
 
 
 class Given(Struct, frozen=True):
@@ -47,16 +46,11 @@ class Decided(Struct, frozen=True):
 Signal: TypeAlias = Given | Answered | Cancelled | Decided
 
 
-class SignalReader:
+class SignalReader(SignalKeeper[Signal]):
     """A reader of session files that keeps what it finds in `signals`."""
 
     def __init__(self) -> None:
-        self._reader = GeminiReader()
-        self._calls: dict[str, ToolCall] = {}
-        self.signals: list[Signal] = []
-
-    def head(self, record: dict[str, Any]) -> SessionHead | None:
-        return self._reader.head(record)
+        super().__init__(GeminiReader())
 
     def read(self, record: dict[str, Any]) -> list[Record]:
         for found in self._reader.read(record):
@@ -66,9 +60,7 @@ class SignalReader:
                 case Spending():
                     self.signals.append(Answered())
                 case ToolCall():
-                    self._calls[found.id] = found
-                    if len(self._calls) > _MAX_CALLS:
-                        del self._calls[next(iter(self._calls))]
+                    self._remember(found)
                 case ToolResult():
                     self._decide(found)
                 case _:
@@ -76,10 +68,6 @@ class SignalReader:
         if record.get("type") == "info" and as_text(record.get("content")) == _CANCELLED:
             self.signals.append(Cancelled())
         return []
-
-    def take(self) -> list[Signal]:
-        signals, self.signals = self.signals, []
-        return signals
 
     def _decide(self, result: ToolResult) -> None:
         call = self._calls.pop(result.id, None)

@@ -50,6 +50,13 @@ def hook_command(path: str, event: str, seconds: float) -> str:
     return f"if [ -S {shlex.quote(path)} ]; then {words} || true; fi"
 
 
+def notice_command(path: str, event: str, seconds: float) -> str:
+    """The same for a hook that only tells something: the CLI does not wait for it. A shell gives what runs beside it no standard
+    input, unless that is kept under another number."""
+    words = shlex.join(hook_words(path, event, seconds))
+    return f"if [ -S {shlex.quote(path)} ]; then exec 3<&0; {words} <&3 3<&- >/dev/null 2>&1 & fi"
+
+
 class HookServer:
     """`handle` is given the event's name and what the CLI said of it."""
 

@@ -10,62 +10,26 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import socket
-import tempfile
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from agent_relay.ports.door import Door, DoorMessage, DoorState, Request, Resolution
+from agent_relay.ports.door import Door
 from agent_relay.terminal.doors.claude import ClaudeKit
 from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
-from agent_relay.terminal.message_text import Room, Shown, render
-from agent_relay.terminal.observations import Observation
+from tests.unit.terminal.doors import heard
+from tests.unit.terminal.doors.heard import message, short_folder, until
+
+__all__ = ["FakeClaude", "Heard", "Stage", "message", "play", "short_folder", "until"]
 
 DEADLINE_S = 20.0
 _BODY = re.compile(r"<cross-session-message[^>]*>\n(.*)\n</cross-session-message>", re.DOTALL)
 
 
-class Heard:
-    """What a door has told, in order."""
-
-    def __init__(self) -> None:
-        self.all: list[tuple[Any, ...]] = []
-
-    def door_state(self, state: DoorState, waiting_for: str = "") -> None:
-        self.all.append(("state", state, waiting_for))
-
-    def door_read(self, message_id: str, evidence: str) -> None:
-        self.all.append(("read", message_id, evidence))
-
-    def door_session(self, session_id: str) -> None:
-        self.all.append(("session", session_id))
-
-    def door_rejected(self, message_id: str, reason: str) -> None:
-        self.all.append(("rejected", message_id, reason))
-
-    def door_refused(self, message_id: str, reason: str) -> None:
-        self.all.append(("refused", message_id, reason))
-
-    def door_asked(self, request: Request) -> None:
-        self.all.append(("asked", request))
-
-    def door_resolved(self, request_id: str, resolution: Resolution, by: str) -> None:
-        self.all.append(("resolved", request_id, resolution, by))
-
-    def door_noticed(self, observation: Observation) -> None:
-        self.all.append(("noticed", observation))
-
-    def door_said(self, to: str, body: str, id_: str) -> None:
-        self.all.append(("said", to, body, id_))
-
-    def door_heard(self, text: str, id_: str) -> None:
-        self.all.append(("heard", text, id_))
-
-    def door_lost(self, reason: str) -> None:
-        self.all.append(("lost", reason))
+class Heard(heard.Heard):
+    """One whose entries are whole, also those of a single value."""
 
     def of(self, kind: str) -> list[tuple[Any, ...]]:
         return [entry[1:] for entry in self.all if entry[0] == kind]
@@ -73,15 +37,6 @@ class Heard:
     async def until(self, kind: str, count: int = 1) -> list[tuple[Any, ...]]:
         await until(lambda: len(self.of(kind)) >= count, f"{count} × {kind} of {self.all}")
         return self.of(kind)
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"It did not happen: {what}") from None
 
 
 class FakeClaude:
@@ -201,15 +156,18 @@ class FakeClaude:
             return connection.recv(1)
 
     async def run_hook(self, settings: Path, event: str, **given: Any) -> str:
-        """As the program runs it: a line for the shell, with JSON on its standard input."""
+        """As the program runs them: each a line for the shell, with JSON on its standard input. What they say, together."""
         (entry,) = json.loads(settings.read_text())["hooks"][event]
-        process = await asyncio.create_subprocess_shell(
-            entry["hooks"][0]["command"], stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-        )
         common = {"session_id": self.session_id, "transcript_path": str(self.transcript), "hook_event_name": event}
-        output, _ = await process.communicate(json.dumps({**common, **given}).encode())
-        assert process.returncode == 0
-        return output.decode()
+        said = ""
+        for hook in entry["hooks"]:
+            process = await asyncio.create_subprocess_shell(
+                hook["command"], stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+            )
+            output, _ = await process.communicate(json.dumps({**common, **given}).encode())
+            assert process.returncode == 0
+            said += output.decode()
+        return said
 
 
 def _origin(frame: dict[str, Any]) -> dict[str, Any]:
@@ -255,16 +213,6 @@ class Stage:
         self.cli.stop()
 
 
-@contextlib.contextmanager
-def short_folder() -> Iterator[Path]:
-    """A socket's path has to be short, and those of tests are not."""
-    folder = Path(tempfile.mkdtemp(prefix="relay-d-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
-
-
 def play(scene: Callable[[Stage], Awaitable[None]]) -> Stage:
     async def run(folder: Path) -> Stage:
         stage = Stage(folder)
@@ -277,9 +225,3 @@ def play(scene: Callable[[Stage], Awaitable[None]]) -> Stage:
 
     with short_folder() as folder:
         return asyncio.run(run(folder))
-
-
-def message(number: int, body: str = "hello", sender: str = "Alice") -> DoorMessage:
-    id_ = f"msg_{number:04d}"
-    text = render(Shown(id_, sender, body), Room())
-    return DoorMessage(id_, str(uuid.uuid5(uuid.NAMESPACE_URL, id_)), sender, body, text)

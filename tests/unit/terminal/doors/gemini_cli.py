@@ -6,23 +6,21 @@ The records are those of the real program, without the fields nobody reads.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import re
-import shutil
-import tempfile
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent_relay.ports.door import Door, DoorMessage
+from agent_relay.ports.door import Door
 from agent_relay.terminal.doors.gemini import EXTENSION, GeminiKit
 from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
-from agent_relay.terminal.message_text import Room, Shown, render
-from tests.unit.terminal.doors.heard import Heard
+from tests.unit.terminal.doors.heard import Heard, message, short_folder
+
+__all__ = ["FakeGemini", "Stage", "message", "play", "short_folder"]
 
 INTRODUCTION = "Agent Relay: you are Bob. Write `->relay:Name` to send."
 
@@ -194,16 +192,6 @@ class Stage:
             await door.close()
 
 
-@contextlib.contextmanager
-def short_folder() -> Iterator[Path]:
-    """A socket's path has to be short, and those of tests are not."""
-    folder = Path(tempfile.mkdtemp(prefix="relay-d-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
-
-
 def play(scene: Callable[[Stage], Awaitable[None]], veto_s: float = 0.0) -> Stage:
     async def run(folder: Path) -> Stage:
         stage = Stage(folder, veto_s)
@@ -216,9 +204,3 @@ def play(scene: Callable[[Stage], Awaitable[None]], veto_s: float = 0.0) -> Stag
 
     with short_folder() as folder:
         return asyncio.run(run(folder))
-
-
-def message(number: int, body: str = "hello") -> DoorMessage:
-    id_ = f"msg_{number:04d}"
-    text = render(Shown(id_, "Alice", body), Room())
-    return DoorMessage(id_, str(uuid.uuid5(uuid.NAMESPACE_URL, id_)), "Alice", body, text)

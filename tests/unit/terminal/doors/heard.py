@@ -1,13 +1,19 @@
-"""A listener that keeps what a door tells, for tests of doors."""
+"""What tests of doors share: a listener that keeps what a door tells, a folder for its sockets, and messages."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import shutil
+import tempfile
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-from agent_relay.ports.door import DoorState, Request, Resolution
+from agent_relay.ports.door import DoorMessage, DoorState, Request, Resolution
+from agent_relay.terminal.message_text import Room, Shown, render
 from agent_relay.terminal.observations import Observation
 
 DEADLINE_S = 20.0
@@ -66,3 +72,19 @@ async def until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"It did not happen: {what}."
         await asyncio.sleep(0.005)
+
+
+@contextlib.contextmanager
+def short_folder() -> Iterator[Path]:
+    """A socket's path has to be short, and those of tests are not."""
+    folder = Path(tempfile.mkdtemp(prefix="relay-d-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def message(number: int, body: str = "hello", sender: str = "Alice") -> DoorMessage:
+    id_ = f"msg_{number:04d}"
+    text = render(Shown(id_, sender, body), Room())
+    return DoorMessage(id_, str(uuid.uuid5(uuid.NAMESPACE_URL, id_)), sender, body, text)

@@ -47,10 +47,12 @@ def test_our_settings_are_private_and_hold_hooks_alone(tmp_path: Path) -> None:
     settings = json.loads(path.read_text())
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(settings) == ["hooks"]
-    assert set(settings["hooks"]) == {"SessionStart", "UserPromptSubmit", "PermissionRequest", "PostToolUse", "Stop"}
+    assert set(settings["hooks"]) == {
+        "SessionStart", "UserPromptSubmit", "PermissionRequest", "PreToolUse", "PostToolUse", "Stop", "Notification", "SessionEnd"
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("event", ["SessionStart", "PermissionRequest", "Stop"])
+@pytest.mark.parametrize("event", ["SessionStart", "PermissionRequest", "Stop", "PreToolUse", "Notification", "SessionEnd"])
 def test_hooks_end_well_and_silently_when_nobody_is_there(tmp_path: Path, event: str) -> None:
     prepare(tmp_path)
     (tmp_path / "claude-waiting").touch()

@@ -16,7 +16,15 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.doors.hooks import CLIENT, Handler, HookServer, hook_command, hook_socket_path, hook_words
+from agent_relay.terminal.doors.hooks import (
+    CLIENT,
+    Handler,
+    HookServer,
+    hook_command,
+    hook_socket_path,
+    hook_words,
+    notice_command,
+)
 
 DEADLINE_S = 20.0
 START_S = 0.1  # what a CLI may be made to wait, at every prompt and every permission
@@ -138,6 +146,30 @@ def test_a_handler_that_takes_too_long_is_not_waited_for(path: str) -> None:
 
     async def scene(server: HookServer) -> None:
         assert await run_client(path, b"{}", seconds=0.3) == (0, b"", b"")
+        release.set()
+
+    play(path, handle, scene)
+
+
+def test_a_notice_is_not_waited_for(path: str) -> None:
+    """What it says arrives; the command has ended by then, also where we take our time."""
+    release, heard = asyncio.Event(), asyncio.Queue[tuple[str, dict[str, Any]]]()
+
+    async def handle(event: str, given: dict[str, Any]) -> str | None:
+        heard.put_nowait((event, given))
+        await release.wait()
+        return "nobody hears this"
+
+    async def scene(server: HookServer) -> None:
+        command = ["sh", "-c", notice_command(path, "ToolStarted", 5.0)]
+
+        def call() -> subprocess.CompletedProcess[bytes]:
+            return subprocess.run(command, input=json.dumps(GIVEN).encode(), capture_output=True, timeout=DEADLINE_S, check=False)
+
+        done = await asyncio.to_thread(call)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        async with asyncio.timeout(DEADLINE_S):
+            assert await heard.get() == ("ToolStarted", GIVEN)
         release.set()
 
     play(path, handle, scene)
