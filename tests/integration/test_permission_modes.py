@@ -24,7 +24,9 @@ class Scene:
         self.program, self.given = folder / "aider", folder / "given"
         self.stage = Stage(folder, f"--spawn-allow={self.program}", "--port=0", *flags)
         played = self.stage.play("Bob", turns=[])[0]
-        self.program.write_text(f'#!/bin/sh\nfor word; do echo "$word"; done > {self.given}\nexec {played}\n')
+        self.program.write_text(
+            f'#!/bin/sh\nfor word; do echo "$word"; done > {self.given}.part\nmv {self.given}.part {self.given}\nexec {played}\n'
+        )
         self.program.chmod(0o755)
         self.server = Server(self.stage.daemon)
 
@@ -37,6 +39,7 @@ class Scene:
         return list(found)
 
     def words(self) -> list[str]:
+        until(self.given.exists, "the program has started")  # the terminal it starts in was there first
         return self.given.read_text().split()
 
     def close(self) -> None:
