@@ -140,7 +140,7 @@ class Http:
             service=self._service, bus=self._bus, streams=Streams(self._bus, config.max_sse), metrics=Metrics(self._bus),
             description=description, wall_ms=self._clock.wall_ms, read_prices=read_prices,
             screens=ScreenFiles(config.state_dir), live_screens=LiveScreenFiles(config.state_dir),
-            keyboards=Keyboards(self._clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
+            keyboards=Keyboards(self._clock.steady_ms, self._clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
             workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(), project=config.project_root,
             budgets=self._budgets, is_ready=lambda: not self._is_stopping, arc=desk,
         )  # fmt: skip

@@ -10,6 +10,7 @@ from agent_relay.events.codec import decode_event, encode_event
 from agent_relay.events.drafts import Exchange, Handover, Lost, Note, encode_drafts, weigh
 from agent_relay.events.types import Event, MessageDelivered, MessageExchanged, StreamGap
 from agent_relay.protocol.encode import encode_json, encode_tail
+from agent_relay.testing.event_driver import make_note
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -80,6 +81,11 @@ def test_numbers_count_up_and_times_never_go_back() -> None:
     lines, last = encode_drafts([Lost(50), Lost(40), Lost(60)], 10, 45)
     assert [(event.seq, event.ts) for event in map(decode_event, lines)] == [(10, 50), (11, 50), (12, 60)]
     assert last == 60
+
+
+def test_a_long_report_weighs_what_it_holds() -> None:
+    assert weigh([make_note(1, text="x" * 100_000)]) > 100_000
+    assert weigh([make_note(1)]) < 1_000
 
 
 def test_a_long_message_weighs_what_it_holds() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections.abc import Callable
 from threading import Lock
 from typing import NamedTuple
 
@@ -57,18 +58,19 @@ class Shelf:
             os.fchmod(descriptor, 0o600)
             size = os.fstat(descriptor).st_size
             found = last_whole_line(descriptor, size)
-            if found is None and size > _TORN_BYTES:
-                os.replace(self.path, f"{self.path}.damaged")
-                os.close(descriptor)
-                self.open_new()
-                return Found(Head(last_aside.seq + size // _LEAST_LINE_BYTES, last_aside.ts), was_damaged=True)
+            is_damaged = found is None and size > _TORN_BYTES
             last, end = found or (last_aside, 0)
-            if end < size:
+            if is_damaged:
+                os.replace(self.path, f"{self.path}.damaged")
+            elif end < size:
                 os.ftruncate(descriptor, end)
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
+            os.close(descriptor)
             raise
+        if is_damaged:
+            os.close(descriptor)
+            self.open_new()
+            return Found(Head(last_aside.seq + size // _LEAST_LINE_BYTES, last_aside.ts), was_damaged=True)
         with self._lock:
             self._descriptor, self._size = descriptor, end
             self._first = first_head(descriptor, end)
@@ -155,15 +157,15 @@ class Shelf:
     def prune(self, before_ms: int) -> int:
         """Removes the files that hold nothing newer; how many. The newest events always stay: they say where numbers go on."""
         removed = 0
-        while self._aside:
-            after = self._aside[1] if len(self._aside) > 1 else self._first
-            if after is None or after.ts >= before_ms:
-                break
-            with self._lock:
-                gone = self._aside.pop(0)
+        with self._lock:
+            while self._aside:
+                after = self._aside[1] if len(self._aside) > 1 else self._first
+                if after is None or after.ts >= before_ms:
+                    break
                 with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self._name_of(gone.seq))
-            removed += 1
+                    os.unlink(self._name_of(self._aside[0].seq))
+                del self._aside[0]
+                removed += 1
         return removed
 
     def close(self) -> None:
@@ -185,28 +187,33 @@ class Shelf:
 
     def open_at(self, seq: int) -> Opened | None:
         """The file that holds this number, or the first after it; None: there is nothing so new. Raises OSError."""
-        with self._lock:
-            firsts = [*self._aside, *([self._first] if self._first is not None else [])]
-            if not firsts:
-                return None
-            chosen = next((head for head in reversed(firsts) if head.seq <= seq), firsts[0])
-            return self._open(chosen)
+        return self._open_one(
+            lambda firsts: next((head for head in reversed(firsts) if head.seq <= seq), firsts[0] if firsts else None)
+        )
 
     def open_since(self, ts: int) -> Opened | None:
         """The file that holds the first event of this moment or later."""
-        with self._lock:
-            firsts = [*self._aside, *([self._first] if self._first is not None else [])]
-            if not firsts:
-                return None
-            chosen = next((head for head in reversed(firsts) if head.ts < ts), firsts[0])
-            return self._open(chosen)
+        return self._open_one(
+            lambda firsts: next((head for head in reversed(firsts) if head.ts < ts), firsts[0] if firsts else None)
+        )
 
     def open_following(self, first_seq: int) -> Opened | None:
         """The file after the one that begins with this number."""
+        return self._open_one(lambda firsts: next((head for head in firsts if head.seq > first_seq), None))
+
+    def _open_one(self, choose: Callable[[list[Head]], Head | None]) -> Opened | None:
+        """A file that was put aside, and that somebody has removed since, is forgotten."""
         with self._lock:
-            firsts = [*self._aside, *([self._first] if self._first is not None else [])]
-            chosen = next((head for head in firsts if head.seq > first_seq), None)
-            return None if chosen is None else self._open(chosen)
+            while True:
+                chosen = choose([*self._aside, *([self._first] if self._first is not None else [])])
+                if chosen is None:
+                    return None
+                try:
+                    return self._open(chosen)
+                except FileNotFoundError:
+                    if chosen is self._first:  # the writer sees to that
+                        raise
+                    self._aside.remove(chosen)
 
     def _open(self, chosen: Head) -> Opened:
         is_newest = chosen is self._first

@@ -45,7 +45,7 @@ class Writer:
         self._rotation = rotation
         self._post = post
         self._syncs = syncs
-        self._queue: SimpleQueue[list[Draft] | _Prune | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[list[Draft], int] | _Prune | None] = SimpleQueue()  # drafts with their weight
         self._lock = Lock()  # over the two counts, which both threads change
         self.waiting = 0
         self._waiting_bytes = 0
@@ -54,6 +54,7 @@ class Writer:
         self.last = Head(0, 0)
         self.last_error = ""
         self._drafts: list[Draft] = []  # taken from the queue and not written yet
+        self._taken_bytes = 0  # their weight as it was; being written makes them lighter
         self._stopping = False
         self._unsynced_since: float | None = None
         self._on_appended: OnAppended = _nobody
@@ -78,7 +79,7 @@ class Writer:
                 self._untold = 0
             self.waiting += len(drafts)
             self._waiting_bytes += size
-        self._queue.put(drafts)
+        self._queue.put((drafts, size))
 
     def prune(self, before_ms: int) -> None:
         self._queue.put(_Prune(before_ms))
@@ -107,18 +108,20 @@ class Writer:
         except Empty:
             pass
 
-    def _sort(self, item: list[Draft] | _Prune | None) -> None:
+    def _sort(self, item: tuple[list[Draft], int] | _Prune | None) -> None:
         if item is None:
             self._stopping = True
         elif isinstance(item, _Prune):
             self._prune(item.before_ms)
         else:
-            self._drafts += item
+            self._drafts += item[0]
+            self._taken_bytes += item[1]
 
     def _open(self) -> bool:
         """False: it cannot be known yet where the numbers go on."""
         try:
             found = self._shelf.open()
+            self.last = max(self.last, found.last)  # a file that was taken away while we wrote to it knows less than we do
             was_cut = self._life.begin()
         except OSError as error:
             self._shelf.close()
@@ -128,7 +131,6 @@ class Writer:
             _log.info("The last event in %s was half written, and is cut off.", self._shelf.path)
         if found.was_damaged:
             _log.warning("%s held no events; it was moved to %s.damaged.", self._shelf.path, self._shelf.path)
-        self.last = max(self.last, found.last)  # a file that was taken away while we wrote to it knows less than we do
         if (was_cut or found.was_damaged) and found.last.seq:
             self.last = Head(self.last.seq + _PASSED_OVER, self.last.ts)
             self._drafts.insert(0, Lost(found.last.ts))
@@ -137,24 +139,31 @@ class Writer:
         return True
 
     def _write_all(self) -> None:
+        at_once = _AT_ONCE
         while self._drafts:
-            chunk = self._drafts[:_AT_ONCE]
+            chunk = self._drafts[:at_once]
             try:
                 written = self._write(chunk)
             except OSError as error:
                 self._complain(error)
                 return
             except Exception:  # noqa: BLE001
-                # An event that cannot be encoded is an error of ours; those beside it are lost with it, and nothing else.
-                _log.exception("%d events could not be encoded.", len(chunk))
-                self.lost += len(chunk)
+                if len(chunk) > 1:  # one by one: only what cannot be encoded is lost
+                    at_once = 1
+                    continue
+                _log.exception("An event could not be encoded.")  # an error of ours
+                with self._lock:
+                    self.lost += 1
+                    self._untold += 1
                 written = True
             if not written:
                 return
-            del self._drafts[:_AT_ONCE]
+            del self._drafts[: len(chunk)]
             with self._lock:
                 self.waiting -= len(chunk)
-                self._waiting_bytes = max(0, self._waiting_bytes - weigh(chunk)) if self.waiting else 0
+        with self._lock:
+            self._waiting_bytes -= self._taken_bytes
+        self._taken_bytes = 0
 
     def _write(self, drafts: list[Draft]) -> bool:
         if not self._shelf.is_open and not self._open():

@@ -19,25 +19,28 @@ LEASE_MS = 30_000
 
 class Lease(Struct, frozen=True):
     holder: str
-    expires_at: int
+    expires_at: int  # by the wall clock, as people are told it
+    until: int  # the same by the steady clock, which counts: the other may be set back
 
 
 class Keyboards:
-    def __init__(self, wall_ms: Callable[[], int]) -> None:
+    def __init__(self, steady_ms: Callable[[], int], wall_ms: Callable[[], int]) -> None:
+        self._steady_ms = steady_ms
         self._wall_ms = wall_ms
         self._held: dict[str, Lease] = {}
 
     def take(self, agent: str, holder: str | None, *, force: bool) -> Lease:
         """Or keep, for the holder. Raises HttpError where somebody else has it and it is not taken by force."""
-        now = self._wall_ms()
-        self._held = {key: lease for key, lease in self._held.items() if lease.expires_at > now}
+        now = self._steady_ms()
+        self._held = {key: lease for key, lease in self._held.items() if lease.until > now}
         held = self._held.get(fold_name(agent))
         if held is not None and held.holder != holder and not force:
             raise HttpError(
                 CONFLICT, ErrorCode.PERMISSION_DENIED, f"Somebody else is typing into the terminal of {agent}.",
                 reason="keyboard_held", expires_at=held.expires_at,
             )  # fmt: skip
-        lease = Lease(holder if held is not None and held.holder == holder and holder else _new_holder(), now + LEASE_MS)
+        name = held.holder if held is not None and held.holder == holder else _new_holder()
+        lease = Lease(name, self._wall_ms() + LEASE_MS, now + LEASE_MS)
         self._held[fold_name(agent)] = lease
         return lease
 

@@ -17,7 +17,7 @@ class Clock:
 
 def test_the_second_is_refused_and_the_first_keeps_it() -> None:
     clock = Clock()
-    keyboards = Keyboards(clock)
+    keyboards = Keyboards(clock, clock)
     first = keyboards.take("Bob", None, force=False)
     assert first.expires_at == 1_000 + LEASE_MS
     with pytest.raises(HttpError, match="Somebody else") as refused:
@@ -32,7 +32,7 @@ def test_the_second_is_refused_and_the_first_keeps_it() -> None:
 
 def test_it_runs_out() -> None:
     clock = Clock()
-    keyboards = Keyboards(clock)
+    keyboards = Keyboards(clock, clock)
     first = keyboards.take("Bob", None, force=False)
     clock.now = first.expires_at
     second = keyboards.take("Bob", None, force=False)
@@ -42,10 +42,21 @@ def test_it_runs_out() -> None:
 
 
 def test_it_can_be_taken_by_force_and_a_holder_is_not_made_up() -> None:
-    keyboards = Keyboards(Clock())
+    keyboards = Keyboards(Clock(), Clock())
     first = keyboards.take("Bob", "chosen", force=False)
     assert first.holder != "chosen"
     second = keyboards.take("Bob", None, force=True)
     assert second.holder != first.holder
     with pytest.raises(HttpError):
         keyboards.take("Bob", first.holder, force=False)
+
+
+def test_it_runs_out_also_where_the_wall_clock_is_set_back() -> None:
+    steady, wall = Clock(), Clock()
+    keyboards = Keyboards(steady, wall)
+    first = keyboards.take("Bob", None, force=False)
+    wall.now -= 3_600_000
+    steady.now += LEASE_MS
+    second = keyboards.take("Bob", None, force=False)
+    assert second.holder != first.holder
+    assert second.expires_at == wall.now + LEASE_MS

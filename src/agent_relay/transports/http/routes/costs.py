@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from decimal import Decimal
 
-import msgspec
-
 from agent_relay.events.budgets import Budget
-from agent_relay.events.codec import decode_event
 from agent_relay.events.costs import CostBook, CostReport, Usage, read_usage
 from agent_relay.events.filter import make_filter
 from agent_relay.events.paging import EventQuery
@@ -16,7 +13,7 @@ from agent_relay.events.types import TokensUsed
 from agent_relay.transports.http.api import Api, need
 from agent_relay.transports.http.bodies import BudgetBody, CostsQuery
 from agent_relay.transports.http.route import Call, Route
-from agent_relay.transports.http.routes.events import read_events
+from agent_relay.transports.http.routes.events import read_all_events
 
 _PAGE = 1_000
 _BUDGETS = "budgets"
@@ -34,15 +31,9 @@ async def costs(api: Api, call: Call) -> CostReport:
 
 async def read_usages(api: Api, since_ms: int | None, until_ms: int | None) -> AsyncIterator[Usage]:
     query = EventQuery(make_filter(["tokens.used"]), since_ms=since_ms, until_ms=until_ms, limit=_PAGE)
-    while True:
-        page = await read_events(api, query)
-        for record in page.records:
-            event = decode_event(record.line)
-            if isinstance(event, TokensUsed):
-                yield read_usage(event)
-        if page.is_end:
-            return
-        query = msgspec.structs.replace(query, after_seq=page.last_seq)
+    async for event in read_all_events(api, query):
+        if isinstance(event, TokensUsed):
+            yield read_usage(event)
 
 
 async def get_budget(api: Api, call: Call) -> BudgetBody:

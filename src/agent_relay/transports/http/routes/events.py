@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
+import msgspec
+
+from agent_relay.events.codec import BadEvent, decode_event
 from agent_relay.events.filter import EventFilter, make_filter
 from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.types import AnyEvent
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import EventsQuery, StreamQuery
 from agent_relay.transports.http.errors import invalid, unavailable
@@ -75,6 +80,20 @@ async def read_events(api: Api, query: EventQuery) -> EventPage:
     if isinstance(page, Exception):
         raise unavailable(f"The events cannot be read ({page}).")
     return page
+
+
+async def read_all_events(api: Api, query: EventQuery) -> AsyncIterator[AnyEvent]:
+    """To the end, a page at a time. One that cannot be read, of another version perhaps, is passed over."""
+    while True:
+        page = await read_events(api, query)
+        for record in page.records:
+            try:
+                yield decode_event(record.line)
+            except BadEvent:
+                continue
+        if page.is_end:
+            return
+        query = msgspec.structs.replace(query, after_seq=page.last_seq)
 
 
 _TAG = "events"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from agent_relay.events.codec import decode_event
 from agent_relay.events.costs import CostBook, read_usage
 from agent_relay.events.filter import make_filter
 from agent_relay.events.paging import EventQuery
@@ -17,7 +14,7 @@ from agent_relay.transports.http.bodies import NewSession, SessionMessage
 from agent_relay.transports.http.errors import CONFLICT, HttpError
 from agent_relay.transports.http.find import all_sessions, find_session
 from agent_relay.transports.http.route import Call, Route
-from agent_relay.transports.http.routes.events import read_events
+from agent_relay.transports.http.routes.events import read_all_events
 from agent_relay.transports.http.views import MessageSent, SessionEnd, SessionList, SessionView, StartedSession, Summary
 
 _PAGE = 1_000
@@ -83,21 +80,16 @@ async def summarize(api: Api, session: SessionView) -> Summary:
     items, commands = 0, 0
     files: set[str] = set()
     query = EventQuery(make_filter(_COUNTED, session_id=session.session_id), since_ms=session.started_at, limit=_PAGE)
-    while True:
-        page = await read_events(api, query)
-        for record in page.records:
-            match decode_event(record.line):
-                case ItemStarted():
-                    items += 1
-                case CommandExecuted():
-                    commands += 1
-                case FileOperation() as operation if operation.operation != "read":
-                    files.add(operation.file_path)
-                case TokensUsed() as used:
-                    book.add(read_usage(used))
-        if page.is_end:
-            break
-        query = msgspec.structs.replace(query, after_seq=page.last_seq)
+    async for event in read_all_events(api, query):
+        match event:
+            case ItemStarted():
+                items += 1
+            case CommandExecuted():
+                commands += 1
+            case FileOperation() as operation if operation.operation != "read":
+                files.add(operation.file_path)
+            case TokensUsed() as used:
+                book.add(read_usage(used))
     total = book.report().total
     duration = (session.ended_at or api.wall_ms()) - session.started_at
     return Summary(max(0, duration), items, len(files), commands, total.total_tokens, total.estimated_cost_usd)
