@@ -11,7 +11,7 @@ from agent_relay.ports.store import StoreError
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
 from agent_relay.protocol.arc.reading import Said, read_payload, read_ref
 from agent_relay.protocol.errors import RelayError
-from agent_relay.protocol.names import is_name
+from agent_relay.protocol.names import fold_name, is_name
 from agent_relay.transports.arc.persistence import Persistence
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Commands:
         if not all(isinstance(name, str) and is_name(name) for name in names):
             _refuse("`payload.agents` has something in it that cannot be an agent.")
         me = connection.agent_id
-        if active and len(self._hub.names.followed(me)) + len(names) > _MOST_SUBSCRIPTIONS:
+        if active and len({*self._hub.names.followed(me), *map(fold_name, names)}) > _MOST_SUBSCRIPTIONS:
             raise ArcProblem(ArcCode.RATE_LIMIT, f"There can be at most {_MOST_SUBSCRIPTIONS} subscriptions.")
 
         def done(error: StoreError | None) -> None:

@@ -39,6 +39,7 @@ _HELD = 1 << 40  # said to be unsent, so that the relay keeps the rest of what i
 _CATCH_UP_BYTES = 256 * 1024
 _CLOSE_GRACE_S = 10.0  # how long a closed connection may take to read its last words
 _REMEMBERED_REFS = 64
+_MOST_ANSWERS_BYTES = 8 * 1024 * 1024  # that wait for a client which asks on; beyond that it is ended as too slow
 
 log = logging.getLogger(__name__)
 
@@ -106,8 +107,9 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             self.end(self._reader.broken[0], self._reader.broken[1])
 
     def _look_for_close(self, frames: list[tuple[int, bytes]]) -> None:
-        if self._transport is not None and (self._reader.broken is not None or any(kind == Kind.CLOSE for kind, _ in frames)):
-            self._transport.close()
+        """Whatever else it still says is not heard any more, but read: to close with unread bytes is a reset."""
+        if any(kind == Kind.CLOSE for kind, _ in frames):
+            self._flush_last()
 
     def _hear(self, frames: list[tuple[int, bytes]]) -> None:
         sends: list[ReadSend] = []
@@ -142,12 +144,18 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
                 self._pass_on(sends)  # what was said before it is done before it
                 sends.clear()
                 self._hub.commands.carry_out(self, said)
+                self._end_if_flooding()
             elif self._may_send(said):
                 sends.append(self._make_send(said))
         except UnicodeDecodeError:
             self.end(CloseCode.NOT_UTF8, "Text must be UTF-8.")
         except ArcProblem as problem:
             self.refuse(problem)
+            self._end_if_flooding()
+
+    def _end_if_flooding(self) -> None:
+        if self._out.unsent_bytes > _MOST_ANSWERS_BYTES:
+            self.end_slow()
 
     def _may_send(self, said: Said) -> bool:
         wait_ms = self.record.rate.take(self.heard_ms)
@@ -196,6 +204,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         self.closed_with = CloseCode.NORMAL
         self.write(encode_close(read_close(content), ""))
         self._flush_last()
+        asyncio.get_running_loop().call_later(_CLOSE_GRACE_S, self.abort)
 
     def eof_received(self) -> bool:
         return False
@@ -282,6 +291,8 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         self._out.flush(self._hub.pump.steady_ms)
         unsent = self.unsent_bytes = self._out.unsent_bytes
         if self.closed_with is not None:
+            if self._reader.broken is not None and not unsent:
+                self._hang_up(self._transport)  # its own close cannot be read
             return
         if not unsent:
             self._drained()
@@ -326,6 +337,13 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         self.flush()
         if self._transport is not None:
             self._transport.close()  # it writes what is left first
+
+    def _hang_up(self, transport: asyncio.Transport) -> None:
+        """There is nothing more to say; what it still sends is read and dropped until it hangs up too, or its time is over."""
+        if transport.can_write_eof():
+            transport.write_eof()
+        else:
+            transport.close()
 
     def abort(self) -> None:
         if self._transport is not None:

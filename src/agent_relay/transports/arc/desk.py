@@ -71,16 +71,12 @@ class Desk:
         wait_ms = self._registrations.wait_ms(address, now)
         if wait_ms:
             raise _too_many("Too many registrations from this address.", wait_ms)
+        self._registrations.add(address, now)  # before it is written: many may be under way at once
         try:
             record, token = await self._registrar.register(wanted)
-        except BadId:
-            sentence = f"{show(wanted or '', 80)} cannot be an agent's id: 3 to 64 of a-z, 0-9 and '-', no '-' at either end."
-            raise Unwelcome(400, "invalid_agent_id", sentence) from None
-        except IdTaken:
-            raise Unwelcome(409, "agent_id_taken", f"Agent ID '{wanted}' is already registered") from None
-        except StoreError as error:
-            raise _unstored(error) from None
-        self._registrations.add(address, now)
+        except (BadId, IdTaken, StoreError) as error:
+            self._registrations.take_back(address, now)
+            raise _explain(error, wanted) from None
         return _describe_token(record, token)
 
     async def refresh(self, token: str, address: str) -> dict[str, Any]:
@@ -136,6 +132,15 @@ def _describe_token(record: Record, token: str) -> dict[str, Any]:
     if record.row.expires_at is not None:
         found["expires_at"] = record.row.expires_at
     return found
+
+
+def _explain(error: BadId | IdTaken | StoreError, wanted: str | None) -> Unwelcome:
+    if isinstance(error, BadId):
+        sentence = f"{show(wanted or '', 80)} cannot be an agent's id: 3 to 64 of a-z, 0-9 and '-', no '-' at either end."
+        return Unwelcome(400, "invalid_agent_id", sentence)
+    if isinstance(error, IdTaken):
+        return Unwelcome(409, "agent_id_taken", f"Agent ID '{wanted}' is already registered")
+    return _unstored(error)
 
 
 def _too_many(message: str, wait_ms: int) -> Unwelcome:

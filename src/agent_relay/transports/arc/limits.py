@@ -77,6 +77,12 @@ class Tries:
         times = self._times.setdefault(address, deque(maxlen=self._count))
         times.append(now_ms)
 
+    def take_back(self, address: str, then_ms: int) -> None:
+        """The one that was added at that moment came to nothing."""
+        times = self._times.get(address)
+        if times is not None and then_ms in times:
+            times.remove(then_ms)
+
     def _forget(self, now_ms: int) -> None:
-        for address in [address for address, times in self._times.items() if now_ms - times[-1] >= self._span_ms]:
+        for address in [address for address, times in self._times.items() if not times or now_ms - times[-1] >= self._span_ms]:
             del self._times[address]

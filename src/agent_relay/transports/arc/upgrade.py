@@ -56,7 +56,7 @@ class Door(asyncio.Protocol):
         hub = self._hub
         assert hub is not None
         # uvicorn makes us the connection's protocol when we return; only after that can another take our place.
-        asyncio.get_running_loop().call_soon(_open, hub, record, transport, address, key)
+        asyncio.get_running_loop().call_soon(open_connection, hub, record, transport, address, key)
 
     def _check(self, head: bytes, address: str) -> tuple[bytes, Record]:
         method, path, query, headers = _read_head(head)
@@ -67,7 +67,7 @@ class Door(asyncio.Protocol):
         if path != ARC_PATH:
             raise Unwelcome(404, "not_found", f"WebSockets are at {ARC_PATH}.")
         if self._hub is None or self._desk is None or self._hub.is_stopping:
-            raise Unwelcome(503, "unavailable", "This relay does not speak ARC now.", retry_after_s=1)
+            raise _unavailable()
         found = dict(headers)
         if method != "GET":
             raise Unwelcome(405, "method_not_allowed", "A WebSocket is opened by GET.", allow="GET")
@@ -88,8 +88,14 @@ def make_doors(hub: Hub[Any] | None, desk: Desk | None, rules: Rules) -> Callabl
     return lambda **_: Door(hub, desk, rules)
 
 
-def _open(hub: Hub[Any], record: Record, transport: asyncio.Transport, address: str, key: bytes) -> None:
+def open_connection(hub: Hub[Any], record: Record, transport: asyncio.Transport, address: str, key: bytes) -> None:
     if transport.is_closing():
+        return
+    if record.row.revoked_at is not None:  # since it was let in, a moment ago
+        _refuse(transport, Unwelcome(401, "unauthorized", "The token was revoked."))
+        return
+    if hub.is_stopping:
+        _refuse(transport, _unavailable())
         return
     connection = hub.attach(record, transport, address)
     transport.set_protocol(connection)
@@ -98,6 +104,10 @@ def _open(hub: Hub[Any], record: Record, transport: asyncio.Transport, address: 
         b"Sec-WebSocket-Accept: " + accept_key(key) + b"\r\n\r\n"
     )
     connection.begin()
+
+
+def _unavailable() -> Unwelcome:
+    return Unwelcome(503, "unavailable", "This relay does not speak ARC now.", retry_after_s=1)
 
 
 def _read_head(head: bytes) -> tuple[str, str, str, list[tuple[bytes, bytes]]]:

@@ -90,7 +90,8 @@ class Writer(asyncio.Protocol):
         self.heard: asyncio.Queue[bytes] = asyncio.Queue()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.out = Outbox(cast("asyncio.Transport", transport))
+        self.transport = cast("asyncio.Transport", transport)
+        self.out = Outbox(self.transport)
         self._is_there.set_result(self)
 
     def data_received(self, data: bytes) -> None:
@@ -133,12 +134,14 @@ def test_a_real_transport_never_leaves_it_stalled(make_loop: Callable[[], asynci
         server = await loop.create_server(lambda: Writer(is_there), "127.0.0.1", 0, ssl=ours if is_tls else None)
         port = server.sockets[0].getsockname()[1]
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=theirs if is_tls else None)
+        writing = await is_there
         try:
-            await asyncio.wait_for(talk(await is_there, reader, writer), 30)
-        finally:
+            await asyncio.wait_for(talk(writing, reader, writer), 30)
+        finally:  # all of it, or uvloop would wait for ever when it is closed
+            writing.transport.abort()
             writer.transport.abort()
             server.close()
-            await server.wait_closed()
+            await asyncio.wait_for(server.wait_closed(), 10)
 
     with asyncio.Runner(loop_factory=make_loop) as runner:
         runner.run(main())

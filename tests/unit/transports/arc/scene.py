@@ -1,0 +1,106 @@
+"""A core, ARC before it, and transports whose every step is seen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from agent_relay.ports.arc import ArcRow
+from agent_relay.storage.arc_memory import MemoryArc
+from agent_relay.testing.harness import RelayHarness
+from agent_relay.transports.arc.connection import ArcConnection
+from agent_relay.transports.arc.desk import Desk
+from agent_relay.transports.arc.hub import Hub
+from agent_relay.transports.arc.registrar import Registrar
+from agent_relay.transports.arc.settings import ArcSettings
+from agent_relay.transports.pump import Pump
+
+
+class Wire:
+    """A transport that takes everything, or, while stalled, nothing."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.steps: list[str] = []
+        self.held = 0
+        self.is_stalled = False
+
+    def get_extra_info(self, _name: str) -> None:
+        """It is a plain socket."""
+
+    def set_write_buffer_limits(self, high: int, low: int) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return self.held
+
+    def write(self, data: bytes) -> None:
+        if self.is_closing():
+            return
+        self.written += data
+        self.held += len(data) if self.is_stalled else 0
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.steps.append("eof")
+
+    def close(self) -> None:
+        self.steps.append("close")
+
+    def abort(self) -> None:
+        self.steps.append("abort")
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def is_closing(self) -> bool:
+        return "close" in self.steps or "abort" in self.steps
+
+
+class Moments:
+    """`ports.Clock` by the harness's time."""
+
+    def __init__(self, harness: RelayHarness) -> None:
+        self.steady_ms = lambda: harness.steady_ms
+        self.wall_ms = lambda: harness.wall_ms
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.harness = harness = RelayHarness()
+        clock, names = Moments(harness), harness.relay.arc
+        pump = Pump(asyncio.get_running_loop(), harness.relay, clock)  # type: ignore[arg-type]
+        settings = ArcSettings(rate_limit=0, hourly_limit=0, registrations_per_hour=5)
+        self.registrar = Registrar(MemoryArc(lambda call: call()), names, settings, clock, harness.entropy, pump.run)  # type: ignore[arg-type]
+        self.registrar.start([ArcRow("ann-1", "h", 0), ArcRow("bob-1", "i", 0)])
+        self.hub: Hub[Any] = Hub(pump, self.registrar, names, cast("Any", None), settings, clock, harness.entropy, [])  # type: ignore[arg-type]
+        self.desk = Desk(self.registrar, self.hub, names, settings, clock)  # type: ignore[arg-type]
+
+    async def settle(self) -> None:
+        for _ in range(5):
+            await asyncio.sleep(0)
+            self.harness.settle()
+
+    async def connect(self, agent_id: str = "ann-1") -> tuple[ArcConnection[Any], Wire]:
+        wire = Wire()
+        connection = self.hub.attach(self.registrar.records[agent_id], cast("Any", wire), "127.0.0.1")
+        connection.begin()
+        await self.settle()
+        assert connection.is_open
+        wire.written = b""
+        return connection, wire
+
+
+def play(act: Callable[[Scene], Awaitable[None]]) -> None:
+    async def main() -> None:
+        scene = Scene()
+        try:
+            await act(scene)
+        finally:
+            for connection in list(scene.hub.connections.values()):
+                connection.connection_lost(None)
+
+    asyncio.run(main())
