@@ -39,6 +39,7 @@ MAX_OVER = 1_000  # of all agents: of so many that are over it is known how they
 SHOWN_TEXT = 2_000  # characters of a text in a list; lists of many must fit into one frame
 BY_POLICY, BY_HUMAN = "policy", "human"
 BY_DOOR = "door"  # a wrapper says so of an answer that it gave for us
+_GONE = "gone"  # nobody knows how it ended
 COMMANDS = frozenset({"approve", "deny", "answer"})
 
 Tell: TypeAlias = Callable[[RelayError | None], None]  # None: it was carried out
@@ -105,7 +106,7 @@ class Requests:
                 self._decide(known)
             return
         if known is not None:  # who read the old words must not decide on the new ones
-            self._end(known, "gone", "", _changed(known, ""))
+            self._end(known, _GONE, "", _changed(known, ""))
         if sum(1 for owner, _ in self._open if owner == agent.key) >= MAX_OPEN:
             raise RelayError(ErrorCode.QUEUE_FULL, f"{agent.name} has {MAX_OPEN} open requests.", retry_after_ms=ANSWER_MS)
         self._over.pop(key, None)
@@ -132,7 +133,10 @@ class Requests:
 
     def resolved(self, agent: Agent, report: Resolved) -> None:
         id_ = report.question_id if isinstance(report, QuestionResolvedReport) else report.request_id
-        request = self._open.get((agent.key, id_)) or _before_our_time(agent, report, self._context.wall_ms)
+        key = (agent.key, id_)
+        if key not in self._open and self._over.get(key, _GONE) != _GONE:
+            return  # it was told, and is said again
+        request = self._open.get(key) or _before_our_time(agent, report, self._context.wall_ms)
         outcome = report.resolution if isinstance(report, PermissionResolvedReport) else "answered"
         words = report.answer if isinstance(report, QuestionResolvedReport) else ""
         answer = request.answer
@@ -146,7 +150,7 @@ class Requests:
         key = (request.agent.key, request.id)
         self._open.pop(key, None)
         self._over.pop(key, None)
-        self._over[key] = f"{outcome} by {by}" if by and outcome != "gone" else outcome
+        self._over[key] = f"{outcome} by {by}" if by and outcome != _GONE else outcome
         if len(self._over) > MAX_OVER:
             del self._over[next(iter(self._over))]
         answer, request.answer = request.answer, None
@@ -207,7 +211,7 @@ class Requests:
             answer = request.answer
             if request.lost is not None:
                 if now >= request.lost + FORGET_MS:
-                    self._end(request, "gone", "", None)
+                    self._end(request, _GONE, "", None)
             elif answer is not None:
                 if now >= answer.deadline:
                     request.answer = None

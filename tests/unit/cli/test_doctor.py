@@ -77,6 +77,7 @@ def test_a_socket_that_a_daemon_left_behind(tmp_path: Path) -> None:
 def test_a_daemon_that_answers_and_the_doors_of_its_agents() -> None:
     with DaemonProcess() as daemon, daemon.connect_sync("Bob", control=True) as bob:
         bob.report("agent.state", state="idle", door="typing", doorNote="codex app-server: version 9 is not known")
+        bob.agents()  # answered after the report was heard
         place = locate(socket=daemon.socket, state_dir=daemon.state_dir)
         found = list(check_relay(place))
         assert find(found, "daemon").verdict is Verdict.OK

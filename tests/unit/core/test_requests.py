@@ -256,6 +256,23 @@ def test_how_it_ended_meanwhile_is_told_afterwards(scene: Scene) -> None:
     assert scene.changes() == [("requested", ""), ("approved", "human")]
 
 
+def test_an_end_that_is_said_again_is_told_once(scene: Scene) -> None:
+    for _ in range(2):
+        scene.report("permission.requested", **ASKS)
+        for _ in range(3):
+            scene.report("permission.resolved", requestId="p1", resolution="approved", resolvedBy="person")
+    assert [change for change, _ in scene.changes()] == ["requested", "approved"] * 2
+
+
+def test_how_it_ended_is_told_even_after_it_was_given_up(scene: Scene) -> None:
+    scene.report("permission.requested", **ASKS)
+    scene.bob.drop()
+    scene.relay.advance(FORGET_MS)
+    scene.bob = scene.relay.connect("Bob", capabilities=CONTROL, token=scene.bob.token)
+    scene.report("permission.resolved", requestId="p1", resolution="approved", resolvedBy="person")
+    assert [change for change, _ in scene.changes()] == ["requested", "gone", "approved"]
+
+
 def test_what_is_not_said_again_is_gone(scene: Scene) -> None:
     scene.report("permission.requested", **ASKS)
     scene.bob.drop()

@@ -47,18 +47,16 @@ class Persistence:
             raise ArcProblem(ArcCode.INVALID_MESSAGE, "`payload.since_message_id` must be the id of a message.") from None
         limit = _read_limit(payload, _MOST)
         found: dict[str, Message] = {}
-        more = False
         for part in _parts(agent_id):
-            kept: list[Message] = []  # newest first; only the oldest of them are wanted
-            async for message in self._walk(agent_id, part, since=time_of_number(number)):
+            count = 0
+            async for message in self._walk(agent_id, part, since=time_of_number(number), oldest_first=True):
                 if _number(message) > number:
-                    kept.append(message)
-                    if len(kept) > 2 * limit:
-                        more = True
-                        del kept[:limit]
-            found |= {message["message_id"]: message for message in kept}
+                    found[message["message_id"]] = message
+                    count += 1
+                    if count > limit:
+                        break
         oldest = sorted(found.values(), key=_number)
-        return self._show(agent_id, oldest[:limit], more=more or len(oldest) > limit)
+        return self._show(agent_id, oldest[:limit], more=len(oldest) > limit)
 
     async def _newest(self, agent_id: str, limit: int, **wanted: Any) -> dict[str, Any]:
         found: dict[str, Message] = {}
@@ -73,7 +71,7 @@ class Persistence:
         return self._show(agent_id, newest[-limit:], more=len(newest) > limit, is_newest=True)
 
     async def _walk(self, agent_id: str, part: dict[str, Any], **wanted: Any) -> AsyncIterator[Message]:
-        """Newest first."""
+        """Newest first, where nothing else is wanted."""
         cursor: str | None = None
         for _ in range(_PAGES):
             page = await self._service.messages(History(limit=200, cursor=cursor, **part, **wanted))
