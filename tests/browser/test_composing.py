@@ -38,6 +38,26 @@ def test_an_answer_goes_where_its_message_came_from_and_then_all_is_as_before(pa
     expect(page.locator(".chip")).to_have_count(0)
 
 
+def test_a_message_for_nobody_is_not_sent_and_whom_it_is_for_is_asked(page: Page, stage: Stage) -> None:
+    page.goto(f"{stage.url}/#/conversations/all")
+    expect(page.locator('.agent[data-agent="Bob"]')).to_be_visible()
+    field = page.get_by_role("combobox", name="To")
+    expect(page.locator(".message").last).to_be_visible()  # the newest says who is suggested
+    field.focus()
+    while page.locator(".chip").count():
+        page.keyboard.press("Backspace")
+    written = page.get_by_label("Message", exact=True)
+    written.fill("to whom?")
+    page.keyboard.press("Enter")
+    expect(field).to_be_focused()
+    expect(page.locator(".toast", has_text="Choose who gets it.")).to_be_visible()
+    expect(written).to_have_value("to whom?")
+    field.fill("bob")
+    page.keyboard.press("Enter")
+    written.press("Enter")
+    expect(page.locator(".message").last).to_contain_text("to whom?")
+
+
 def test_a_channel_or_everyone_stands_alone(page: Page, stage: Stage) -> None:
     page.goto(f"{stage.url}/#/conversations/all")
     expect(page.locator('.agent[data-agent="Bob"]')).to_be_visible()

@@ -138,6 +138,7 @@ def test_it_works_behind_a_prefix(browser: Browser) -> None:
         url = f"{proxy.origin}{PREFIX}"
         with open_page(browser, f"{url}/#/conversations/all") as (page, _):
             expect_live(page)
+            expect(page.locator('.agent[data-agent="Bob"]')).to_be_visible()
             page.get_by_role("combobox", name="To").fill("bob")
             page.keyboard.press("Enter")
             page.get_by_label("Message", exact=True).fill("through a proxy")

@@ -54,11 +54,16 @@ export function Composer({ place, reply, last, onReplied }) {
       field.current?.focus();
     }
   });
+  const askWhom = (form) => {
+    form.querySelector("[role=combobox]").focus();
+    say("Choose who gets it.", { tone: "warning" });
+  };
   const onKeyDown = (event) => {
     if (event.key === "Escape" && reply) onReplied();
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    send();
+    if (text.trim() && !to.length) askWhom(event.currentTarget.form);
+    else send();
   };
   const choose = (targets) => {
     isChosen.current = true;
