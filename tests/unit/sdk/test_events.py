@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from agent_relay.events.codec import encode_event
 from agent_relay.events.types import AgentState
 from agent_relay.protocol.encode import encode_event_frame
+from agent_relay.sdk.events import EventFeed
 
 from .scripted import Line, connected
 
@@ -22,16 +24,22 @@ def answer(line: Line, id_: str, seq: int) -> None:
     line.say("ACK", {"ack_id": id_, "stage": "subscribed", "topic": "$events", "seq": seq})
 
 
+async def call_off(feed: EventFeed, line: Line) -> dict[str, Any]:
+    """Begins, and gives up before there is an answer."""
+    beginning = asyncio.create_task(anext(feed))
+    asked = await line.hear("SUBSCRIBE")
+    beginning.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await beginning
+    return asked
+
+
 def test_a_beginning_that_is_called_off_is_called_off_at_the_daemon_as_well() -> None:
     """Else the daemon goes on sending for as long as the connection lasts, and after a few of them takes no more."""
 
     async def main() -> None:
         async with connected() as (_, client, line):
-            feed = client.events()
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    await anext(feed)
-            asked = await line.hear("SUBSCRIBE")
+            asked = await call_off(client.events(), line)
             answer(line, asked["id"], 7)
             assert (await line.hear("UNSUBSCRIBE"))["payload"] == {"topic": "$events", "subscription": asked["id"]}
 
@@ -42,10 +50,7 @@ def test_a_feed_that_was_called_off_in_its_beginning_can_begin_again() -> None:
     async def main() -> None:
         async with connected() as (_, client, line):
             feed = client.events()
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.05):
-                    await anext(feed)
-            await line.hear("SUBSCRIBE")
+            await call_off(feed, line)
             await line.hear("UNSUBSCRIBE")
             going_on = asyncio.create_task(anext(feed))
             again = await line.hear("SUBSCRIBE")
