@@ -38,9 +38,10 @@ def publish_exchanged(context: Context, messages: list[Message]) -> None:
         channel = row.topic or (target if target[:1] == CHANNEL_MARK else None)
         record(
             Exchange(
-                0, row.ts, session_id, sender, session_id, row.id, sender, target, row.kind, row.tail, row.thread, channel
+                0, row.ts, session_id, sender, session_id, row.id, sender, target, row.kind, message.body, row.thread, channel
             )
         )  # fmt: skip
+        message.body = ""
 
 
 def publish_delivered(context: Context, delivery: Delivery, door: str | None, evidence: str | None) -> None:

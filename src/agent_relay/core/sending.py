@@ -106,7 +106,7 @@ class Sending:
         now = self._context.steady_ms
         message = sender.pending[client_id] = Message(
             row, sender, recipients, shared, to, meta.requires_ack, meta.sync, meta.reply_to,
-            now, now + (meta.ttl_ms or self._context.limits.message_ttl_ms), 0, peer,
+            now, now + (meta.ttl_ms or self._context.limits.message_ttl_ms), 0, peer, send.body,
         )  # fmt: skip
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
@@ -178,7 +178,7 @@ class Sending:
             replace(row, number=0, id="", client_id=client_id, queued=0, skipped=(), recipients=()), sender, recipients,
             shared=False, to=row.target if row.target[:1] in {"*", "#"} else None, requires_ack=meta.requires_ack, sync=None,
             reply_to=meta.reply_to, accepted=now, expires=now + (meta.ttl_ms or self._context.limits.message_ttl_ms),
-            peer=peer, answer=answer,
+            peer=peer, body=str(found["payload"].get("body", "")), answer=answer,
         )  # fmt: skip
         self.committer.add(message)
 
@@ -195,7 +195,7 @@ class Sending:
         message = sender.pending[client_id] = Message(
             MessageRow(0, "", sender.name, client_id, recipient.name, "", "message", None, 0, 0, 5, 0, (), (), tail), sender,
             [recipient], shared=False, to=None, requires_ack=False, sync=None, reply_to=None, accepted=now,
-            expires=now + self._context.limits.message_ttl_ms, peer=None,
+            expires=now + self._context.limits.message_ttl_ms, peer=None, body=body,
             answer=lambda row: stored(not isinstance(row, StoreError)),
         )  # fmt: skip
         if sender.loop is not None:

@@ -25,8 +25,8 @@ class Recording:
         self.bus = EventBus(store)
         self.recorder = Recorder(store.append, lambda flush: loop.call_later(_GATHERED_S, flush))
 
-    def _appended(self, first_seq: int, lines: list[bytes]) -> None:
-        self.bus.published(first_seq, lines)
+    def _appended(self, first_seq: int, count: int, data: bytes) -> None:
+        self.bus.published(first_seq, count, data)
 
     def prune_if_due(self) -> None:
         now = self._clock.steady_ms()

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from agent_relay.events.filter import EventFilter
 from agent_relay.events.paging import EventPage, EventQuery
-from agent_relay.events.record import Record, gap_record, read_records
+from agent_relay.events.record import Record, gap_record, read_records, split_lines
 
 MAX_BEHIND = 1_000  # events that wait for a subscriber before it is cut
 _PAGE = 256  # of a replay
@@ -39,20 +39,26 @@ class Source(Protocol):
 
 
 class _Batch:
-    __slots__ = ("_records", "first_seq", "lines", "size_bytes")
+    __slots__ = ("_data", "_records", "count", "first_seq", "last_seq", "size_bytes")
 
-    def __init__(self, first_seq: int, lines: list[bytes]) -> None:
+    def __init__(self, first_seq: int, count: int, data: bytes) -> None:
         self.first_seq = first_seq
-        self.lines = lines
-        self.size_bytes = sum(map(len, lines))
+        self.last_seq = first_seq + count - 1
+        self.count = count
+        self.size_bytes = len(data)
+        self._data = data
         self._records: list[Record] | None = None
 
     @property
     def records(self) -> list[Record]:
         """Read once, and only where somebody is there to read them for."""
         if self._records is None:
-            self._records = read_records(self.lines)
+            self._records = read_records(split_lines(self._data))
         return self._records
+
+    def may_hold(self, wanted: EventFilter) -> bool:
+        """False: none of them is of a type that is wanted. Most readers want a few types, and most events are messages."""
+        return not wanted.types or any(mark in self._data for mark in wanted.marks)
 
 
 class Subscription:
@@ -103,7 +109,7 @@ class Subscription:
         else:
             self._catch_up()
 
-    def feed(self, records: list[Record]) -> None:
+    def feed(self, batch: _Batch) -> None:
         """Live ones, in order."""
         if len(self._queue) >= MAX_BEHIND:
             self.is_cut = True
@@ -111,13 +117,16 @@ class Subscription:
             self._tell()
             return
         was_empty = not self._queue
-        self._add(records)
+        self._add(batch)
         if was_empty and self._queue:
             self._tell()
 
-    def _add(self, records: list[Record]) -> None:
+    def _add(self, batch: _Batch) -> None:
         since, wanted = self._since_ms, self.filter
-        for record in records:
+        if not batch.may_hold(wanted):
+            self._fed = max(self._fed, batch.last_seq)
+            return
+        for record in batch.records:
             if record.seq > self._fed:
                 self._fed = record.seq
                 if wanted.matches(record) and (since is None or record.ts >= since):
@@ -135,7 +144,7 @@ class Subscription:
             self._read_on()
             return
         for batch in self._bus.kept_after(self._fed):
-            self._add(batch.records)
+            self._add(batch)
             if len(self._queue) >= _PAGE:
                 return
         self.is_live = True
@@ -193,7 +202,7 @@ class EventBus:
         return self._kept[0].first_seq if self._kept else self.last_seq + 1
 
     def kept_after(self, seq: int) -> list[_Batch]:
-        return [batch for batch in self._kept if batch.first_seq + len(batch.lines) - 1 > seq]
+        return [batch for batch in self._kept if batch.last_seq > seq]
 
     def subscribe(
         self,
@@ -211,28 +220,26 @@ class EventBus:
         subscription.begin()
         return subscription
 
-    def published(self, first_seq: int, lines: list[bytes]) -> None:
-        """These are recorded, and follow the last ones."""
-        batch = _Batch(first_seq, lines)
-        self.last_seq = first_seq + len(lines) - 1
+    def published(self, first_seq: int, count: int, data: bytes) -> None:
+        """These are recorded, a line each, and follow the last ones."""
+        batch = _Batch(first_seq, count, data)
+        self.last_seq = batch.last_seq
         self._keep(batch)
         for subscription in list(self._subscriptions):
             if subscription.is_live and not subscription.is_over:
-                subscription.feed(batch.records)
+                subscription.feed(batch)
 
     def forget(self, subscription: Subscription) -> None:
         self._subscriptions.pop(subscription, None)
 
     def _keep(self, batch: _Batch) -> None:
-        if self._kept and self._kept[-1].first_seq + len(self._kept[-1].lines) != batch.first_seq:
+        if self._kept and self._kept[-1].last_seq + 1 != batch.first_seq:
             self._kept.clear()  # there is a hole before it
             self._kept_events = self._kept_bytes = 0
         self._kept.append(batch)
-        self._kept_events += len(batch.lines)
+        self._kept_events += batch.count
         self._kept_bytes += batch.size_bytes
-        while len(self._kept) > 1 and (
-            self._kept_events - len(self._kept[0].lines) >= _KEPT_EVENTS or self._kept_bytes > _KEPT_BYTES
-        ):
+        while len(self._kept) > 1 and (self._kept_events - self._kept[0].count >= _KEPT_EVENTS or self._kept_bytes > _KEPT_BYTES):
             gone = self._kept.popleft()
-            self._kept_events -= len(gone.lines)
+            self._kept_events -= gone.count
             self._kept_bytes -= gone.size_bytes

@@ -23,8 +23,7 @@ class Note(Struct, frozen=True):
 
 
 class Exchange(Struct, gc=False, omit_defaults=True, tag_field="type", tag="message.exchanged"):
-    """`message.exchanged`. `body` is the message's tail as its store keeps it ("{" + tail is an object with `payload`) until
-    it is written: then it is the body in it, as it came."""
+    """`message.exchanged`."""
 
     seq: int = field(name="_seq")
     at_ms: int = field(name="_ts")
@@ -35,7 +34,7 @@ class Exchange(Struct, gc=False, omit_defaults=True, tag_field="type", tag="mess
     sender: str = field(name="from")
     to: str
     kind: str
-    body: bytes | Raw
+    body: str
     thread: str | None = None
     channel: str | None = None
 
@@ -65,16 +64,7 @@ class Lost(Struct, frozen=True):
 Draft = Note | Exchange | Handover | Lost
 
 
-class _Payload(Struct, gc=False):
-    body: Raw
-
-
-class _Tail(Struct, gc=False):
-    payload: _Payload
-
-
 _encode_lines = msgspec.json.Encoder().encode_lines
-_read_tail = msgspec.json.Decoder(_Tail).decode
 
 
 def weigh(drafts: list[Draft]) -> int:
@@ -94,29 +84,22 @@ def _weigh(draft: Note | Lost) -> int:
         return _SMALL_BYTES
 
 
-def encode_drafts(drafts: list[Draft], first_seq: int, ts: int) -> tuple[list[bytes], int]:
-    """Their lines, numbered from `first_seq`, and the moment of the last one. `ts` is that of the one before: a clock that was
-    set back does not take the events with it, so that they are found by time as well."""
+def encode_drafts(drafts: list[Draft], first_seq: int, ts: int) -> tuple[bytes, int]:
+    """A line for each, numbered from `first_seq`, and the moment of the last one. `ts` is that of the one before: a clock that
+    was set back does not take the events with it, so that they are found by time as well."""
     ready: list[Exchange | Handover | Raw] = []
     for seq, draft in enumerate(drafts, first_seq):
         if draft.at_ms > ts:
             ts = draft.at_ms
-        if isinstance(draft, Handover):
+        if isinstance(draft, Exchange | Handover):
             draft.seq, draft.at_ms = seq, ts
-            ready.append(draft)
-        elif isinstance(draft, Exchange):
-            draft.seq, draft.at_ms = seq, ts
-            if isinstance(draft.body, bytes):
-                draft.body = _read_tail(b"{" + draft.body).payload.body
             ready.append(draft)
         elif isinstance(draft, Note):
             ready.append(_encode_note(draft, seq, ts))
         else:
             gap = StreamGap(oldest=seq + 1, lost=draft.count)
             ready.append(_encode_note(Note(gap, "", "", ts), seq, ts))
-    lines = _encode_lines(ready).split(b"\n")
-    lines.pop()  # the last one ends as well
-    return lines, ts
+    return _encode_lines(ready), ts
 
 
 def _encode_note(note: Note, seq: int, ts: int) -> Raw:

@@ -34,6 +34,11 @@ class EventFilter(Struct, frozen=True):
         return any(fold_name(name) == key for name in record.to.split(","))
 
     @property
+    def marks(self) -> list[bytes]:
+        """Every line that `matches` by its type holds one of these."""
+        return [f'{{"type":"{name}"'.encode() for name in (*self.types, _GAP)]
+
+    @property
     def takes_all(self) -> bool:
         return not self.types and self.agent is None and self.session_id is None
 

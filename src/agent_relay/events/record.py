@@ -48,6 +48,13 @@ def read_records(lines: Iterable[bytes]) -> list[Record]:
     return [record for line in lines if (record := read_record(line)) is not None]
 
 
+def split_lines(data: bytes) -> list[bytes]:
+    """Of lines that all end with a newline."""
+    lines = data.split(b"\n")
+    lines.pop()
+    return lines
+
+
 def gap_record(oldest: int, ts: int) -> Record:
     """Said to a reader who asks for what is no longer kept. Its number is the last that is missing, so that who resumes after
     it misses nothing."""

@@ -17,7 +17,7 @@ from agent_relay.events.drafts import Draft
 from agent_relay.events.paging import EventPage, EventQuery
 from agent_relay.events.types import Event
 
-OnAppended = Callable[[int, list[bytes]], None]  # the first number, and the lines
+OnAppended = Callable[[int, int, bytes], None]  # the first number, how many, and a line for each
 PageDone = Callable[["EventPage | Exception"], None]
 
 

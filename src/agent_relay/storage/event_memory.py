@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from agent_relay.events.drafts import Draft, encode_drafts
 from agent_relay.events.paging import EventPage, EventQuery
-from agent_relay.events.record import Record, read_records
+from agent_relay.events.record import Record, read_records, split_lines
 from agent_relay.ports.events import EventStats, OnAppended, PageDone
 from agent_relay.ports.store import StoreError
 from agent_relay.storage.posting import Post, post_answer
@@ -33,12 +33,12 @@ class MemoryEvents:
         if self._on_appended is None:
             return
         first_seq = self.last_seq + 1
-        lines, self._last_ts = encode_drafts(drafts, first_seq, self._last_ts)
-        self._records += read_records(lines)
+        data, self._last_ts = encode_drafts(drafts, first_seq, self._last_ts)
+        self._records += read_records(split_lines(data))
         if len(self._records) > 2 * self._kept:
             del self._records[: -self._kept]
-        self.last_seq += len(lines)
-        post_answer(self._post, partial(self._on_appended, first_seq, lines))
+        self.last_seq += len(drafts)
+        post_answer(self._post, partial(self._on_appended, first_seq, len(drafts), data))
 
     def read(self, query: EventQuery, done: PageDone) -> None:
         answer = StoreError("The store is closed.") if self._on_appended is None else self._find(query)

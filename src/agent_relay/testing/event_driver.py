@@ -13,6 +13,7 @@ from agent_relay.events.bus import EventBus
 from agent_relay.events.drafts import Draft, Note
 from agent_relay.events.filter import EventFilter
 from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.record import split_lines
 from agent_relay.events.recorder import Recorder
 from agent_relay.events.types import Delta as DeltaPart
 from agent_relay.events.types import ItemDelta
@@ -48,8 +49,10 @@ class EventDriver:
         self.store = self._make(self._callbacks.put)
         return self.open()
 
-    def _told(self, first_seq: int, lines: list[bytes]) -> None:
-        self.appended += list(enumerate(lines, first_seq))
+    def _told(self, first_seq: int, count: int, data: bytes) -> None:
+        told = list(enumerate(split_lines(data), first_seq))
+        assert len(told) == count
+        self.appended += told
 
     def wait_until(self, condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + DEADLINE_S
@@ -100,9 +103,9 @@ class HarnessEvents:
         self.bus = EventBus(self.store)
         self.recorder = Recorder(self.store.append, self._posts.append)
 
-    def _appended(self, first_seq: int, lines: list[bytes]) -> None:
-        self.lines += lines
-        self.bus.published(first_seq, lines)
+    def _appended(self, first_seq: int, count: int, data: bytes) -> None:
+        self.lines += split_lines(data)
+        self.bus.published(first_seq, count, data)
 
     def step(self) -> bool:
         if not self._posts:

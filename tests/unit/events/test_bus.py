@@ -7,8 +7,11 @@ from collections import deque
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_relay.events.bus import MAX_BEHIND, EventBus, Subscription
+from agent_relay.events.drafts import Handover, Lost
 from agent_relay.events.filter import EventFilter, make_filter
 from agent_relay.events.paging import EventPage, EventQuery
 from agent_relay.events.record import Record
@@ -26,8 +29,8 @@ class Feed:
         self.bus = EventBus(self.store)
         self.told = 0
 
-    def _appended(self, first_seq: int, lines: list[bytes]) -> None:
-        self.bus.published(first_seq, lines)
+    def _appended(self, first_seq: int, count: int, data: bytes) -> None:
+        self.bus.published(first_seq, count, data)
 
     def publish(self, count: int = 1, agent: str = "Alice") -> None:
         self.store.append([make_note(self.told + place, agent) for place in range(1, count + 1)])
@@ -306,3 +309,35 @@ def test_what_the_store_has_lost_is_told_as_a_gap_and_not_asked_for_again_and_ag
     before = list(range(2, kept + 1))
     assert numbers(taken) == [*before, first_kept - 1, *range(first_kept, feed.told + 1)]
     assert taken[len(before)].type == "stream.gap"
+
+
+def test_batches_without_a_wanted_type_are_passed_over_and_counted_as_taken() -> None:
+    feed = Feed()
+    live = feed.subscribe(make_filter(["tokens.used"]))
+    feed.publish(3)
+    feed.settle()
+    assert (live.take(), live.cursor) == ([], 3)
+    again = feed.subscribe(make_filter(["tokens.used"]), after_seq=1)
+    assert (again.take(), again.cursor, again.is_live) == ([], 3, True)
+    feed.store.append([make_note(4, text='{"type":"tokens.used"'), Lost(START_MS, 2)])
+    feed.settle()
+    assert [(record.type, record.seq) for record in live.take()] == [("stream.gap", 5)]
+
+
+@given(st.lists(st.sampled_from(["item.delta", "stream.gap", "message.delivered"]), min_size=1), st.booleans())
+def test_what_is_passed_over_would_not_have_matched(kinds: list[str], is_wanted: bool) -> None:
+    feed = Feed()
+    wanted = make_filter(["message.delivered"] if is_wanted else ["tokens.used"])
+    live = feed.subscribe(wanted)
+    for kind in kinds:
+        note = (
+            make_note(1)
+            if kind == "item.delta"
+            else Lost(START_MS)
+            if kind == "stream.gap"
+            else Handover(0, START_MS, "", "B", "m", "B", 1, 0)
+        )
+        feed.store.append([note])
+    feed.settle()
+    everything = feed.take_all(feed.subscribe(after_seq=0))
+    assert [record.seq for record in live.take()] == [record.seq for record in everything if wanted.matches(record)]

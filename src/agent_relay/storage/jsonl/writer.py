@@ -54,7 +54,7 @@ class Writer:
         self.last = Head(0, 0)
         self.last_error = ""
         self._drafts: list[Draft] = []  # taken from the queue and not written yet
-        self._taken_bytes = 0  # their weight as it was; being written makes them lighter
+        self._taken_bytes = 0  # their weight, as it was counted when they came
         self._stopping = False
         self._unsynced_since: float | None = None
         self._on_appended: OnAppended = _nobody
@@ -169,15 +169,14 @@ class Writer:
         if not self._shelf.is_open and not self._open():
             return False
         first_seq = self.last.seq + 1
-        lines, ts = encode_drafts(drafts, first_seq, self.last.ts)
-        data = b"\n".join(lines) + b"\n"
+        data, ts = encode_drafts(drafts, first_seq, self.last.ts)
         self._make_room(len(data), ts)
-        self._shelf.write(data, read_head(lines[0]) or Head(first_seq, ts))
-        self.last = Head(first_seq + len(lines) - 1, ts)
+        self._shelf.write(data, read_head(data) or Head(first_seq, ts))
+        self.last = Head(first_seq + len(drafts) - 1, ts)
         self.last_error = ""
         if self._unsynced_since is None:
             self._unsynced_since = time.monotonic()
-        post_answer(self._post, partial(self._on_appended, first_seq, lines))
+        post_answer(self._post, partial(self._on_appended, first_seq, len(drafts), data))
         return True
 
     def _make_room(self, coming_bytes: int, ts: int) -> None:
@@ -232,5 +231,5 @@ class Writer:
             _log.warning("Events cannot be written now: %s. They wait, and are lost if it stays so for long.", text)
 
 
-def _nobody(first_seq: int, lines: list[bytes]) -> None:
-    del first_seq, lines
+def _nobody(first_seq: int, count: int, data: bytes) -> None:
+    del first_seq, count, data

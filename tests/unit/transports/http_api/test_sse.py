@@ -29,7 +29,7 @@ def line(seq: int) -> bytes:
 
 
 def publish(bus: EventBus, *seqs: int) -> None:
-    bus.published(seqs[0], [line(seq) for seq in seqs])
+    bus.published(seqs[0], len(seqs), b"".join(line(seq) + b"\n" for seq in seqs))
 
 
 async def take(parts: object, count: int) -> list[bytes]:
