@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bench import nats_wire
 from bench.dialect import Dialect, FailedRunError, Stream
-from bench.process import read_cpu_s, read_rss_bytes
+from bench.process import read_cpu_s, read_rss_bytes, wait_for_rest
 from bench.relay_wire import ForwarderDialect, RelayDialect
 from bench.servers import Server, run_forwarder, run_nats, run_relay
 from bench.worker import Crew, Part, Report
@@ -99,17 +99,19 @@ def measure_turns(crew: Crew, running: Running, stream: Stream) -> Metrics:
 class Cost(NamedTuple):
     cpu_s: float
     rss_bytes: int
+    later_cpu_s: float  # what the server does once everybody has been answered, until it rests
 
 
 def _run(crew: Crew, running: Running, parts: Sequence[Part]) -> tuple[list[Report], Cost]:
     """The reports of a run that kept every promise, and what it cost the server."""
-    samples: list[Cost] = []
+    samples: list[tuple[float, int]] = []
     problems: list[str] = []
 
     def sample() -> None:
-        if samples:
+        pid = running.server.pid
+        if len(samples) == 1:
             problems.extend(running.settle(sum(stream.messages for stream in parts[0].streams)))
-        samples.append(Cost(read_cpu_s(running.server.pid), read_rss_bytes(running.server.pid)))
+        samples.append((wait_for_rest(pid) if len(samples) == 2 else read_cpu_s(pid), read_rss_bytes(pid)))
 
     reports = crew.run(parts, sample)
     sent = {sender: digest for report in reports for sender, digest in report.sent_digests.items()}
@@ -122,14 +124,18 @@ def _run(crew: Crew, running: Running, parts: Sequence[Part]) -> tuple[list[Repo
         ]
     if problems:
         raise FailedRunError("; ".join(problems[:3]))
-    before, after = samples
-    return reports, Cost(after.cpu_s - before.cpu_s, after.rss_bytes)
+    (before, _), (after, rss_bytes), (at_rest, _) = samples
+    return reports, Cost(after - before, rss_bytes, at_rest - after)
 
 
 def _costs(cost: Cost, messages: int, deliveries: int) -> Metrics:
     metrics = {"rss_mb": cost.rss_bytes / 1e6}
     if cost.cpu_s >= _LEAST_CPU_S:
-        metrics |= {"cpu_us_per_message": cost.cpu_s / messages * 1e6, "cpu_us_per_delivery": cost.cpu_s / deliveries * 1e6}
+        metrics |= {
+            "cpu_us_per_message": cost.cpu_s / messages * 1e6,
+            "cpu_us_per_delivery": cost.cpu_s / deliveries * 1e6,
+            "later_us_per_message": cost.later_cpu_s / messages * 1e6,
+        }
     return metrics
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
+import time
 from pathlib import Path
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _UTIME, _STIME = 11, 12  # fields of /proc/PID/stat, counted after the command's closing parenthesis
+_REST_S, _REST_CPU_S = 0.5, 0.02  # so little in so long a time is what a server needs to stay alive
+_REST_TIMEOUT_S = 10.0
 _WANTED_FILES = 16_384  # a thousand connections on both ends, with room to spare
 
 
@@ -15,6 +18,18 @@ def read_cpu_s(pid: int) -> float:
     """User and system time of all the threads of a process, those that have ended included."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[_UTIME]) + int(fields[_STIME])) / _TICKS_PER_S
+
+
+def wait_for_rest(pid: int) -> float:
+    """Waits until the process does next to nothing (or ten seconds are over); its processor time by then."""
+    ends_at = time.monotonic() + _REST_TIMEOUT_S
+    used_s = read_cpu_s(pid)
+    while time.monotonic() < ends_at:
+        time.sleep(_REST_S)
+        before_s, used_s = used_s, read_cpu_s(pid)
+        if used_s - before_s <= _REST_CPU_S:
+            break
+    return used_s
 
 
 def read_rss_bytes(pid: int) -> int:

@@ -11,6 +11,7 @@ _COLUMNS: tuple[tuple[str, str, str], ...] = (
     ("msg/s", "messages_per_s", ",.0f"),
     ("deliveries/s", "deliveries_per_s", ",.0f"),
     ("CPU µs/msg", "cpu_us_per_message", ".1f"),
+    ("later µs", "later_us_per_message", ".1f"),
     ("µs/delivery", "cpu_us_per_delivery", ".1f"),
     ("RSS MB", "rss_mb", ".0f"),
     ("answered ms", "answered", ".2f"),

@@ -73,6 +73,7 @@ def run_arc_relay(command: Sequence[str]) -> Iterator[tuple[Server, int]]:
 def _daemon(command: Sequence[str], directory: Path, *flags: str) -> Iterator[Server]:
     places = ["--socket", str(directory / _SOCKET), "--state-dir", str(directory / _STATE)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENT_RELAY_")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode; a checkout is to have it as well
     environment |= {"HOME": str(directory), "AGENT_RELAY_HOME": str(directory / "home")}
     with _running([*command, "up", "--foreground", *places, *RELAY_FLAGS, *flags], directory, environment) as server:
         yield server

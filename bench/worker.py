@@ -1,8 +1,8 @@
 """The load generator's processes: each is given a part, connects, waits for the start, runs, then checks what it saw.
 
-Three steps, each answered through a pipe: `ready` (connected, everything encoded), `done` (the clock has stopped),
-and the report. Between `done` and the report every connection is asked for one more PONG, so that a message or an
-answer that came twice is on record before the bytes are checked.
+Four steps, each answered through a pipe: `ready` (connected, everything encoded), `done` (the clock has stopped), `quiet`
+and the report. Between `done` and `quiet` every connection is asked for one more PONG, so that a message or an answer
+that came twice is on record before the bytes are checked, and so that the server has read every acknowledgement.
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ def _run(part: Part, pipe: Connection) -> None:
         for lane in lanes:
             lane.ask_for_pong()
         drive(lanes)
+        pipe.send("quiet")
+        pipe.recv()
         for lane in lanes:
             _check(lane, part, report)
         pipe.send(report)
@@ -159,7 +161,8 @@ class Crew:
         self._dismiss()
 
     def run(self, parts: Sequence[Part], sample: Callable[[], None]) -> list[Report]:
-        """All parts at once; raises FailedRunError. `sample` is called right before the start and once all is checked."""
+        """All parts at once; raises FailedRunError. `sample` is called right before the start, once the server has read and
+        answered everything, and once all is checked."""
         pipes = [pipe for _, pipe in self._members[: len(parts)]]
         for pipe, part in zip(pipes, parts, strict=True):
             pipe.send(part)
@@ -169,6 +172,9 @@ class Crew:
             sample()
             self._say_go(pipes)
             self._gather(pipes, deadline_s)
+            self._say_go(pipes)
+            self._gather(pipes, deadline_s)
+            sample()
             self._say_go(pipes)
             reports = self._gather(pipes, deadline_s)
             sample()
