@@ -129,6 +129,16 @@ class Batch(Struct):
     backlog_removed: list[int] = field(default_factory=list)
     checkpoint: int | None = None
 
+    @property
+    def has_more(self) -> bool:
+        """Something beside messages."""
+        return self.checkpoint is not None or any(
+            (
+                self.agents, self.forgotten, self.spent_tokens, self.subscriptions, self.members, self.streams, self.trail,
+                self.dead_letters, self.backlog_added, self.backlog_removed,
+            )
+        )  # fmt: skip
+
 
 class SeenId(Struct, frozen=True, gc=False):
     """One entry of the dedup window."""

@@ -148,7 +148,7 @@ def report(path: Path, error: Exception) -> StoreError:
     code = _primary_code(error)
     if code == sqlite3.SQLITE_FULL:
         text = f"The disk that holds {path} is full. Free some space; the relay goes on by itself."
-    elif code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+    elif is_locked(error):
         text = f"{path} is locked by another program. The relay goes on by itself once it is released."
     elif code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
         text = f"{path} cannot be written ({error}). Check the permissions of the file and its directory."
@@ -161,6 +161,10 @@ def report(path: Path, error: Exception) -> StoreError:
     else:
         text = f"Something in the rows cannot be stored in {path} ({type(error).__name__})."
     return StoreError(text)
+
+
+def is_locked(error: Exception) -> bool:
+    return _primary_code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 def needs_new_connection(error: Exception) -> bool:

@@ -1,14 +1,19 @@
 """Rows of the port into SQLite and back. Called by the writer inside its transaction, and by everything that reads.
 
-Messages are the hot path. A plain one (no thread, nobody skipped) goes in with up to 511 others in one statement. Python's
-sqlite3 looks for an adapter for every `None` and every `bytes` it is given, which costs more than storing them;
+Messages are the hot path. A plain one (short, no thread, nobody skipped) goes in with up to 511 others in one statement.
+Python's sqlite3 looks for an adapter for every `None` and every `bytes` it is given, which costs more than storing them;
 a bytearray and the left-out column do not. Measured: 2.3 µs a row against 4.5 with executemany and all columns.
+
+Every statement lets go of the interpreter lock and has to get it back from a busy loop, so few are better than many. Of large
+ones there are a few sizes, because each has to be prepared once; what is left goes into one of exactly its size. A
+prepared statement keeps what it was last given, so long messages are not put into these.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -35,25 +40,53 @@ _PLAIN_ROW = "(?,?,?,?,?,?,?,?,?,?,?,?,?)"
 _INSERT_PLAIN = f"INSERT INTO messages ({_PLAIN_COLUMNS}) VALUES {_PLAIN_ROW}"  # noqa: S608 - constants of this file
 _INSERT_FULL = f"INSERT INTO messages ({_PLAIN_COLUMNS}, thread, skipped) VALUES {_PLAIN_ROW[:-1]},?,?)"  # noqa: S608
 
-# Rows a statement and the statement. 512 rows are 6,656 parameters: SQLite has allowed 32,766 since 3.32. Every statement
-# lets go of the interpreter lock and has to get it back from a busy loop, so few large ones are better than many small ones.
-_INSERTS = tuple((rows, _INSERT_PLAIN + f",{_PLAIN_ROW}" * (rows - 1)) for rows in (512, 64, 16, 4, 1))
+_LARGE = (512, 256, 128, 64)  # rows a statement; 512 are 6,656 parameters, and SQLite has allowed 32,766 since 3.32
+_SHORT_BYTES = 2_048
 
 MESSAGE_COLUMNS = ", ".join(f"m.{name}" for name in MessageRow.__struct_fields__)
 
 
 def write_messages(connection: sqlite3.Connection, rows: list[MessageRow]) -> None:
-    plain = [row for row in rows if row.thread is None and not row.skipped]
-    start, end = 0, len(plain)
-    for size, statement in _INSERTS:
-        while end - start >= size:
-            values: list[Any] = []
-            for row in plain[start : start + size]:
-                values += _plain_values(row)
-            connection.execute(statement, values)
-            start += size
-    if end < len(rows):
-        connection.executemany(_INSERT_FULL, (_full_values(row) for row in rows if row.thread is not None or row.skipped))
+    plain = [row for row in rows if row.thread is None and not row.skipped and len(row.tail) <= _SHORT_BYTES]
+    start = 0
+    for size in _divide(len(plain)):
+        connection.execute(*_insert(plain[start : start + size]))
+        start += size
+    if start < len(rows):
+        others = [row for row in rows if row.thread is not None or row.skipped or len(row.tail) > _SHORT_BYTES]
+        connection.executemany(_INSERT_FULL, map(_full_values, others))
+
+
+def write_alone(rows: list[MessageRow]) -> tuple[str, list[Any]] | None:
+    """The one statement, with its parameters, that stores all of these and so needs no transaction around it; None: it takes
+    several."""
+    if len(rows) >= _LARGE[-1] and len(rows) not in _LARGE:
+        return None
+    for row in rows:
+        if row.thread is not None or row.skipped or len(row.tail) > _SHORT_BYTES:
+            return None
+    return _insert(rows)
+
+
+def _divide(count: int) -> Iterator[int]:
+    for size in _LARGE:
+        while count >= size:
+            yield size
+            count -= size
+    if count:
+        yield count
+
+
+def _insert(rows: list[MessageRow]) -> tuple[str, list[Any]]:
+    values: list[Any] = []
+    for row in rows:
+        values += _plain_values(row)
+    return _insert_of(len(rows)), values
+
+
+@cache
+def _insert_of(rows: int) -> str:
+    return _INSERT_PLAIN + f",{_PLAIN_ROW}" * (rows - 1)
 
 
 def _plain_values(row: MessageRow) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """The thread that owns the only writing connection: group commits, the search index, pruning.
 
-It takes everything that is queued and writes it in one transaction, so the busier it is the fewer fsyncs a message costs.
+It takes everything that is queued and writes it in one transaction, so the busier it is the fewer fsyncs a message costs. A
+few messages and nothing else are one statement, and that is a transaction by itself.
 When such a transaction fails, each batch is tried on its own, and each `done` hears the truth about its own batch.
 Between writes it fills the index: for a read that waits for it at once, otherwise after a quarter of a second of silence.
 """
@@ -14,16 +15,16 @@ from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from agent_relay.ports.store import Batch, PruneDone, StoreError, StoreUnusable, WriteDone
+from agent_relay.ports.store import Batch, MessageRow, PruneDone, StoreError, StoreUnusable, WriteDone
 from agent_relay.storage.posting import Post, post_answer
-from agent_relay.storage.sqlite_files import Durability, connect_writer, needs_new_connection, report
+from agent_relay.storage.sqlite_files import Durability, connect_writer, is_locked, needs_new_connection, report
 from agent_relay.storage.sqlite_index import index_chunk
 from agent_relay.storage.sqlite_prune import prune_messages, return_pages
-from agent_relay.storage.sqlite_rows import read_meta, write_messages, write_meta, write_rest
+from agent_relay.storage.sqlite_rows import read_meta, write_alone, write_messages, write_meta, write_rest
 from agent_relay.storage.sqlite_snapshot import count_messages, last_number
 from agent_relay.storage.times import lag_of
 
@@ -165,7 +166,14 @@ class Writer:
     def _commit(self, writes: list[_Write]) -> None:
         if not writes:
             return
-        outcome = self._transact(partial(self._write_all, writes))
+        batches = [write.batch for write in writes]
+        messages = batches[0].messages if len(batches) == 1 else [row for batch in batches for row in batch.messages]
+        change = self._foresee(batches, messages)
+        alone = self._in_one_statement(batches, messages, change)
+        if alone is not None:
+            outcome = self._execute(*alone, change)
+        else:
+            outcome = self._transact(partial(self._write_all, batches, messages, change))
         if not isinstance(outcome, StoreError):
             self._note(outcome)
         elif len(writes) > 1 and not isinstance(outcome, _NotBegun):
@@ -176,21 +184,37 @@ class Writer:
         for write in writes:
             post_answer(self._post, partial(write.done, failure))
 
-    def _write_all(self, writes: list[_Write], connection: sqlite3.Connection) -> _Change:
-        batches = [write.batch for write in writes]
-        messages = batches[0].messages if len(batches) == 1 else [row for batch in batches for row in batch.messages]
+    def _foresee(self, batches: list[Batch], messages: list[MessageRow]) -> _Change:
         change = _Change(len(messages), self.last_number, self._lag_ms)
         if messages:
-            write_messages(connection, messages)
             change.newest = max(self.last_number, messages[-1].number)
             # A batch is one turn, and one moment: its last message speaks for all of them.
             lasts = [batch.messages[-1] for batch in batches if batch.messages]
             change.lag_ms = max(self._lag_ms, *(lag_of(row.number, row.ts) for row in lasts))
-            if change.lag_ms > self._lag_ms:
-                write_meta(connection, lag_ms=change.lag_ms)
+        return change
+
+    def _is_count_due(self, change: _Change) -> bool:
+        return self._uncounted + change.messages >= _COUNT_SAVED_EVERY
+
+    def _in_one_statement(
+        self, batches: list[Batch], messages: list[MessageRow], change: _Change
+    ) -> tuple[str, list[Any]] | None:
+        if not messages or self._is_count_due(change) or change.lag_ms > self._lag_ms or any(batch.has_more for batch in batches):
+            return None
+        try:
+            return write_alone(messages)
+        except Exception:  # noqa: BLE001 - whatever is wrong with a row comes out, and is told, in the transaction
+            return None
+
+    def _write_all(
+        self, batches: list[Batch], messages: list[MessageRow], change: _Change, connection: sqlite3.Connection
+    ) -> _Change:
+        write_messages(connection, messages)
+        if change.lag_ms > self._lag_ms:
+            write_meta(connection, lag_ms=change.lag_ms)
         for batch in batches:
             write_rest(connection, batch)
-        if self._uncounted + change.messages >= _COUNT_SAVED_EVERY:
+        if self._is_count_due(change):
             write_meta(connection, counted=self.count + change.messages, counted_to=change.newest)
         return change
 
@@ -259,6 +283,19 @@ class Writer:
             return report(self._path, error)
         self._last_failure = ""
         return result
+
+    def _execute(self, statement: str, values: list[Any], change: _Change) -> _Change | StoreError:
+        """As `_transact`, for one statement."""
+        try:
+            if self._connection is None:
+                self._connection = connect_writer(self._path, self._durability)
+            self._connection.execute(statement, values)
+        except Exception as error:  # noqa: BLE001 - as there
+            self._abandon(error)
+            text = str(report(self._path, error))
+            return _NotBegun(text) if self._connection is None or is_locked(error) else StoreError(text)
+        self._last_failure = ""
+        return change
 
     def _abandon(self, error: Exception) -> None:
         """Back to where the transaction began; with a new connection where the old one cannot be trusted."""

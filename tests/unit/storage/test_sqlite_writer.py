@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_relay.ports.store import Batch, MessageQuery, Page, StoreError
-from agent_relay.storage import sqlite_writer
+from agent_relay.storage import sqlite_files, sqlite_writer
 from agent_relay.storage.sqlite_index import CHUNK_ROWS
 from agent_relay.testing.store_driver import make_agent, make_message, number_at
 
@@ -19,19 +19,27 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "messages.sqlite"
 
 
-def count_commits(driver: SqliteDriver) -> list[str]:
-    """From now on: what the writer commits, as it happens."""
+def watch_statements(driver: SqliteDriver) -> list[str]:
+    """From now on: the first word of everything the writer executes, as it happens."""
     writer = driver.sqlite._writer
     assert writer is not None
     assert writer._connection is not None
-    commits: list[str] = []
-    writer._connection.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
-    return commits
+    words: list[str] = []
+    writer._connection.set_trace_callback(lambda sql: words.append(sql.split()[0]))
+    return words
+
+
+def count_transactions(words: list[str]) -> int:
+    inside, count = False, 0
+    for word in words:
+        inside = word == "BEGIN" or (inside and word != "COMMIT")
+        count += not inside  # a commit, or a statement by itself
+    return count
 
 
 def test_batches_that_wait_together_are_one_transaction(path: Path) -> None:
     with opened(path) as driver:
-        commits = count_commits(driver)
+        words = watch_statements(driver)
         blocker = sqlite3.connect(path, isolation_level=None)
         blocker.execute("BEGIN IMMEDIATE")
         outcomes: list[StoreError | None] = []
@@ -41,7 +49,47 @@ def test_batches_that_wait_together_are_one_transaction(path: Path) -> None:
         blocker.close()
         driver.wait_until(lambda: len(outcomes) == 50)
         assert outcomes == [None] * 50
-        assert len(commits) <= 2  # the first may have been taken before the others came
+        assert 1 <= count_transactions(words) <= 2  # the first may have been taken before the others came
+
+
+@pytest.mark.parametrize(
+    ("count", "statements"), [(1, 1), (7, 1), (63, 1), (64, 1), (65, 4), (300, 4), (511, 6), (512, 1), (1_100, 6)]
+)
+def test_any_number_of_messages_takes_few_statements(path: Path, count: int, statements: int) -> None:
+    """Each costs a turn of waiting for the interpreter lock. One alone needs no BEGIN and no COMMIT."""
+    with opened(path) as driver:
+        words = watch_statements(driver)
+        rows = [make_message(place) for place in range(1, count + 1)]
+        driver.put(*rows)
+        assert len(words) == statements, words
+        assert driver.find(limit=2_000) == list(range(count, 0, -1))
+
+
+def test_long_messages_are_not_kept_in_memory_with_the_statement_that_stored_them(path: Path) -> None:
+    with opened(path) as driver:
+        words = watch_statements(driver)
+        driver.put(*(make_message(place, tail=b'"payload":{"body":"' + b"x" * 3_000 + b'"}}') for place in range(1, 4)))
+        assert words == ["BEGIN", "INSERT", "INSERT", "INSERT", "COMMIT"]
+        assert driver.find() == [3, 2, 1]
+
+
+def test_when_the_file_is_locked_all_that_wait_are_refused_together(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other would each wait for the lock, and the last would be told after minutes."""
+    monkeypatch.setattr(sqlite_files, "_BUSY_MS", 300)
+    with opened(path) as driver:
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        words = watch_statements(driver)
+        outcomes: list[StoreError | None] = []
+        for place in range(1, 21):
+            driver.store.write(Batch(messages=[make_message(place)]), outcomes.append)
+        driver.wait_until(lambda: len(outcomes) == 20)
+        assert all(outcome is not None and "locked" in str(outcome) for outcome in outcomes)
+        assert len(words) <= 2
+        blocker.execute("COMMIT")
+        blocker.close()
+        driver.put(make_message(21))
+        assert driver.find() == [21]
 
 
 def test_ordinary_messages_are_in_no_index_until_there_is_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,11 +151,13 @@ def test_a_loop_that_takes_no_answers_does_not_stop_the_writer(path: Path) -> No
     [make_message(2, number=2**70), make_message(2, target="\ud800"), make_message(2, kind=None), make_message(2, tail=None)],
     ids=["number", "surrogate", "null", "tail"],
 )
-def test_rows_that_cannot_be_stored_fail_their_own_batch(path: Path, row: object) -> None:
+@pytest.mark.parametrize("has_more", [True, False])
+def test_rows_that_cannot_be_stored_fail_their_own_batch(path: Path, row: object, has_more: bool) -> None:
     with opened(path) as driver:
         outcomes: list[StoreError | None] = []
         for messages in ([make_message(1)], [row], [make_message(3)]):
-            driver.store.write(Batch(messages=messages, agents=[make_agent(f"A{len(outcomes)}")]), outcomes.append)  # type: ignore[arg-type]
+            agents = [make_agent(f"A{len(outcomes)}")] if has_more else []
+            driver.store.write(Batch(messages=messages, agents=agents), outcomes.append)  # type: ignore[arg-type]
         driver.wait_until(lambda: len(outcomes) == 3)
         assert [outcome is None for outcome in outcomes] == [True, False, True]
         assert driver.find() == [3, 1]
