@@ -24,6 +24,9 @@ export RUFF_CACHE_DIR = $(VENV)/cache/ruff
 export MYPY_CACHE_DIR = $(VENV)/cache/mypy
 export HYPOTHESIS_STORAGE_DIRECTORY = $(VENV)/cache/hypothesis
 
+# Without bytecode each of the hundreds of processes that the tests start compiles the sources anew, and takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
+
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .NOTPARALLEL:

@@ -15,33 +15,14 @@ def run_in_foreground(words: Sequence[str]) -> int | None:
     """The daemon's exit status; None when these are not the plain words of `up --foreground`."""
     if words[:1] != ["up"] or "--foreground" not in words:
         return None
+    from agent_relay.daemon.arguments import read_flags
     from agent_relay.daemon.config import SETTINGS
 
     names = {"--socket": "socket", "--state-dir": "state_dir"} | {setting.flag: setting.name for setting in SETTINGS}
-    values = read_flags(words[1:], names)
+    values = read_flags(words[1:], names, _SWITCHES)
     if values is None:
         return None
     return serve(values.pop("socket", None), values.pop("state_dir", None), values)
-
-
-def read_flags(words: Sequence[str], names: Mapping[str, str]) -> dict[str, str] | None:
-    """`--flag value` and `--flag=value`, by name; None for anything that is not that."""
-    values: dict[str, str] = {}
-    rest = iter(words)
-    for word in rest:
-        if word in _SWITCHES:
-            values |= _SWITCHES[word]
-            continue
-        flag, equals, value = word.partition("=")
-        if flag not in names:
-            return None
-        if not equals:
-            following = next(rest, None)
-            if following is None or following.startswith("-"):
-                return None
-            value = following
-        values[names[flag]] = value
-    return values
 
 
 def serve(socket: str | None, state_dir: str | None, settings: Mapping[str, str]) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Iterator, Mapping
 from typing import Any, TypeVar
 
 from agent_relay.cli.failures import Failure
+from agent_relay.cli.interrupts import ending_in_order
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name
@@ -28,7 +29,8 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(work)
+    with asyncio.Runner() as runner, ending_in_order():
+        return runner.run(work)
 
 
 def observe(place: Place) -> RelayClient:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # as in `typing`, which would have to be imported where Ctrl-C still shows a traceback
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EXIT_INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
 _DEBUG_VARIABLE = "AGENT_RELAY_DEBUG"
@@ -41,10 +44,13 @@ def _run(words: list[str]) -> int:
     status = run_in_foreground(words)
     if status is not None:
         return status
-    from agent_relay.cli.app import run_app
+    from agent_relay.cli.interrupts import ending_at_once
 
     try:
-        return run_app(words)
+        with ending_at_once():
+            from agent_relay.cli.app import run_app
+
+            return run_app(words)
     except (BrokenPipeError, KeyboardInterrupt):
         raise
     except Exception as error:

@@ -9,9 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
-from agent_relay.cli.app import app
+from agent_relay.cli.app import build_command
 
 _WIDTH = 100
 _HEAD = """# The command line
@@ -38,7 +36,7 @@ the same for programs. Lists are `{"<plural>": […], "next_cursor": …}`; `inb
 
 
 def render_reference() -> str:
-    command: Any = typer.main.get_command(app)
+    command = build_command()
     with command.make_context("agent-relay", [], resilient_parsing=True, terminal_width=_WIDTH) as context:
         sections = [_section("agent-relay", command.get_help(context)), *_describe(command, context, "agent-relay")]
     return "\n".join([_HEAD, *sections])

@@ -7,7 +7,6 @@ The command line makes its options from `SETTINGS`, and a test holds `docs/confi
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -383,10 +382,12 @@ def _read_files(project_root: str, home: str) -> list[tuple[str, dict[str, Any]]
 def _read_file(path: str) -> tuple[str, dict[str, Any]]:
     try:
         with open(path, "rb") as file:
+            import tomllib  # noqa: PLC0415 - takes a while, and many have no such file
+
             content = tomllib.load(file)
     except (FileNotFoundError, NotADirectoryError):
         return path, {}
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # the second: it is no TOML, or no text
         raise ConfigError(f"{path} cannot be read: {error}.") from None
     known = {setting.name for setting in SETTINGS} | {PERMISSIONS_KEY}
     for key in content:

@@ -95,8 +95,7 @@ class Http:
         await self._service.start()
         await server.start()
         self._server = server
-        gc.collect()
-        gc.freeze()  # it stays until the end
+        gc.freeze()  # what was imported stays until the end; to collect first would only stop the loop for a while
         self._say({"url": server.url, "host": server.host, "port": server.port} | self._warn())
         logger.info("http", extra={"relay_fields": {"url": server.url}})
 

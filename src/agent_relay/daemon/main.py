@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
+from agent_relay.daemon.arguments import read_arguments
 from agent_relay.daemon.config import SETTINGS, Config, ConfigError, check_tls, load_config
 from agent_relay.daemon.directories import AlreadyRunning, PlaceUnusable, make_private_directory
 from agent_relay.daemon.logs import close_logs, open_logs
@@ -79,15 +78,7 @@ def _run_loop(daemon: object) -> None:
 
 
 def parse(arguments: Sequence[str]) -> Config:
-    parser = argparse.ArgumentParser(prog="python -m agent_relay.daemon", description="The relay daemon, in the foreground.")
-    parser.add_argument("--socket", required=True, help="path of the Unix socket")
-    parser.add_argument("--state-dir", required=True, help="directory of the daemon's files")
-    parser.add_argument("--project-root", default=os.getcwd(), help="the project whose .agent-relay/config.toml counts")
-    for setting in SETTINGS:
-        alone: dict[str, Any] = {"nargs": "?", "const": "true"} if setting.is_switch else {}
-        words = f"{setting.help} (default: {setting.default})"
-        parser.add_argument(setting.flag, dest=setting.name, default=None, help=words, **alone)
-    found = vars(parser.parse_args(arguments))
+    found = read_arguments(arguments)
     home = os.path.expanduser(os.environ.get(places.ENV_HOME, places.DEFAULT_HOME))
     config = load_config(
         {setting.name: found[setting.name] for setting in SETTINGS},

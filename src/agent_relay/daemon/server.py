@@ -164,8 +164,8 @@ class Daemon:
         )
 
     def _collect_garbage_rarely(self) -> None:
-        """What lives here dies by reference count; a full collection over a large dedup window only costs latency."""
-        gc.collect()
+        """What lives here dies by reference count; a full collection over a large dedup window only costs latency. What is here
+        so far stays until the end, so that none is made of it either: somebody waits for the first answer."""
         gc.freeze()
         gc.set_threshold(100_000, 50, 100)
 

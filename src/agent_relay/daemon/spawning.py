@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -73,6 +72,8 @@ class WrapperProcesses:
             logger.warning("sessions_file_failed", extra={"relay_fields": {"error": str(error)}})
 
     def start(self, session: SessionRow, environment: Mapping[str, str]) -> None:
+        import shutil  # noqa: PLC0415 - not before somebody wants an agent: it loads every kind of compression
+
         program = shutil.which(session.cli)
         if program is None:
             raise RelayError(

@@ -4,30 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_relay.cli.foreground import daemon_arguments, read_flags, run_in_foreground
-
-NAMES = {"--socket": "socket", "--max-frame-bytes": "max_frame_bytes"}
-
-
-@pytest.mark.parametrize(
-    ("words", "values"),
-    [
-        (["--foreground"], {}),
-        (["--foreground", "--no-http", "--socket", "/s"], {"http": "false", "socket": "/s"}),
-        (["--socket=/s=t", "--foreground"], {"socket": "/s=t"}),
-        (["--socket=", "--max-frame-bytes", "5"], {"socket": "", "max_frame_bytes": "5"}),
-        (["--socket", "/a", "--socket", "/b"], {"socket": "/b"}),
-    ],
-)
-def test_plain_flags_are_read(words: list[str], values: dict[str, str]) -> None:
-    assert read_flags(words, NAMES) == values
-
-
-@pytest.mark.parametrize(
-    "words", [["--help"], ["--sock", "/s"], ["--socket"], ["--socket", "--foreground"], ["word"], ["--json"]]
-)
-def test_anything_else_is_not(words: list[str]) -> None:
-    assert read_flags(words, NAMES) is None
+from agent_relay.cli.foreground import daemon_arguments, run_in_foreground
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import typer
 
-from agent_relay.cli.app import app
+from agent_relay.cli.app import build_command
 from agent_relay.cli.main import main
 from agent_relay.cli.reference import render_reference
 
@@ -30,8 +29,7 @@ def test_the_page_does_not_depend_on_the_terminal(monkeypatch: pytest.MonkeyPatc
 
 
 def test_these_are_the_commands() -> None:
-    group = typer.main.get_command(app)
-    assert sorted(group.commands) == sorted(COMMANDS)  # type: ignore[attr-defined]
+    assert sorted(build_command().commands) == sorted(COMMANDS)
 
 
 SECOND_WORDS = [

@@ -14,7 +14,6 @@ from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.version import __version__
 
-PROGRAMS = ("agent-relay", "relay")
 _KNOCK_S = 1.0
 
 
@@ -46,7 +45,7 @@ def completion(
 ) -> int:
     """Print a script that teaches your shell to complete commands, options and agents' names."""
     del socket, state_dir  # taken by every command, so that a script can pass them to all alike
-    from agent_relay.cli.app import COMPLETE_VARIABLE
+    from agent_relay.cli.app import COMPLETE_VARIABLE, PROGRAMS
 
     try:
         from typer._completion_shared import get_completion_script

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from agent_relay.cli.interrupts import ending_in_order
 from agent_relay.cli.options import Json, Socket, StateDir
 
 
@@ -25,4 +26,5 @@ def demo(
     """
     from agent_relay.cli.demo.show import run_demo
 
-    return run_demo(socket, state_dir, fast=fast, stay=stay, json=as_json)
+    with ending_in_order():
+        return run_demo(socket, state_dir, fast=fast, stay=stay, json=as_json)

@@ -16,6 +16,7 @@ import typer
 
 from agent_relay.cli.failures import FAILED, USAGE, Failure
 from agent_relay.cli.http_place import wait_for_http_place
+from agent_relay.cli.interrupts import ending_in_order
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
@@ -30,6 +31,26 @@ _LAST_WORDS_BYTES = 65_536
 _LEAST_FREE_BYTES = 65_536  # with less the daemon cannot even begin, nor write down why
 
 
+def with_settings(command: Callable[..., int]) -> Callable[..., int]:
+    """Gives the command an option for each of the daemon's settings, so that a new one needs no change here."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    parameters = [*own, *(_option(setting) for setting in SETTINGS)]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _option(setting: Setting) -> inspect.Parameter:
+    if setting.is_switch:
+        switch = typer.Option(setting.flag, help=f"{setting.help} [{setting.env}]", show_default=False)
+        return inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, switch])
+    default = f"; default {setting.default}" if setting.default else ""
+    option = typer.Option(setting.flag, metavar="VALUE", help=f"{setting.help} [{setting.env}{default}]", show_default=False)
+    return inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option])
+
+
+@with_settings
 def up(
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay here and be the daemon, until Ctrl-C.")] = False,
     no_http: Annotated[bool, typer.Option("--no-http", help="Start without the HTTP server.")] = False,
@@ -48,7 +69,8 @@ def up(
     if foreground:
         from agent_relay.cli.foreground import serve
 
-        return serve(socket, state_dir, chosen)
+        with ending_in_order():
+            return serve(socket, state_dir, chosen)
     place = find_place(socket, state_dir)
     pid, was_up = start(place, chosen)
     http = wait_for_http_place(place.state_dir)
@@ -72,25 +94,6 @@ def up(
     return 0
 
 
-def with_settings(command: Callable[..., int]) -> Callable[..., int]:
-    """Gives the command an option for each of the daemon's settings, so that a new one needs no change here."""
-    signature = inspect.signature(command, eval_str=True)
-    own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
-    parameters = [*own, *(_option(setting) for setting in SETTINGS)]
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command
-
-
-def _option(setting: Setting) -> inspect.Parameter:
-    if setting.is_switch:
-        switch = typer.Option(setting.flag, help=f"{setting.help} [{setting.env}]", show_default=False)
-        return inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, switch])
-    default = f"; default {setting.default}" if setting.default else ""
-    option = typer.Option(setting.flag, metavar="VALUE", help=f"{setting.help} [{setting.env}{default}]", show_default=False)
-    return inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option])
-
-
 # --- the background daemon --------------------------------------------------------------------------------------------
 
 
@@ -104,9 +107,10 @@ def start(place: Place, settings: dict[str, str]) -> tuple[int | None, bool]:
     if found.answer is Answer.STRANGER:
         raise Failure(f"Something at {place.socket} answers, and it is not a daemon for this user; choose another --socket.")
     log = _prepare(place, settings)
-    child, said_before = _spawn(place, settings, log)
-    with _progress():
-        return _wait_until_it_answers(place, child, log, said_before)
+    with ending_in_order():
+        child, said_before = _spawn(place, settings, log)
+        with _progress():
+            return _wait_until_it_answers(place, child, log, said_before)
 
 
 def _prepare(place: Place, settings: dict[str, str]) -> str:
