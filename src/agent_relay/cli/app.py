@@ -61,8 +61,8 @@ def build_command(names: Iterable[str] = COMMANDS) -> Any:
 
 
 def _add(app: typer.Typer, name: str) -> None:
-    listed = COMMANDS[name]
-    command, short, examples = listed.load(), listed.short, listed.examples
+    load, short, examples = COMMANDS[name]
+    command = load()
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name, short_help=short, epilog=_show(examples))
     else:

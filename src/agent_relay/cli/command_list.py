@@ -1,204 +1,209 @@
-"""The list of commands: where each is, its line in the list of all, and the examples that stand under its help.
+"""The list of commands: how to get each, its line in the list of all, and the examples that stand under its help.
 
 Only the one that was asked for is imported. To import and build all of them takes longer than most of them run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
 
 class Listed(NamedTuple):
-    place: str  # the module in `commands/`, and in it the function, or the group of some
+    load: Callable[[], Any]  # the function, or the group of some; its module is spelled out for the check of imports
     short: str
     examples: tuple[str, ...]
 
-    def load(self) -> Any:
-        module, _, name = self.place.partition(".")
-        return getattr(import_module(f"agent_relay.cli.commands.{module}"), name)
 
-
-def _list(place: str, short: str, *examples: str) -> Listed:
-    return Listed(place, short, examples)
+def _list(load: Callable[[], Any], short: str, *examples: str) -> Listed:
+    return Listed(load, short, examples)
 
 
 _ID = "msg_01KA2V8Z5T7Q4M9C3XKJ0000A1"
 
 COMMANDS: dict[str, Listed] = {
     "wrap": _list(
-        "wrap.wrap",
+        lambda: import_module("agent_relay.cli.commands.wrap").wrap,
         "Run an agent's CLI under the relay.",
         "agent-relay -n Alice claude",
         "agent-relay wrap -n Bob --backend pty codex --model o5",
     ),
     "attach": _list(
-        "attach.attach",
+        lambda: import_module("agent_relay.cli.commands.attach").attach,
         "Show a wrapped agent, and type to it.",
         "agent-relay attach Alice",
     ),
     "logs": _list(
-        "logs.logs",
+        lambda: import_module("agent_relay.cli.commands.logs").logs,
         "Show what an agent's terminal showed.",
         "agent-relay logs Alice",
         "agent-relay logs Alice -f",
     ),
     "pause": _list(
-        "control.pause",
+        lambda: import_module("agent_relay.cli.commands.control").pause,
         "Keep messages from an agent for a while.",
         "agent-relay pause Alice",
     ),
     "resume": _list(
-        "control.resume",
+        lambda: import_module("agent_relay.cli.commands.control").resume,
         "Let a paused agent have its messages.",
         "agent-relay resume Alice",
     ),
     "interrupt": _list(
-        "control.interrupt",
+        lambda: import_module("agent_relay.cli.commands.control").interrupt,
         "Stop what an agent is doing now.",
         "agent-relay interrupt Alice",
     ),
-    "stop": _list("control.stop", "End an agent's program.", "agent-relay stop Alice"),
+    "stop": _list(
+        lambda: import_module("agent_relay.cli.commands.control").stop, "End an agent's program.", "agent-relay stop Alice"
+    ),
     "input": _list(
-        "control.type_in",
+        lambda: import_module("agent_relay.cli.commands.control").type_in,
         "Type into an agent's terminal.",
         "agent-relay input Alice 'Go on, please.'",
         "agent-relay input Alice --no-enter y",
     ),
     "spawn": _list(
-        "spawn.spawn",
+        lambda: import_module("agent_relay.cli.commands.spawn").spawn,
         "Start an agent in the background.",
         "agent-relay spawn Dev claude 'Fix the tests.'",
         "agent-relay spawn Dev codex --cwd ../other",
     ),
     "release": _list(
-        "spawn.release",
+        lambda: import_module("agent_relay.cli.commands.spawn").release,
         "End an agent that was started so.",
         "agent-relay release Dev",
     ),
     "permissions": _list(
-        "permissions.permissions",
+        lambda: import_module("agent_relay.cli.commands.permissions").permissions,
         "Show what agents ask to be allowed, and decide.",
         "agent-relay permissions -f",
         "agent-relay permissions approve 3f9c2a11",
     ),
     "questions": _list(
-        "questions.questions",
+        lambda: import_module("agent_relay.cli.commands.questions").questions,
         "Show what agents ask people, and answer.",
         "agent-relay questions",
         "agent-relay questions answer 3f9c2a11 blue",
     ),
     "up": _list(
-        "up.up",
+        lambda: import_module("agent_relay.cli.commands.up").up,
         "Start the daemon.",
         "agent-relay up",
         "agent-relay up --foreground --message-ttl 7d",
     ),
-    "down": _list("down.down", "Stop the daemon.", "agent-relay down"),
+    "down": _list(lambda: import_module("agent_relay.cli.commands.down").down, "Stop the daemon.", "agent-relay down"),
     "status": _list(
-        "status.status",
+        lambda: import_module("agent_relay.cli.commands.status").status,
         "Is it up, who is there, what is stored.",
         "agent-relay status",
         "agent-relay status --json",
     ),
     "dashboard": _list(
-        "dashboard.dashboard",
+        lambda: import_module("agent_relay.cli.commands.dashboard").dashboard,
         "Open the dashboard in the browser.",
         "agent-relay dashboard",
         "agent-relay dashboard --no-browser",
     ),
-    "agents": _list("agents.agents", "List every agent the relay knows.", "agent-relay agents"),
-    "who": _list("agents.who", "List the agents that are connected.", "agent-relay who"),
+    "agents": _list(
+        lambda: import_module("agent_relay.cli.commands.agents").agents, "List every agent the relay knows.", "agent-relay agents"
+    ),
+    "who": _list(
+        lambda: import_module("agent_relay.cli.commands.agents").who, "List the agents that are connected.", "agent-relay who"
+    ),
     "send": _list(
-        "send.send",
+        lambda: import_module("agent_relay.cli.commands.send").send,
         "Send a message and print its receipt.",
         "agent-relay send Bob 'Please review auth.py.' --from Alice",
         "agent-relay send Bob 'Are you ready?' --await 30s",
         "git diff | agent-relay send Bob,Carol -",
     ),
     "inbox": _list(
-        "inbox.inbox",
+        lambda: import_module("agent_relay.cli.commands.inbox").inbox,
         "Receive the messages that wait for an agent.",
         "agent-relay inbox --as Bob",
         "agent-relay inbox --as Bob --peek",
         "agent-relay inbox --follow --json",
     ),
-    "read": _list("history.read", "Show one message in full.", f"agent-relay read {_ID}"),
+    "read": _list(
+        lambda: import_module("agent_relay.cli.commands.history").read, "Show one message in full.", f"agent-relay read {_ID}"
+    ),
     "history": _list(
-        "history.history",
+        lambda: import_module("agent_relay.cli.commands.history").history,
         "Show and search what was said.",
         "agent-relay history --with Bob --since 1h",
         "agent-relay history --search 'auth token' --json",
     ),
     "explain": _list(
-        "explain.explain",
+        lambda: import_module("agent_relay.cli.commands.explain").explain,
         "Show what became of a message.",
         f"agent-relay explain {_ID}",
     ),
     "dead-letters": _list(
-        "dead_letters.dead_letters",
+        lambda: import_module("agent_relay.cli.commands.dead_letters").dead_letters,
         "Show what could not be delivered, and send it again.",
         "agent-relay dead-letters",
         "agent-relay dead-letters retry --all",
     ),
     "events": _list(
-        "events.events",
+        lambda: import_module("agent_relay.cli.commands.events").events,
         "Show what happens, as it happens.",
         "agent-relay events -f",
         "agent-relay events --types permission.requested,item.* --agent Alice --since 1h",
         "agent-relay events --since 1042 -f --json >> events.jsonl",
     ),
     "costs": _list(
-        "costs.costs",
+        lambda: import_module("agent_relay.cli.commands.costs").costs,
         "Show what the agents used, and what it costs.",
         "agent-relay costs",
         "agent-relay costs --since 24h --agent Alice",
         "agent-relay costs --json",
     ),
     "record": _list(
-        "record.record",
+        lambda: import_module("agent_relay.cli.commands.record").record,
         "Record a running agent's terminal.",
         "agent-relay record Alice",
         "agent-relay record Alice -o bug.cast --seconds 60",
     ),
     "replay": _list(
-        "replay.replay",
+        lambda: import_module("agent_relay.cli.commands.replay").replay,
         "Show what would have been done with a recording.",
         "agent-relay replay session.cast",
         "agent-relay replay session.jsonl --cli claude --json",
     ),
     "doctor": _list(
-        "diagnose.doctor",
+        lambda: import_module("agent_relay.cli.commands.diagnose").doctor,
         "See what is missing, and how to mend it.",
         "agent-relay doctor",
         "agent-relay doctor --json",
     ),
     "demo": _list(
-        "demonstrate.demo",
+        lambda: import_module("agent_relay.cli.commands.demonstrate").demo,
         "Watch a conversation survive a crash.",
         "agent-relay demo",
     ),
     "arc": _list(
-        "arc.arc",
+        lambda: import_module("agent_relay.cli.commands.arc").arc,
         "Agents over WebSockets: register, talk, check a relay.",
         "agent-relay arc register rawk-042",
         "agent-relay arc listen",
         "agent-relay arc conformance",
     ),
     "bridge": _list(
-        "bridge.bridge",
+        lambda: import_module("agent_relay.cli.commands.bridge").bridge,
         "Join agents to a remote ARC relay.",
         "agent-relay bridge --url wss://relay.example.com/arc --map Alice=alice-acme --peer bob-7",
         "agent-relay bridge --config bridge.toml",
     ),
     "openapi": _list(
-        "openapi.openapi",
+        lambda: import_module("agent_relay.cli.commands.openapi").openapi,
         "Print the description of the HTTP API.",
         "agent-relay openapi > openapi.json",
     ),
-    "version": _list("about.version", "Show the version.", "agent-relay version"),
+    "version": _list(lambda: import_module("agent_relay.cli.commands.about").version, "Show the version.", "agent-relay version"),
     "completion": _list(
-        "about.completion",
+        lambda: import_module("agent_relay.cli.commands.about").completion,
         "Print a completion script for your shell.",
         'eval "$(agent-relay completion bash)"',
         "agent-relay completion fish | source",
