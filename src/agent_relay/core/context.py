@@ -14,7 +14,8 @@ class Context:
     """`steady_ms` and `wall_ms` are the moment of this turn, as `Relay.clock_says` was told; nobody here asks a clock."""
 
     __slots__ = (
-        "_frame_number", "_frame_prefix", "entropy", "events", "ids", "limits", "log", "steady_ms", "wall_ms", "wall_text",
+        "_frame_number", "_frame_prefix", "entropy", "events", "ids", "limits", "log", "steady_ms", "stopping", "wall_ms",
+        "wall_text",
     )  # fmt: skip
 
     def __init__(
@@ -26,6 +27,7 @@ class Context:
         self.log = log
         self.events = events  # None: nobody wants to know
         self.ids = IdSource(entropy, last_number)
+        self.stopping = False  # True: no new sessions, no new messages
         self.clock_says(steady_ms, wall_ms)
         self._frame_prefix = "f_" + encode_bits(entropy.bits(40), 8)
         self._frame_number = 0

@@ -47,19 +47,20 @@ class Ledger:
 
     def take_over(self, deliveries: list[Delivery]) -> None:
         """A message is durable: the places reserved for it are its own, and from now on it is owed to all of these."""
-        tail_bytes = len(deliveries[0].message.row.tail)
-        for delivery in deliveries:
-            box = delivery.recipient.mailbox
-            box.reserved -= 1
-            box.held_bytes -= tail_bytes
-        self.admit(deliveries)
+        self._admit(deliveries, 1, len(deliveries[0].message.row.tail))
 
     def admit(self, deliveries: list[Delivery]) -> None:
+        """No place was reserved for these."""
+        self._admit(deliveries, 0, 0)
+
+    def _admit(self, deliveries: list[Delivery], reserved: int, reserved_bytes: int) -> None:
         """Sends them where nothing waits before them and there is room on the wire; queues the others."""
         now, owing = self._context.steady_ms, self._owing
         for delivery in deliveries:
             recipient = delivery.recipient
             box, peer = recipient.mailbox, recipient.peer
+            box.reserved -= reserved
+            box.held_bytes -= reserved_bytes
             if not box.owing:
                 box.owing = True
                 owing[recipient.key] = recipient

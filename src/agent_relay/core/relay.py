@@ -6,8 +6,7 @@ windows of the recipients. The store calls back when a batch is durable, which b
 
 from __future__ import annotations
 
-from typing import assert_never
-
+from agent_relay.core.acting import Acting, stopping_error
 from agent_relay.core.agents import Agent
 from agent_relay.core.arc_agents import ArcAgents
 from agent_relay.core.backpressure import Backpressure
@@ -47,7 +46,7 @@ from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import BadFrame, decode_client_frame
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import EVENTS_TOPIC, fold_name
+from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.states import CloseReason, DaemonEvent, DaemonState
 
 
@@ -58,7 +57,6 @@ class Relay:
     ) -> None:  # fmt: skip
         self.context = context = Context(limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events)
         self._peers: dict[Peer, None] = {}
-        self._stopping = False
         self._heartbeat_at = steady_ms
         self.registry = Registry()
         self.journal = Journal(context)
@@ -70,7 +68,6 @@ class Relay:
         self.sending = Sending(
             context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure
         )  # fmt: skip
-        self._membership = Membership(self.registry, self.sending.committer)
         self._watching = Watching(context, bus)
         self.spawning = Spawning(context, self.registry, self.sending, self._session_changed)
         self.requests = Requests(context, policy or Policy(), self._request_changed)
@@ -79,8 +76,12 @@ class Relay:
             self.spawning,
         )  # fmt: skip
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
-        self._reports = Reports(context, store, self.journal, self.requests, self.on_input)
-        self._controls = Controls(context, self.registry, self.requests, self.on_input)
+        self._acting = Acting(
+            context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer),
+            Reports(context, store, self.journal, self.requests, self.on_input),
+            Controls(context, self.registry, self.requests, self.on_input),
+            self.queries, self.spawning, self._watching, self._end,
+        )  # fmt: skip
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
         self._handshake = Handshake(
             context, self.registry, self.tokens, self.sending.committer, resumption, self._end, self._opened,
@@ -101,23 +102,26 @@ class Relay:
         peer.last_heard = self.context.steady_ms
         peer.pinged = False
         for data in frames:
-            if peer.state is DaemonState.OPENING:
-                peer.held.append(data)
-            elif not peer.closed:
-                try:
-                    frame = decode_client_frame(data)
-                except BadFrame as bad:
-                    self._hear_nonsense(peer, bad)
+            if not peer.at_ease:
+                if peer.state is DaemonState.OPENING:
+                    peer.held.append(data)
                     continue
-                agent = peer.agent
-                if not peer.at_ease or agent is None or frame.from_ is not None:
-                    self._hear(peer, frame)
-                elif isinstance(frame, e.Ack):
-                    self.ledger.acknowledge(agent, frame.payload)
-                elif isinstance(frame, e.Send):
-                    self.sending.receive(peer, agent, frame)
-                else:
-                    self._act(peer, agent, frame)
+                if peer.closed:
+                    return
+            try:
+                frame = decode_client_frame(data)
+            except BadFrame as bad:
+                self._hear_nonsense(peer, bad)
+                continue
+            agent = peer.agent
+            if not peer.at_ease or agent is None or frame.from_ is not None:
+                self._hear(peer, frame)
+            elif frame.__class__ is e.Ack:
+                self.ledger.acknowledge(agent, frame.payload)
+            elif frame.__class__ is e.Send:
+                self.sending.receive(peer, agent, frame)
+            else:
+                self._acting.act(peer, agent, frame)
 
     def sent(self, peer: Peer, sends: list[ReadSend]) -> None:
         peer.last_heard = self.context.steady_ms
@@ -130,7 +134,7 @@ class Relay:
             if peer.at_ease:
                 self.sending.receive(peer, agent, frame, read)
             else:
-                peer.say_nack(_stopping(), frame.id)
+                peer.say_nack(stopping_error(), frame.id)
 
     def oversized(self, peer: Peer, size_bytes: int) -> None:
         if peer.closed:
@@ -207,7 +211,7 @@ class Relay:
 
     def begin_shutdown(self) -> None:
         """No new sessions, no new messages; what was accepted is still stored and answered."""
-        self._stopping = True
+        self.context.stopping = True
         for peer in self._peers:
             peer.at_ease = False
         self.sending.committer.when_written(lambda: None)
@@ -234,52 +238,25 @@ class Relay:
         if not peer.active:
             self._greet(peer, frame)
         elif agent is None:
-            self._act_for_observer(peer, frame)
+            self._acting.act_for_observer(peer, frame)
         else:
             self._settle_in(peer, agent)
             if frame.from_ is not None and fold_name(frame.from_) != agent.key:
                 sentence = f"This connection is {agent.name}; it cannot speak as another."
                 peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, sentence, field="from"), frame.id)
             else:
-                self._act(peer, agent, frame)
+                self._acting.act(peer, agent, frame)
 
     def _settle_in(self, peer: Peer, agent: Agent) -> None:
         """It was heard, so its new token has arrived."""
         if not peer.confirmed:
             peer.confirmed = True
             self.tokens.confirm(agent)
-        peer.at_ease = not self._stopping
-
-    def _act(self, peer: Peer, agent: Agent, frame: e.ClientFrame) -> None:
-        match frame:
-            case e.Send():
-                if self._stopping:
-                    peer.say_nack(_stopping(), frame.id)
-                else:
-                    self.sending.receive(peer, agent, frame)
-            case e.Ack():
-                self.ledger.acknowledge(agent, frame.payload)
-            case e.Nack():
-                self.ledger.refuse(agent, frame.payload)
-            case e.Subscribe() if frame.payload.topic != EVENTS_TOPIC:
-                self._membership.subscribe(peer, agent, frame)
-            case e.Unsubscribe() if frame.payload.topic != EVENTS_TOPIC:
-                self._membership.unsubscribe(peer, agent, frame)
-            case e.ChannelJoin():
-                self._membership.join(peer, agent, frame)
-            case e.ChannelLeave():
-                self._membership.leave(peer, agent, frame)
-            case e.AgentEvent():
-                self._reports.receive(peer, agent, frame)
-            case e.Cancel():
-                self.correlations.cancel(agent, frame.payload.correlationId)
-                peer.say("ACK", {"ack_id": frame.id, "stage": "cancelled", "correlationId": frame.payload.correlationId})
-            case _:
-                self._act_for_observer(peer, frame)
+        peer.at_ease = not self.context.stopping
 
     def _greet(self, peer: Peer, frame: e.ClientFrame) -> None:
-        if self._stopping:
-            self._refuse(peer, _stopping(), frame.id)
+        if self.context.stopping:
+            self._refuse(peer, stopping_error(), frame.id)
         elif isinstance(frame, e.Hello):
             self._handshake.hello(peer, frame)
         elif isinstance(frame, e.Resume):
@@ -309,51 +286,6 @@ class Relay:
             peer.say_nack(bad, bad.request_id)
         else:
             peer.say_error(bad, bad.request_id)
-
-    def _act_for_observer(self, peer: Peer, frame: e.ClientFrame) -> None:
-        """What anyone may ask."""
-        match frame:
-            case e.Ping():
-                peer.say("PONG", {"nonce": frame.payload.nonce})
-            case e.Pong():
-                pass  # it was heard: that is all a PONG is for
-            case e.Bye():
-                self._end(peer, CloseReason.CLIENT_BYE)
-            case e.Subscribe() if frame.payload.topic == EVENTS_TOPIC:
-                self._watching.subscribe(peer, frame)
-            case e.Unsubscribe() if frame.payload.topic == EVENTS_TOPIC:
-                self._watching.unsubscribe(peer, frame)
-            case e.ListAgents():
-                self.queries.list_agents(peer, frame)
-            case e.History() if frame.payload.view == "events":
-                self._watching.look_back(peer, frame)
-            case e.History():
-                self.queries.history(peer, frame)
-            case e.Control():
-                if frame.payload.command == "retry_dead_letter":
-                    self.queries.retry_dead_letter(peer, frame)
-                else:
-                    self._controls.receive(peer, frame)
-            case e.Hello() | e.Resume():
-                peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "The handshake is over.", field="type"), frame.id)
-            case e.Spawn() | e.Release():
-                if self._stopping:
-                    peer.say_error(_stopping(), frame.id)
-                else:
-                    self.spawning.receive(peer, frame)
-            case e.Propose() | e.Vote():
-                kind = type(frame).__struct_config__.tag
-                error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"This daemon does not offer {kind}.")
-                error.details = {"type": kind}
-                peer.say_error(error, frame.id)
-            case e.Send():
-                peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, "An observer sends no messages."), frame.id)
-            case e.AgentEvent():
-                peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "An observer has nothing to report."), frame.id)
-            case e.Ack() | e.Nack() | e.Cancel() | e.Subscribe() | e.Unsubscribe() | e.ChannelJoin() | e.ChannelLeave():
-                peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "An observer has no messages."), frame.id)
-            case _:
-                assert_never(frame)
 
     def _request_changed(self, request: Request, change: str, by: str, answer: str) -> None:
         publish_request(self.context, request, change, by, answer)
@@ -417,7 +349,3 @@ class Relay:
             self.ledger.drop(agent)
         self.journal.agent_changed(agent)
         self.context.log.note("disconnected", agent=agent.name, session_id=agent.session_id, reason=reason.value)
-
-
-def _stopping() -> RelayError:
-    return RelayError(ErrorCode.SERVICE_UNAVAILABLE, "The daemon is stopping.", retry_after_ms=1_000)

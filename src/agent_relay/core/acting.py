@@ -1,0 +1,122 @@
+"""What each frame of a client asks for, and whose business that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, assert_never
+
+from agent_relay.protocol import envelope as e
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import EVENTS_TOPIC
+from agent_relay.protocol.states import CloseReason
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
+    from agent_relay.core.context import Context
+    from agent_relay.core.controls import Controls
+    from agent_relay.core.correlation import Correlations
+    from agent_relay.core.delivery import Ledger
+    from agent_relay.core.membership import Membership
+    from agent_relay.core.peer import Peer
+    from agent_relay.core.queries import Queries
+    from agent_relay.core.reports import Reports
+    from agent_relay.core.sending import Sending
+    from agent_relay.core.spawning import Spawning
+    from agent_relay.core.watching import Watching
+
+
+class Acting:
+    """Of peers whose handshake is over. `end` closes a connection."""
+
+    def __init__(
+        self, context: Context, sending: Sending, ledger: Ledger, correlations: Correlations, membership: Membership,
+        reports: Reports, controls: Controls, queries: Queries, spawning: Spawning, watching: Watching,
+        end: Callable[[Peer, CloseReason], None],
+    ) -> None:  # fmt: skip
+        self._context = context
+        self._sending = sending
+        self._ledger = ledger
+        self._correlations = correlations
+        self._membership = membership
+        self._reports = reports
+        self._controls = controls
+        self._queries = queries
+        self._spawning = spawning
+        self._watching = watching
+        self._end = end
+
+    def act(self, peer: Peer, agent: Agent, frame: e.ClientFrame) -> None:
+        match frame:
+            case e.Send():
+                if self._context.stopping:
+                    peer.say_nack(stopping_error(), frame.id)
+                else:
+                    self._sending.receive(peer, agent, frame)
+            case e.Ack():
+                self._ledger.acknowledge(agent, frame.payload)
+            case e.Nack():
+                self._ledger.refuse(agent, frame.payload)
+            case e.Subscribe() if frame.payload.topic != EVENTS_TOPIC:
+                self._membership.subscribe(peer, agent, frame)
+            case e.Unsubscribe() if frame.payload.topic != EVENTS_TOPIC:
+                self._membership.unsubscribe(peer, agent, frame)
+            case e.ChannelJoin():
+                self._membership.join(peer, agent, frame)
+            case e.ChannelLeave():
+                self._membership.leave(peer, agent, frame)
+            case e.AgentEvent():
+                self._reports.receive(peer, agent, frame)
+            case e.Cancel():
+                self._correlations.cancel(agent, frame.payload.correlationId)
+                peer.say("ACK", {"ack_id": frame.id, "stage": "cancelled", "correlationId": frame.payload.correlationId})
+            case _:
+                self.act_for_observer(peer, frame)
+
+    def act_for_observer(self, peer: Peer, frame: e.ClientFrame) -> None:
+        """What anyone may ask."""
+        match frame:
+            case e.Ping():
+                peer.say("PONG", {"nonce": frame.payload.nonce})
+            case e.Pong():
+                pass  # it was heard: that is all a PONG is for
+            case e.Bye():
+                self._end(peer, CloseReason.CLIENT_BYE)
+            case e.Subscribe() if frame.payload.topic == EVENTS_TOPIC:
+                self._watching.subscribe(peer, frame)
+            case e.Unsubscribe() if frame.payload.topic == EVENTS_TOPIC:
+                self._watching.unsubscribe(peer, frame)
+            case e.ListAgents():
+                self._queries.list_agents(peer, frame)
+            case e.History() if frame.payload.view == "events":
+                self._watching.look_back(peer, frame)
+            case e.History():
+                self._queries.history(peer, frame)
+            case e.Control():
+                if frame.payload.command == "retry_dead_letter":
+                    self._queries.retry_dead_letter(peer, frame)
+                else:
+                    self._controls.receive(peer, frame)
+            case e.Hello() | e.Resume():
+                peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "The handshake is over.", field="type"), frame.id)
+            case e.Spawn() | e.Release():
+                if self._context.stopping:
+                    peer.say_error(stopping_error(), frame.id)
+                else:
+                    self._spawning.receive(peer, frame)
+            case e.Propose() | e.Vote():
+                kind = type(frame).__struct_config__.tag
+                error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"This daemon does not offer {kind}.")
+                error.details = {"type": kind}
+                peer.say_error(error, frame.id)
+            case e.Send():
+                peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, "An observer sends no messages."), frame.id)
+            case e.AgentEvent():
+                peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "An observer has nothing to report."), frame.id)
+            case e.Ack() | e.Nack() | e.Cancel() | e.Subscribe() | e.Unsubscribe() | e.ChannelJoin() | e.ChannelLeave():
+                peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "An observer has no messages."), frame.id)
+            case _:
+                assert_never(frame)
+
+
+def stopping_error() -> RelayError:
+    return RelayError(ErrorCode.SERVICE_UNAVAILABLE, "The daemon is stopping.", retry_after_ms=1_000)
