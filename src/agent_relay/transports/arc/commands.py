@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from agent_relay.transports.arc.hub import Hub
 
 _MOST_LOOKUPS = 8  # commands of one connection that are being answered at the same time
-_MOST_SUBSCRIPTIONS = 10_000
+_MOST_SUBSCRIPTIONS = 1_000  # every answer to a change names them all
+_MOST_CHANGES = 32  # of one connection's subscriptions that are being stored at the same time
+
+log = logging.getLogger(__name__)
 
 Lookup = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -64,11 +68,15 @@ class Commands:
             _refuse("`payload.agents` must be an array of agents.")
         if not all(isinstance(name, str) and is_name(name) for name in names):
             _refuse("`payload.agents` has something in it that cannot be an agent.")
+        if connection.changes >= _MOST_CHANGES:
+            raise _too_many()
         me = connection.agent_id
         if active and len({*self._hub.names.followed(me), *map(fold_name, names)}) > _MOST_SUBSCRIPTIONS:
             raise ArcProblem(ArcCode.RATE_LIMIT, f"There can be at most {_MOST_SUBSCRIPTIONS} subscriptions.")
+        connection.changes += 1
 
         def done(error: StoreError | None) -> None:
+            connection.changes -= 1
             if error is not None:
                 if connection.is_open:
                     connection.refuse(ArcProblem(ArcCode.RATE_LIMIT, f"It could not be stored ({error}). Try again.", ref))
@@ -90,15 +98,15 @@ class Commands:
                 agents = [{"agent": name, "connected": is_here} for name, is_here in sorted(self._hub.names.present())]
                 self._hub.answer(connection, "command_result", {"command": command, "agents": agents}, ref)
             case "presence_subscribe" | "presence_unsubscribe":
-                connection.wants_presence = command == "presence_subscribe"
-                answer = {"command": command, "on": connection.wants_presence}
-                self._hub.answer(connection, "command_result", answer, ref)
+                is_on = command == "presence_subscribe"
+                self._hub.tell_presence(connection, is_on=is_on)
+                self._hub.answer(connection, "command_result", {"command": command, "on": is_on}, ref)
             case _:
                 lookup = self._lookups.get(command) or self._find_hook(command)
                 if lookup is None:
                     raise ArcProblem(ArcCode.UNKNOWN_TYPE, f"The relay does not know the command {command[:80]!r}.")
                 if connection.lookups >= _MOST_LOOKUPS:
-                    raise ArcProblem(ArcCode.RATE_LIMIT, "Wait for the answers to what you asked before.")
+                    raise _too_many()
                 connection.lookups += 1
                 task = asyncio.get_running_loop().create_task(self._look_up(connection, lookup, command, payload, ref))
                 self._tasks.add(task)
@@ -128,8 +136,16 @@ class Commands:
         except RelayError as error:
             if connection.is_open:
                 connection.refuse(ArcProblem(ArcCode.RATE_LIMIT, error.message, ref))
+        except Exception:
+            log.exception("internal_error")
+            if connection.is_open:
+                connection.refuse(ArcProblem(ArcCode.RATE_LIMIT, "The relay could not look that up. Try again.", ref))
         finally:
             connection.lookups -= 1
+
+
+def _too_many() -> ArcProblem:
+    return ArcProblem(ArcCode.RATE_LIMIT, "Wait for the answers to what you asked before.")
 
 
 def _refuse(message: str) -> NoReturn:

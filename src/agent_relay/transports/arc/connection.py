@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agent_relay.ports.connection import ARC_UID
 from agent_relay.ports.relay import ReadSend
@@ -25,6 +25,7 @@ from agent_relay.protocol.states import CloseReason
 from agent_relay.transports.arc.closing import CLOSES, REASONS
 from agent_relay.transports.arc.frames import FrameReader, Kind, encode_close, encode_frame, read_close
 from agent_relay.transports.arc.outbox import Outbox
+from agent_relay.transports.arc.refs import Refs
 from agent_relay.transports.arc.refusals import explain_refusal
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ _TEXT = int(Kind.TEXT)  # as a plain number, for what is done with every frame
 _HELD = 1 << 40  # said to be unsent, so that the relay keeps the rest of what it stored until this is gone
 _CATCH_UP_BYTES = 256 * 1024
 _CLOSE_GRACE_S = 10.0  # how long a closed connection may take to read its last words
-_REMEMBERED_REFS = 64
 _MOST_ANSWERS_BYTES = 8 * 1024 * 1024  # that wait for a client which asks on; beyond that it is ended as too slow
 
 log = logging.getLogger(__name__)
@@ -47,8 +47,8 @@ log = logging.getLogger(__name__)
 class ArcConnection(asyncio.Protocol, Generic[P]):
     __slots__ = (
         "_early", "_hub", "_out", "_peer", "_prefix", "_queued", "_reader", "_refs", "_refused", "_sent", "_transport",
-        "_was_held", "address", "agent_id", "catching_up", "closed_with", "heard_ms", "is_open", "lookups", "notify_drained",
-        "opened_ms", "pinged_ms", "record", "unsent_bytes", "wants_presence",
+        "_was_held", "address", "agent_id", "catching_up", "changes", "closed_with", "heard_ms", "is_open", "lookups",
+        "notify_drained", "opened_ms", "pinged_ms", "record", "unsent_bytes",
     )  # fmt: skip
 
     def __init__(self, hub: Hub[P], record: Record, transport: asyncio.Transport, address: str) -> None:
@@ -64,14 +64,14 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         self._queued = False  # the pump will call flush at the end of this turn
         self._sent = 0
         self._prefix = hub.next_prefix()  # of the ids that the relay knows our messages under
-        self._refs: dict[str, Any] | None = None  # of the last messages that had one, by the id the relay knows them under
+        self._refs: Refs | None = None  # of the last messages that had one
         self._refused = 0  # messages in a row that were over the limit
         self._was_held = False
         self.catching_up = True
         self.closed_with: CloseCode | None = None
         self.is_open = False
-        self.wants_presence = False
         self.lookups = 0  # commands that are being answered
+        self.changes = 0  # of its subscriptions, that are being stored
         self.opened_ms = self.heard_ms = self.pinged_ms = hub.pump.steady_ms
         self.unsent_bytes = 0
         self.notify_drained = False
@@ -124,13 +124,13 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
                 self._hear_close(content)
                 return
             elif kind == Kind.BINARY:
-                self.refuse(ArcProblem(ArcCode.INVALID_MESSAGE, "Binary frames are not taken; send JSON as text."))
+                self._turn_down(ArcProblem(ArcCode.INVALID_MESSAGE, "Binary frames are not taken; send JSON as text."), sends)
             elif kind == Kind.OVERSIZE:
                 most = self._hub.settings.max_bytes
                 sentence = f"A message of {content.decode()} bytes is larger than the {most} this relay takes."
-                self.refuse(ArcProblem(ArcCode.MESSAGE_TOO_LARGE, sentence))
+                self._turn_down(ArcProblem(ArcCode.MESSAGE_TOO_LARGE, sentence), sends)
             if self.closed_with is not None:
-                break
+                return  # what was said before is passed on, and nothing follows a close
         if ping is not None:
             self.write(encode_frame(Kind.PONG, ping))
         self._pass_on(sends)
@@ -142,22 +142,26 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             said = read_said(text)
             if is_command(said):
                 self._pass_on(sends)  # what was said before it is done before it
-                sends.clear()
                 self._hub.commands.carry_out(self, said)
-                self._end_if_flooding()
-            elif self._may_send(said):
+                self._end_if_flooding(sends)
+            elif self._may_send(said, sends):
                 sends.append(self._make_send(said))
         except UnicodeDecodeError:
+            self._pass_on(sends)
             self.end(CloseCode.NOT_UTF8, "Text must be UTF-8.")
         except ArcProblem as problem:
-            self.refuse(problem)
-            self._end_if_flooding()
+            self._turn_down(problem, sends)
 
-    def _end_if_flooding(self) -> None:
+    def _turn_down(self, problem: ArcProblem, sends: list[ReadSend]) -> None:
+        self.refuse(problem)
+        self._end_if_flooding(sends)
+
+    def _end_if_flooding(self, sends: list[ReadSend]) -> None:
         if self._out.unsent_bytes > _MOST_ANSWERS_BYTES:
+            self._pass_on(sends)
             self.end_slow()
 
-    def _may_send(self, said: Said) -> bool:
+    def _may_send(self, said: Said, sends: list[ReadSend]) -> bool:
         wait_ms = self.record.rate.take(self.heard_ms)
         if not wait_ms:
             self._refused = 0
@@ -167,6 +171,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         sentence = f"Too many messages: at most {self._hub.settings.describe_rate()}. Try again in {seconds} s."
         self.refuse(ArcProblem(ArcCode.RATE_LIMIT, sentence, read_ref(said)))
         if self._refused >= self._hub.settings.refusals:
+            self._pass_on(sends)  # those were within the limit
             self.end(CloseCode.RATE_LIMIT, "Too many messages.")
         return False
 
@@ -177,17 +182,17 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         if len(found[0].payload) > self._hub.settings.max_frame_bytes:
             raise ArcProblem(ArcCode.MESSAGE_TOO_LARGE, "The message is larger than other clients take.", read_ref(said))
         if len(said.ref):
-            refs = self._refs = self._refs or {}
-            refs[client_id] = read_ref(said)
-            if len(refs) > _REMEMBERED_REFS:
-                del refs[next(iter(refs))]
+            self._refs = self._refs or Refs()
+            self._refs.keep(client_id, said.ref)
         if self._hub.hooks:
             self._hub.tell_hooks(self, said)
         return found
 
     def _pass_on(self, sends: list[ReadSend]) -> None:
+        """Those are the relay's now, and the list is empty."""
         if sends:
             self._tell(self._hub.pump.relay.sent, sends)
+            sends.clear()
 
     def _tell(self, tell: Callable[[P, list[T]], None], said: list[T]) -> None:
         peer = self._peer
@@ -240,7 +245,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             case e.Welcome():
                 self._welcomed()
             case e.Nack() as nack:
-                ref = (self._refs or {}).get(nack.payload.nack_id)
+                ref = None if self._refs is None else self._refs.find(nack.payload.nack_id)
                 problem = explain_refusal(nack.payload, ref)
                 if problem is not None:
                     self.refuse(problem)

@@ -82,9 +82,12 @@ class Desk:
     async def refresh(self, token: str, address: str) -> dict[str, Any]:
         record = self.authenticate(token, address)
         try:
-            return _describe_token(record, await self._registrar.refresh(record))
+            fresh = await self._registrar.refresh(record)
         except StoreError as error:
             raise _unstored(error) from None
+        if fresh is None:
+            raise Unwelcome(401, "unauthorized", "The token was revoked.")
+        return _describe_token(record, fresh)
 
     async def sign_off(self, token: str, address: str) -> dict[str, Any]:
         return await self._revoke(self.authenticate(token, address))

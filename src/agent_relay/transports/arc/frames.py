@@ -185,6 +185,10 @@ def read_close(content: bytes) -> int:
     if not content:
         return CloseCode.NORMAL
     code = int.from_bytes(content[:2]) if len(content) >= 2 else 0
+    try:
+        content[2:].decode()
+    except UnicodeDecodeError:
+        return CloseCode.NOT_UTF8
     return code if code in _CLOSE_CODES or 3000 <= code < 5000 else CloseCode.PROTOCOL_ERROR
 
 

@@ -11,12 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
 from agent_relay.protocol.arc.reading import Said, read_ref
 
 _MOST_WAITING = 1_000  # what a slow hook has not heard yet; beyond that it misses what comes
 _ANSWER_S = 10.0
+
+_encode = msgspec.json.Encoder().encode
 
 log = logging.getLogger(__name__)
 
@@ -37,13 +40,16 @@ class HookRunner:
     def left(self, agent_id: str) -> None:
         self._tell("left", agent_id)
 
-    def routed(self, message: dict[str, Any]) -> None:
-        self._tell("routed", message)
+    def routed(self, sender: str, said: Said) -> None:
+        """It waits as it came: read, it may take thirty times the room, and each hook gets one of its own."""
+        call = getattr(self._hook, "routed", None)
+        if call is not None:
+            self._put(lambda: call(describe(sender, said)))
 
-    def _tell(self, method: str, argument: Any) -> None:
+    def _tell(self, method: str, agent_id: str) -> None:
         call = getattr(self._hook, method, None)
         if call is not None:
-            self._put(lambda: call(argument))
+            self._put(lambda: call(agent_id))
 
     def _put(self, call: Callable[[], None]) -> bool:
         try:
@@ -63,7 +69,7 @@ class HookRunner:
 
         def answer() -> None:
             try:
-                found = call(agent_id, command, payload) if call is not None else None
+                found = _encode_values(call(agent_id, command, payload) if call is not None else None)
             except Exception:
                 loop.call_soon_threadsafe(_settle, waiting, ArcProblem(ArcCode.INVALID_MESSAGE, "The extension failed."))
                 raise
@@ -91,6 +97,11 @@ class HookRunner:
                 call()
             except Exception:
                 log.exception("arc_hook_failed", extra={"relay_fields": {"hook": self.name}})
+
+
+def _encode_values(answer: Any) -> Any:
+    """Here and now, in the hook's own thread: the loop has nothing left to do, and no answer that cannot be sent gets there."""
+    return {str(name): Raw(_encode(value)) for name, value in answer.items()} if isinstance(answer, dict) else None
 
 
 def _settle(waiting: asyncio.Future[Any], found: Any) -> None:

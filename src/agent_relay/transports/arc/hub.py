@@ -20,7 +20,7 @@ from agent_relay.protocol.ulid import encode_bits, encode_time
 from agent_relay.transports.arc.commands import Commands
 from agent_relay.transports.arc.connection import ArcConnection
 from agent_relay.transports.arc.frames import Kind, encode_frame, encode_text
-from agent_relay.transports.arc.hooks import HookRunner, describe
+from agent_relay.transports.arc.hooks import HookRunner
 from agent_relay.transports.arc.registrar import Record, Registrar
 from agent_relay.transports.arc.settings import ArcSettings
 from agent_relay.transports.pump import Pump
@@ -48,6 +48,7 @@ class Hub(Generic[P]):
         self.connections: dict[str, ArcConnection[P]] = {}  # the one that speaks for each agent
         self._all: set[ArcConnection[P]] = set()  # also those that are being closed
         self._addresses: Counter[str] = Counter()
+        self._watchers: set[ArcConnection[P]] = set()  # told who comes and goes
         self._frames: dict[str, bytes] = {}
         self._frames_bytes = 0
         self._random = encode_bits(entropy.bits(60), 12)
@@ -84,6 +85,7 @@ class Hub(Generic[P]):
         """It speaks for its agent no longer."""
         if self.connections.get(connection.agent_id) is connection:
             del self.connections[connection.agent_id]
+        self._watchers.discard(connection)
         if connection.is_open:
             for hook in self.hooks:
                 hook.left(connection.agent_id)
@@ -198,12 +200,15 @@ class Hub(Generic[P]):
             connection.write(encode_text(text))
 
     def tell_hooks(self, connection: ArcConnection[P], said: Said) -> None:
-        message = describe(connection.agent_id, said)
         for hook in self.hooks:
-            hook.routed(message)
+            hook.routed(connection.agent_id, said)
+
+    def tell_presence(self, connection: ArcConnection[P], *, is_on: bool) -> None:
+        change = self._watchers.add if is_on else self._watchers.discard
+        change(connection)
 
     def _presence_changed(self, name: str, is_here: bool) -> None:
         payload = {"event": "join" if is_here else "leave", "agent": name}
-        for connection in self.connections.values():
-            if connection.wants_presence and connection.agent_id != name:
+        for connection in self._watchers:
+            if connection.agent_id != name:
                 self.answer(connection, "presence", payload)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 
 from agent_relay.transports.arc.settings import HOUR_MS, MINUTE_MS
 
-_MOST_KEYS = 10_000  # addresses that are remembered; beyond that, those with nothing left to remember are forgotten
+_MOST_KEYS = 10_000  # addresses that are remembered, some megabytes; one more, and who tried last longest ago is forgotten
 
 
 class Bucket:
@@ -58,23 +58,28 @@ class Tries:
     def __init__(self, count: int, span_ms: int) -> None:
         self._count = count
         self._span_ms = span_ms
-        self._times: dict[str, deque[int]] = {}
+        self._times: OrderedDict[str, deque[int]] = OrderedDict()  # who tried last stands last; nobody without a try is here
 
     def wait_ms(self, address: str, now_ms: int) -> int:
         """0: one more is allowed."""
         times = self._times.get(address)
-        if times is None or not self._count:
+        if times is None:
             return 0
         while times and now_ms - times[0] >= self._span_ms:
             times.popleft()
-        return self._span_ms - (now_ms - times[-self._count]) if len(times) >= self._count else 0
+        if not times:
+            del self._times[address]
+        return self._span_ms - (now_ms - times[0]) if len(times) >= self._count else 0
 
     def add(self, address: str, now_ms: int) -> None:
         if not self._count:
             return
-        if address not in self._times and len(self._times) >= _MOST_KEYS:
-            self._forget(now_ms)
-        times = self._times.setdefault(address, deque(maxlen=self._count))
+        times = self._times.get(address)
+        if times is None:
+            self._make_room(now_ms)
+            times = self._times[address] = deque(maxlen=self._count)
+        else:
+            self._times.move_to_end(address)
         times.append(now_ms)
 
     def take_back(self, address: str, then_ms: int) -> None:
@@ -82,7 +87,13 @@ class Tries:
         times = self._times.get(address)
         if times is not None and then_ms in times:
             times.remove(then_ms)
+            if not times:
+                del self._times[address]
 
-    def _forget(self, now_ms: int) -> None:
-        for address in [address for address, times in self._times.items() if not times or now_ms - times[-1] >= self._span_ms]:
+    def _make_room(self, now_ms: int) -> None:
+        """Forgets who has nothing to wait for any more, and where that is not enough, who tried last longest ago."""
+        while self._times:
+            address, times = next(iter(self._times.items()))
+            if now_ms - times[-1] < self._span_ms and len(self._times) < _MOST_KEYS:
+                return
             del self._times[address]

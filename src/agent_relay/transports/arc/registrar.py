@@ -153,13 +153,15 @@ class Registrar:
         ttl_ms = self._settings.token_ttl_ms
         return None if ttl_ms is None else now + ttl_ms
 
-    async def refresh(self, record: Record) -> str:
-        """A new token; the one before is good for a little longer."""
+    async def refresh(self, record: Record) -> str | None:
+        """A new token; the one before is good for a little longer. None: it was revoked meanwhile."""
         token = TOKEN_PREFIX + self._entropy.token()
         now = self._clock.wall_ms()
         grace_ends = now + self._settings.token_grace_ms
         async with self._changing:
             before = record.row
+            if before.revoked_at is not None:
+                return None
             row = replace(
                 before, token_hash=hash_token(token), expires_at=self._expiry(now), old_token_hash=before.token_hash,
                 old_expires_at=grace_ends if before.expires_at is None else min(grace_ends, before.expires_at),

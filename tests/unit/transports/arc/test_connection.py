@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from agent_relay.transports.arc.connection import ArcConnection
+from agent_relay.transports.arc.limits import MessageRate
 from agent_relay.transports.arc.upgrade import open_connection
 from tests.unit.transports.arc.scene import Scene, Wire, play
 
@@ -19,6 +20,20 @@ TOO_LARGE = b"\x81\xff" + (2 << 20).to_bytes(8) + MASK
 def text(message: Any) -> bytes:
     content = json.dumps(message).encode()
     return b"\x81\xfe" + len(content).to_bytes(2) + MASK + content
+
+
+def payloads(written: bytes) -> list[Any]:
+    """Of the frames that were written, which are all short, in order; a close is its code."""
+    found, at = [], 0
+    while at < len(written):
+        size, start = written[at + 1], at + 2
+        if size == 126:
+            size, start = int.from_bytes(written[at + 2 : at + 4]), at + 4
+        content = written[start : start + size]
+        kind = written[at] & 0x0F
+        found.append({1: lambda text: json.loads(text)["payload"], 8: lambda text: int.from_bytes(text[:2])}[kind](content))
+        at = start + size
+    return found
 
 
 def close_codes(written: bytes) -> list[int]:
@@ -91,5 +106,85 @@ def test_one_that_was_revoked_while_its_upgrade_was_answered_does_not_come_in() 
         open_connection(scene.hub, record, cast("Any", wire), "127.0.0.1", b"key")
         assert wire.written.startswith(b"HTTP/1.1 401 ")
         assert not scene.hub.connections
+
+    play(act)
+
+
+MESSAGES = b"".join(text({"to": ["bob-1"], "payload": number}) for number in range(3))
+PING = b"\x89\x80" + MASK
+ENDS = {
+    "over the limit": (text({"to": ["bob-1"], "payload": "over"}) * 10, 4029),
+    "not UTF-8": (b"\x81\x81" + MASK + b"\xff", 1007),
+    "answers that nobody reads": (text({"to": ["relay"], "type": "nonsense", "ref": "x" * 60_000}) * 150, 4008),
+    "a frame that breaks the rules": (b"\xf1\x80" + MASK, 1002),
+    "a goodbye": (b"\x88\x82" + MASK + b"\x03\xe8", 1000),
+}
+
+
+@pytest.mark.parametrize(("last", "code"), ENDS.values(), ids=ENDS.keys())
+def test_what_was_said_before_the_end_is_passed_on_though_it_came_in_one_piece(last: bytes, code: int) -> None:
+    async def act(scene: Scene) -> None:
+        connection, wire = await scene.connect()
+        _, other = await scene.connect("bob-1")
+        scene.registrar.records["ann-1"].rate = MessageRate(3, 0, scene.harness.steady_ms)
+        connection.data_received(PING + MESSAGES + last + MESSAGES)
+        await scene.settle()
+        assert close_codes(wire.written) == [code]
+        assert payloads(other.written) == [0, 1, 2]
+        assert wire.written.rfind(b"\x8a\x00") < wire.written.rfind(b"\x88")  # not even a pong comes after a close
+
+    play(act)
+
+
+def test_changes_of_subscriptions_are_taken_a_few_at_a_time() -> None:
+    async def act(scene: Scene) -> None:
+        connection, wire = await scene.connect()
+        change = text({"to": ["relay"], "type": "subscribe", "payload": {"agents": ["zoe-1"]}})
+        connection.data_received(change * 1_000)
+        await scene.settle()
+        found = payloads(wire.written)
+        assert sum(one.get("count") == 1 for one in found) == 32
+        assert sum(one.get("code") == "rate_limit" for one in found) == 968
+        wire.written = b""
+        connection.data_received(change)  # they are answered: there is room again
+        await scene.settle()
+        assert payloads(wire.written) == [{"agents": ["zoe-1"], "count": 1}]
+
+    play(act)
+
+
+def test_there_are_so_many_subscriptions_and_no_more() -> None:
+    async def act(scene: Scene) -> None:
+        connection, wire = await scene.connect()
+
+        def change(kind: str, *agents: str) -> None:
+            wire.written = b""
+            connection.data_received(text({"to": ["relay"], "type": kind, "payload": {"agents": agents}}))
+
+        change("subscribe", *(f"agent-{number}" for number in range(1_000)))
+        await scene.settle()
+        assert payloads(wire.written)[0]["count"] == 1_000
+        change("subscribe", "agent-1000")
+        await scene.settle()
+        assert payloads(wire.written)[0]["code"] == "rate_limit"
+        change("unsubscribe", "agent-0")
+        await scene.settle()
+        change("subscribe", "agent-1000")
+        await scene.settle()
+        assert payloads(wire.written)[0]["count"] == 1_000
+
+    play(act)
+
+
+def test_who_watches_presence_is_forgotten_with_its_connection() -> None:
+    async def act(scene: Scene) -> None:
+        connection, wire = await scene.connect()
+        connection.data_received(text({"to": ["relay"], "type": "command", "payload": {"command": "presence_subscribe"}}))
+        bob, _ = await scene.connect("bob-1")
+        bob.connection_lost(None)
+        await scene.settle()
+        assert payloads(wire.written)[1:] == [{"event": "join", "agent": "bob-1"}, {"event": "leave", "agent": "bob-1"}]
+        connection.connection_lost(None)
+        assert not scene.hub._watchers
 
     play(act)

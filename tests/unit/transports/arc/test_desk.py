@@ -27,3 +27,17 @@ def test_registrations_at_once_are_counted_as_those_one_after_another() -> None:
         assert statuses(answers) == [200] * 5 + [429] * 4
 
     play(act)
+
+
+def test_a_token_is_not_renewed_once_it_was_revoked() -> None:
+    async def act(scene: Scene) -> None:
+        token = (await register_all(scene, ["new-1"]))[0]["token"]
+        async with scene.registrar._changing:  # both are let in, and wait for another's change
+            tasks = [asyncio.create_task(ask(token, "10.0.0.1")) for ask in (scene.desk.sign_off, scene.desk.refresh)]
+            await scene.settle()
+        gone, refused = await asyncio.gather(*tasks, return_exceptions=True)
+        assert gone == {"agent_id": "new-1", "revoked": True}
+        assert isinstance(refused, Unwelcome)
+        assert (refused.status, refused.error) == (401, "unauthorized")
+
+    play(act)

@@ -100,6 +100,8 @@ def test_what_is_written_is_read_by_others(content: bytes) -> None:
         ((4000).to_bytes(2) + b"why", 4000),
         ((1005).to_bytes(2), 1002),
         ((5000).to_bytes(2), 1002),
+        (b"\x03\xe8goodbye", 1000),
+        (b"\x03\xe8\xff", 1007),
     ],
 )
 def test_a_close_is_answered_with_a_code_that_may_be_sent(content: bytes, code: int) -> None:

@@ -65,9 +65,27 @@ def test_tries_are_counted_for_each_address_in_a_window_that_slides() -> None:
     assert tries.wait_ms("a", 1_001) == 599
 
 
-def test_addresses_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_relay.transports.arc.limits._MOST_KEYS", 10)
+def test_addresses_do_not_pile_up() -> None:
     tries = Tries(1, 1_000)
     for number in range(1_000):
         tries.add(str(number), number * 200)
-    assert len(tries._times) <= 11
+    assert len(tries._times) <= 5  # those of the last second
+
+
+def test_of_too_many_addresses_the_one_that_tried_last_longest_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_relay.transports.arc.limits._MOST_KEYS", 3)
+    tries = Tries(2, 1_000)
+    for at, address in enumerate(("a", "b", "c", "a", "d")):
+        tries.add(address, at)
+    assert list(tries._times) == ["c", "a", "d"]
+    assert (tries.wait_ms("a", 5), tries.wait_ms("b", 5)) == (995, 0)
+
+
+def test_what_is_taken_back_leaves_nothing_behind() -> None:
+    tries = Tries(1, 1_000)
+    tries.add("a", 5)
+    tries.take_back("a", 5)
+    tries.take_back("a", 5)
+    tries.add("b", 6)
+    assert tries.wait_ms("b", 1_006) == 0
+    assert not tries._times
