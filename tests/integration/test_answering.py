@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +13,10 @@ from agent_relay.ports.door import Decision, DoorError, NotOpen
 from agent_relay.terminal.answering import ScreenAnswerer
 from agent_relay.terminal.backends.pty import PtyTerminal
 from agent_relay.terminal.backends.tmux import TmuxTerminal
-from agent_relay.terminal.backends.tmux_program import find_tmux
-from agent_relay.terminal.backends.tmux_server import TmuxServer
 from agent_relay.terminal.dialogs import OpenDialog
 from agent_relay.terminal.profile import load_profiles
 from agent_relay.terminal.watch import Watcher
-from tests.unit.terminal_backends.recorder import ENVIRONMENT, Recorder, ScriptedFiles, eventually_async
+from tests.unit.terminal_backends.recorder import ENVIRONMENT, Recorder, ScriptedFiles, eventually_async, own_tmux
 
 pytestmark = pytest.mark.terminals
 ALLOW, DENY = Decision(is_allowed=True), Decision(is_allowed=False)
@@ -38,11 +33,8 @@ def make(request: pytest.FixtureRequest) -> Iterator[Callable[[], TmuxTerminal |
     if request.param == "pty":
         yield lambda: PtyTerminal(Recorder())
         return
-    folder = tempfile.mkdtemp(prefix="relay-tmux-")
-    server = TmuxServer(find_tmux(), str(Path(folder, "tmux.sock")))
-    yield lambda: TmuxTerminal(server, "Bob", Recorder())
-    subprocess.run([*server.base, "kill-server"], capture_output=True, check=False)
-    shutil.rmtree(folder)
+    with own_tmux() as server:
+        yield lambda: TmuxTerminal(server, "Bob", Recorder())
 
 
 class Scene:

@@ -79,18 +79,25 @@ class Running:
 
 
 @contextlib.asynccontextmanager
+async def both_ends(
+    relay: SmallRelay, daemon: DaemonProcess
+) -> AsyncIterator[tuple[RelayClient, ArcClient, Plan, dict[str, str]]]:
+    """Alice, to be joined as alice-acme; bob-7 over there, called Bob here; how they are joined, and the token for it."""
+    ours, theirs = await register(relay.url, "alice-acme"), await register(relay.url, "bob-7")
+    plan = Plan(relay.url, {"Alice": "alice-acme"}, {"bob-7": "Bob"})
+    async with daemon.connect("Alice") as alice, ArcClient(relay.url, theirs.token, patience=QUICK) as bob:
+        yield alice, bob, plan, {"alice-acme": ours.token}
+
+
+@contextlib.asynccontextmanager
 async def joined(
     relay: SmallRelay, daemon: DaemonProcess, *, broadcasts: bool = False
 ) -> AsyncIterator[tuple[Running, ArcClient, RelayClient]]:
-    """Alice is joined as alice-acme; bob-7 is over there."""
-    ours, theirs = await register(relay.url, "alice-acme"), await register(relay.url, "bob-7")
-    plan = Plan(relay.url, {"Alice": "alice-acme"}, broadcasts=broadcasts)
-    async with (
-        daemon.connect("Alice") as alice,
-        ArcClient(relay.url, theirs.token, patience=QUICK) as bob,
-        Running(daemon, plan, {"alice-acme": ours.token}) as bridge,
-    ):
-        yield bridge, bob, alice
+    """Alice is joined as alice-acme; bob-7 is over there, and has no name here."""
+    async with both_ends(relay, daemon) as (alice, bob, _, tokens):
+        plan = Plan(relay.url, {"Alice": "alice-acme"}, broadcasts=broadcasts)
+        async with Running(daemon, plan, tokens) as bridge:
+            yield bridge, bob, alice
 
 
 def test_a_conversation(relay: SmallRelay, daemon: DaemonProcess) -> None:
@@ -171,10 +178,7 @@ def test_a_name_of_the_project_is_never_taken(relay: SmallRelay, daemon: DaemonP
 
 def test_whoever_was_away_gets_everything_in_order_and_once(relay: SmallRelay, daemon: DaemonProcess) -> None:
     async def main() -> None:
-        ours, theirs = await register(relay.url, "alice-acme"), await register(relay.url, "bob-7")
-        plan = Plan(relay.url, {"Alice": "alice-acme"}, {"bob-7": "Bob"})
-        tokens = {"alice-acme": ours.token}
-        async with daemon.connect("Alice") as alice, ArcClient(relay.url, theirs.token) as bob:
+        async with both_ends(relay, daemon) as (alice, bob, plan, tokens):
             async with Running(daemon, plan, tokens) as bridge:
                 await bob.send("alice-acme", 0)
                 assert (await alice.receive(20)).body == "0"
@@ -204,10 +208,8 @@ def test_a_message_that_was_taken_is_not_sent_again_after_a_crash(relay: SmallRe
     """The relay has it, and the bridge ends before it has heard so."""
 
     async def main() -> None:
-        ours, theirs = await register(relay.url, "alice-acme"), await register(relay.url, "bob-7")
-        plan = Plan(relay.url, {"Alice": "alice-acme"}, {"bob-7": "Bob"})
-        async with daemon.connect("Alice") as alice, ArcClient(relay.url, theirs.token) as bob:
-            async with Running(daemon, plan, {"alice-acme": ours.token}) as bridge:
+        async with both_ends(relay, daemon) as (alice, bob, plan, tokens):
+            async with Running(daemon, plan, tokens) as bridge:
                 relay.forget_next = 1
                 relay.refuse_next = [503] * 10_000
                 await alice.send("Bob", "once")
@@ -215,7 +217,7 @@ def test_a_message_that_was_taken_is_not_sent_again_after_a_crash(relay: SmallRe
                 await until(lambda: bridge.said("lost") > 0)
                 assert bridge.counts[0] == 0
             relay.refuse_next = []
-            async with Running(daemon, plan, {"alice-acme": ours.token}) as bridge:
+            async with Running(daemon, plan, tokens) as bridge:
                 await alice.send("Bob", "next")
                 assert (await bob.receive(20)).payload == "next"
                 await until(lambda: bridge.counts[0] == 2)
@@ -228,17 +230,15 @@ def test_what_went_over_is_remembered_where_nobody_else_knows(relay: SmallRelay,
     """The daemon is killed before it hears the acknowledgement, and the relay has forgotten the message."""
 
     async def main() -> None:
-        ours, theirs = await register(relay.url, "alice-acme"), await register(relay.url, "bob-7")
-        plan = Plan(relay.url, {"Alice": "alice-acme"}, {"bob-7": "Bob"})
-        async with daemon.connect("Alice") as alice, ArcClient(relay.url, theirs.token) as bob:
-            async with Running(daemon, plan, {"alice-acme": ours.token}) as bridge:
+        async with both_ends(relay, daemon) as (alice, bob, plan, tokens):
+            async with Running(daemon, plan, tokens) as bridge:
                 bridge.on_sent = daemon.kill
                 await alice.send("Bob", "once")
                 assert (await bob.receive(20)).payload == "once"
                 await until(lambda: not daemon.running)
             relay.log.clear()
             daemon.start()
-            async with Running(daemon, plan, {"alice-acme": ours.token}):
+            async with Running(daemon, plan, tokens):
                 await alice.send("Bob", "next")
                 assert (await bob.receive(20)).payload == "next"
 

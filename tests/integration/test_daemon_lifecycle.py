@@ -19,11 +19,12 @@ from agent_relay.testing.raw_client import RawClient, encode
 
 STOP_S = 8.0  # draining takes at most 5 s, and the machine may be busy
 REFUSE_S = 30.0
+PATIENT = "--heartbeat-ms=60s"  # on a busy machine a client says nothing for as long as another process takes to start
 
 
 @pytest.fixture
 def daemon() -> Iterator[DaemonProcess]:
-    with DaemonProcess() as daemon:
+    with DaemonProcess(PATIENT) as daemon:
         yield daemon
 
 
@@ -74,7 +75,9 @@ def stall(daemon: DaemonProcess, name: str = "Stalled") -> socket.socket:
     with RawClient(daemon.socket) as sender:
         deaf.sendall(encode(sender.hello_frame(name)))
         sender.hello("Sender")
+        deadline = time.monotonic() + STOP_S
         while not any(agent["name"] == name and agent["connected"] for agent in sender.request("LIST_AGENTS", {})["agents"]):
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         for _ in range(4):
             sender.send_stored(name, "x" * 400_000)
@@ -104,7 +107,7 @@ def test_a_second_daemon_on_the_first_one_s_socket_is_refused_and_the_first_undi
 
 
 def test_two_daemons_in_two_places_cannot_share_a_socket(tmp_path: Path) -> None:
-    with DaemonProcess() as first:
+    with DaemonProcess(PATIENT) as first:
         shared = str(first.directory / "shared.sock")
         first.kill()
         first.socket = shared

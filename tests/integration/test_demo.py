@@ -11,30 +11,20 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_relay.cli.demo.game import all_sayings
+from tests.integration.stage import until
 
 pytestmark = pytest.mark.terminals
 
 DEADLINE_S = 100.0
 DELIVERIES = sum(len(saying.to) for saying in all_sayings())
-
-
-def until(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE_S) -> Any:
-    deadline = time.monotonic() + deadline_s
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"it did not happen: {what}")
 
 
 class Place:
@@ -213,7 +203,9 @@ class Person:
         return self.tmux("capture-pane", "-p")
 
     def sees_all(self, *parts: str) -> None:
-        until(lambda: all(part in self.sees for part in parts), f"{parts} on the screen, where there is:\n{self.sees}")
+        until(
+            lambda: all(part in self.sees for part in parts), f"{parts} on the screen, where there is:\n{self.sees}", DEADLINE_S
+        )
 
     def ended_with(self) -> int:
         """The status; the terminal is as it was."""
@@ -270,7 +262,7 @@ def test_the_terminal_is_put_back_when_a_part_is_killed(place: Place, victim: st
 def test_a_closed_window_ends_it_too(place: Place) -> None:
     with at_terminal(place, 100, 30) as person:
         person.sees_all("── Carol ", "->relay:Alice")
-    until(lambda: not place.processes(), "everything ends")
+    until(lambda: not place.processes(), "everything ends", DEADLINE_S)
     until(lambda: not list(place.temporary.iterdir()), "its folder is removed")
 
 

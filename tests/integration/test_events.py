@@ -7,7 +7,6 @@ import functools
 import json
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -231,9 +230,9 @@ async def test_old_events_leave_and_a_reader_is_told_so() -> None:
             async with daemon.connect("Alice") as alice:
                 await alice.send("Alice", "x" * 1_000)
             await asyncio.sleep(0.3)  # older than a seventh of the retention: the next event begins another file
-        assert list(daemon.state_dir.glob("events-*.jsonl"))
+        await wait_until(lambda: list(daemon.state_dir.glob("events-*.jsonl")))
         daemon.kill()
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(1.0)  # the retention: it is the other process's clock that has to move on
         daemon.start()
         async with daemon.connect("Alice") as alice, watcher(daemon) as relay:
             await alice.send("Alice", "young")
@@ -285,9 +284,7 @@ def run(daemon: DaemonProcess, *words: str) -> subprocess.CompletedProcess[str]:
 def test_the_command_shows_what_happened(daemon: DaemonProcess) -> None:
     with daemon.connect_sync("Alice") as alice:
         alice.send("Alice", "hello \x1b[31mred")
-    deadline = time.monotonic() + DEADLINE_S
-    while len(stored(daemon)) < 3 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    asyncio.run(wait_until(lambda: len(stored(daemon)) >= 3))
     shown = run(daemon).stdout
     assert "message.exchanged" in shown
     assert "Alice → Alice: hello \\x1b[31mred" in shown
@@ -310,9 +307,7 @@ def test_the_command_follows(daemon: DaemonProcess, tmp_path: Path) -> None:
     try:
         with daemon.connect_sync("Alice") as alice:
             alice.send("Alice", "hello")
-        deadline = time.monotonic() + DEADLINE_S
-        while b"message.exchanged" not in output.read_bytes() and time.monotonic() < deadline:
-            time.sleep(0.01)
+        asyncio.run(wait_until(lambda: b"message.exchanged" in output.read_bytes()))
         assert [json.loads(line)["_seq"] for line in output.read_text().splitlines()][:2] == [1, 2]
     finally:
         process.terminate()

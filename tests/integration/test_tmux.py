@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -25,7 +23,7 @@ from agent_relay.terminal.backends import tmux_client
 from agent_relay.terminal.backends.pty import PtyTerminal
 from agent_relay.terminal.backends.tmux import ENDED_WITH_TMUX, TmuxTerminal
 from agent_relay.terminal.backends.tmux_control import command_line
-from agent_relay.terminal.backends.tmux_program import TmuxFailed, TmuxGone, find_tmux
+from agent_relay.terminal.backends.tmux_program import TmuxFailed, TmuxGone
 from agent_relay.terminal.backends.tmux_server import HISTORY_LINES, TmuxServer
 from agent_relay.terminal.screen import Screen
 from tests.unit.terminal_backends.contract import TerminalContract
@@ -36,6 +34,7 @@ from tests.unit.terminal_backends.recorder import (
     eventually,
     eventually_async,
     is_alive,
+    own_tmux,
     python,
 )
 
@@ -66,12 +65,8 @@ asyncio.run(main())
 
 @pytest.fixture
 def server() -> Iterator[TmuxServer]:
-    """A tmux of the test's own, in a short folder, gone afterwards whatever happened."""
-    folder = tempfile.mkdtemp(prefix="relay-tmux-")
-    server = TmuxServer(find_tmux(), str(Path(folder, "tmux.sock")))
-    yield server
-    subprocess.run([*server.base, "kill-server"], capture_output=True, check=False)
-    shutil.rmtree(folder)
+    with own_tmux() as server:
+        yield server
 
 
 _started: list[TmuxTerminal | PtyTerminal] = []

@@ -71,7 +71,7 @@ def test_a_paused_agent_is_given_nothing_until_it_is_resumed(tmp_path: Path) -> 
             await carol.send("Bob", "two")
             inbox = Path(inside.home.team, "inbox.md")
             await inside.until(lambda: inbox.exists() and "> two" in inbox.read_text("utf-8"))
-            await asyncio.sleep(2)
+            await asyncio.sleep(2)  # it would be typed within one: that it is not is what is tested
             assert inside.submitted() == []
             wrapper._control(Control("resume"))
             await inside.until(lambda: inside.submitted() == ["one", "two"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import typer
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.formats import format_time
@@ -11,8 +13,15 @@ from agent_relay.cli.message_view import now_ms, target_of
 from agent_relay.cli.safe_text import clean_line
 
 if TYPE_CHECKING:
+    from agent_relay.sdk.locate import Place
     from agent_relay.sdk.views import HistoryPage, MessageView
 
+MessageId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The message's id, as send, history and inbox show it, or the eight digits an agent is shown."
+    ),
+]
 SEARCHED_MESSAGES = 10_000  # the newest: a few seconds' search, and days of most projects
 _PAGE = 500
 _SHORT_ID = re.compile(r"\[?([0-9a-fA-F]{8})\]?")
@@ -24,6 +33,16 @@ class Archive(Protocol):
     async def history(self, *, limit: int, cursor: str | None) -> HistoryPage: ...
 
     async def message(self, message_id: str) -> MessageView: ...
+
+
+def ask_for_message(place: Place, wanted: str) -> MessageView:
+    from agent_relay.cli.link import observe, run
+
+    async def ask() -> MessageView:
+        async with observe(place) as relay:
+            return await find_message(relay, wanted)
+
+    return run(ask())
 
 
 async def find_message(relay: Archive, wanted: str) -> MessageView:

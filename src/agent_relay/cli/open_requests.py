@@ -40,6 +40,18 @@ def ask_for_all(place: Place, kind: str, agent: str | None) -> list[Open]:
     return run(ask())
 
 
+def list_all(place: Place, kind: str, agent: str | None, if_none: str, *, as_json: bool) -> int:
+    found = ask_for_all(place, kind, agent)
+    screen = Screen()
+    if as_json:
+        screen.json({f"{kind}s": found, "next_cursor": None})
+        return 0
+    show(screen, found)
+    if not found:
+        screen.line((if_none, "dim"))
+    return 0
+
+
 def pick(requests: Sequence[Open], wanted: str, kind: str) -> Open:
     """The one with this id, or the only one whose id begins so. Raises Failure where there is none, or more than one."""
     same = [request for request in requests if request.get("id") == wanted]

@@ -18,12 +18,13 @@ KILL_AFTER = 150  # deliveries of a round: in the middle of it
 
 
 class Reader(threading.Thread):
-    """Gathers what comes until the connection breaks."""
+    """Gathers what comes until the connection breaks. `heard`: so many of this round, and not of the one before."""
 
-    def __init__(self, client: Client, seen: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, client: Client, seen: dict[str, dict[str, Any]], numbers: range) -> None:
         super().__init__()
         self._client = client
         self._seen = seen
+        self._numbers = numbers
         self.heard = 0
         self.start()
 
@@ -32,7 +33,7 @@ class Reader(threading.Thread):
             while True:
                 found = self._client.next()
                 self._seen.setdefault(found["id"], found)  # twice with one id is once
-                self.heard += 1
+                self.heard += found["payload"] in self._numbers
         except ConnectionClosed:
             pass
 
@@ -56,7 +57,7 @@ class Writer(threading.Thread):
 def run_until_killed(stage: Stage, senders: list[Member], bob: Member, numbers: range, seen: dict[str, dict[str, Any]]) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(stage.connect(member, close_timeout=0.2)) for member in senders]
-        reader = Reader(stack.enter_context(stage.connect(bob, close_timeout=0.2)), seen)
+        reader = Reader(stack.enter_context(stage.connect(bob, close_timeout=0.2)), seen, numbers)
         writers = [Writer(client, bob.id, numbers) for client in clients]
         until = time.monotonic() + DEADLINE_S
         while reader.heard < KILL_AFTER:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from agent_relay.terminal.attaching import attach, is_running
 from agent_relay.terminal.backends.pty import PtyTerminal
 from agent_relay.terminal.backends.tmux import TmuxTerminal
-from agent_relay.terminal.backends.tmux_program import find_tmux
 from agent_relay.terminal.backends.tmux_server import TmuxServer
-from tests.unit.terminal_backends.recorder import ENVIRONMENT, Recorder, eventually, eventually_async
+from tests.unit.terminal_backends.recorder import ENVIRONMENT, Recorder, eventually, eventually_async, own_tmux
 
 pytestmark = pytest.mark.terminals
 
@@ -34,11 +29,8 @@ NAME = "Bob.v1"  # tmux would read the dot as a pane
 
 @pytest.fixture
 def server() -> Iterator[TmuxServer]:
-    folder = tempfile.mkdtemp(prefix="relay-tmux-")
-    server = TmuxServer(find_tmux(), str(Path(folder, "tmux.sock")))
-    yield server
-    subprocess.run([*server.base, "kill-server"], capture_output=True, check=False)
-    shutil.rmtree(folder)
+    with own_tmux() as server:
+        yield server
 
 
 def play(server: TmuxServer, scene: Callable[[TmuxTerminal, Recorder], Awaitable[None]]) -> None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from agent_relay.terminal.backends.tmux_program import find_tmux
+from agent_relay.terminal.backends.tmux_server import TmuxServer
 
 DEADLINE_S = 30.0
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/", "LANG": "C.UTF-8"}
@@ -33,6 +40,18 @@ class Recorder:
 
     async def until(self, wanted: bytes) -> None:
         await eventually(lambda: wanted in self.data, lambda: f"{wanted!r} never came; the end is {bytes(self.data[-300:])!r}")
+
+
+@contextlib.contextmanager
+def own_tmux() -> Iterator[TmuxServer]:
+    """A tmux of the test's own, in a short folder, gone afterwards whatever happened."""
+    folder = tempfile.mkdtemp(prefix="relay-tmux-")
+    server = TmuxServer(find_tmux(), str(Path(folder, "tmux.sock")))
+    try:
+        yield server
+    finally:
+        subprocess.run([*server.base, "kill-server"], capture_output=True, check=False)
+        shutil.rmtree(folder)
 
 
 async def eventually(holds: Callable[[], Any], why: Callable[[], str] = str) -> None:

@@ -50,21 +50,6 @@ def test_the_oldest_goes_first_and_nothing_is_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_that_is_still_written_to_is_waited_for(tmp_path: Path) -> None:
-    async def scene(outbox: Outbox, post: Post) -> None:
-        path = tmp_path / "slow"
-        path.write_text("TO: Bob\n\nfirst")
-        sweeping = asyncio.create_task(outbox.sweep())
-        for _ in range(5):
-            await asyncio.sleep(0.1)
-            with path.open("a") as file:
-                file.write(" more")
-            assert post.sent == []
-        await sweeping
-
-    assert play(tmp_path, scene).sent == [("Bob", "first" + " more" * 5)]
-
-
 def test_a_file_that_was_named_is_taken_at_once_and_once(tmp_path: Path) -> None:
     async def scene(outbox: Outbox, post: Post) -> None:
         drop(str(tmp_path), "note", "TO: Bob\n\nhi")

@@ -41,25 +41,27 @@ async def subscribes(stage: Stage) -> None:
 async def keeps_direct_messages_private(stage: Stage) -> None:
     """A subscriber does not get what the agent writes to others."""
     reader, speaker, friend = await stage.join_three()
-    await _subscribe(reader, speaker.id)
-    require(not await _leaks(stage, speaker, friend, reader), "a direct message to somebody else reached a subscriber")
-    await _unsubscribe(reader, speaker.id)
+    leaks = await _leaks_to_subscriber(stage, reader, speaker, (speaker, friend))
+    require(not leaks, "a direct message to somebody else reached a subscriber")
 
 
 @subscriptions.rule
 async def does_not_show_what_others_write_to_it(stage: Stage) -> None:
     """A subscriber does not get what others write to the agent."""
     reader, speaker, friend = await stage.join_three()
+    leaks = await _leaks_to_subscriber(stage, reader, speaker, (friend, speaker))
+    require(not leaks, "a direct message to the agent reached its subscriber")
+
+
+async def _leaks_to_subscriber(stage: Stage, reader: Peer, speaker: Peer, way: tuple[Peer, Peer]) -> bool:
+    """Whether the reader, who has subscribed to the speaker, gets what one of a pair writes to the other."""
+    sender, recipient = way
     await _subscribe(reader, speaker.id)
-    require(not await _leaks(stage, friend, speaker, reader), "a direct message to the agent reached its subscriber")
-    await _unsubscribe(reader, speaker.id)
-
-
-async def _leaks(stage: Stage, sender: Peer, recipient: Peer, reader: Peer) -> bool:
-    """Whether the reader gets what the sender writes to the recipient."""
     await sender.say([recipient.id], stage.text("private"))
     await recipient.hear_payload(stage.text("private"))
-    return any(frame.get("payload") == stage.text("private") for frame in await stage.frames_until_marker(sender, reader))
+    got = await stage.frames_until_marker(sender, reader)
+    await _unsubscribe(reader, speaker.id)
+    return any(frame.get("payload") == stage.text("private") for frame in got)
 
 
 @subscriptions.rule

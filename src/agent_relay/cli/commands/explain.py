@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from agent_relay.cli.find_message import find_message
+from agent_relay.cli.find_message import MessageId, ask_for_message
 from agent_relay.cli.formats import count, format_span, format_time
 from agent_relay.cli.message_view import now_ms, show_heading, show_text, status_word, target_of
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
@@ -25,27 +23,9 @@ _STYLES = {
 }  # fmt: skip
 
 
-def explain(
-    message_id: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID", help="The message's id, as send, history and inbox show it, or the eight digits an agent is shown."
-        ),
-    ],
-    as_json: Json = False,
-    socket: Socket = None,
-    state_dir: StateDir = None,
-) -> int:
+def explain(message_id: MessageId, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
     """Show what became of a message: when it was stored, every attempt to deliver it, and who acknowledged it."""
-    from agent_relay.cli.link import observe, run
-
-    place = find_place(socket, state_dir)
-
-    async def ask() -> MessageView:
-        async with observe(place) as relay:
-            return await find_message(relay, message_id)
-
-    view = run(ask())
+    view = ask_for_message(find_place(socket, state_dir), message_id)
     screen = Screen()
     if as_json:
         screen.json({"message": view.message, "trail": view.trail})

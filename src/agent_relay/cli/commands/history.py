@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent_relay.cli.find_message import find_message
+from agent_relay.cli.find_message import MessageId, ask_for_message
 from agent_relay.cli.formats import format_time
 from agent_relay.cli.message_view import now_ms, show_heading, show_text, status_part, status_word, target_of, text_of
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_moment_ms
@@ -15,7 +15,7 @@ from agent_relay.cli.screen import Screen
 
 if TYPE_CHECKING:
     from agent_relay.sdk.client import RelayClient
-    from agent_relay.sdk.views import HistoryPage, MessageView
+    from agent_relay.sdk.views import HistoryPage
 
 _PAGE = 500
 
@@ -83,27 +83,9 @@ def _show_page(screen: Screen, page: HistoryPage) -> None:
         screen.line(("No messages.", "dim"))
 
 
-def read(
-    message_id: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID", help="The message's id, as history and inbox show it, or the eight digits an agent is shown."
-        ),
-    ],
-    as_json: Json = False,
-    socket: Socket = None,
-    state_dir: StateDir = None,
-) -> int:
+def read(message_id: MessageId, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
     """Show one message in full. It is not acknowledged by that."""
-    from agent_relay.cli.link import observe, run
-
-    place = find_place(socket, state_dir)
-
-    async def ask() -> MessageView:
-        async with observe(place) as relay:
-            return await find_message(relay, message_id)
-
-    message = run(ask()).message
+    message = ask_for_message(find_place(socket, state_dir), message_id).message
     screen = Screen()
     if as_json:
         screen.json(message)

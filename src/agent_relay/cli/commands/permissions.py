@@ -89,20 +89,12 @@ def _decide(
 
 
 def _list(place: Place, agent: str | None, *, watch: bool, as_json: bool) -> int:
-    screen = Screen()
     if watch:
         from agent_relay.cli.link import run
 
-        run(_watch(screen, place, agent, as_json=as_json))
+        run(_watch(Screen(), place, agent, as_json=as_json))
         return 0
-    found = open_requests.ask_for_all(place, KIND, agent)
-    if as_json:
-        screen.json({"permissions": found, "next_cursor": None})
-        return 0
-    open_requests.show(screen, found)
-    if not found:
-        screen.line(("Nobody asks for a permission.", "dim"))
-    return 0
+    return open_requests.list_all(place, KIND, agent, "Nobody asks for a permission.", as_json=as_json)
 
 
 async def _watch(screen: Screen, place: Place, agent: str | None, *, as_json: bool) -> None:

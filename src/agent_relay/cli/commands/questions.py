@@ -64,12 +64,4 @@ def answer(
 
 
 def _list(place: Place, agent: str | None, *, as_json: bool) -> int:
-    found = open_requests.ask_for_all(place, KIND, agent)
-    screen = Screen()
-    if as_json:
-        screen.json({"questions": found, "next_cursor": None})
-        return 0
-    open_requests.show(screen, found)
-    if not found:
-        screen.line(("Nobody asks a question.", "dim"))
-    return 0
+    return open_requests.list_all(place, KIND, agent, "Nobody asks a question.", as_json=as_json)

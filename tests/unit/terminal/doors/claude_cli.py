@@ -16,13 +16,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent_relay.ports.door import Door
+from agent_relay.terminal.doors import claude_session
 from agent_relay.terminal.doors.claude import ClaudeKit
 from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
 from tests.unit.terminal.doors import heard
-from tests.unit.terminal.doors.heard import message, short_folder, until
+from tests.unit.terminal.doors.heard import message, play_on, short_folder, until
 
-__all__ = ["FakeClaude", "Heard", "Stage", "message", "play", "short_folder", "until"]
+__all__ = ["FakeClaude", "Heard", "Looks", "Stage", "message", "play", "short_folder", "until"]
 
 DEADLINE_S = 20.0
 _BODY = re.compile(r"<cross-session-message[^>]*>\n(.*)\n</cross-session-message>", re.DOTALL)
@@ -176,6 +179,27 @@ def _origin(frame: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "peer", "from": frame["from"], "msg_id": frame["msg_id"], "name": "Alice", "body": body[1]}
 
 
+class Looks:
+    """Counts the looks at what Claude Code keeps about its session, so that a test can wait for a whole one."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, name: str) -> None:
+        look = getattr(claude_session, name)
+        self._count = 0
+
+        def counted(*given: Any) -> Any:
+            found = look(*given)
+            self._count += 1
+            return found
+
+        patch.setattr(claude_session, name, counted)
+        patch.setattr(claude_session, "LOOK_S", 0.05)
+
+    async def pass_by(self) -> None:
+        """One that began after this has ended, with all that follows from it: they take turns, and the next is there."""
+        enough = self._count + 3
+        await until(lambda: self._count >= enough, "it is looked at")
+
+
 class Stage:
     """A program that was prepared, its fake, and a listener. `doors` makes new ones, as a later wrapper would."""
 
@@ -202,6 +226,21 @@ class Stage:
     async def start(self) -> None:
         await self.cli.start(self.prepared.session_id or "")
 
+    async def open_inbox(self) -> Door:
+        """Of a program that has started."""
+        inbox, _ = self.doors()
+        await self.start()
+        await inbox.open()
+        return inbox
+
+    async def open_stop(self) -> Door:
+        """Of one that has started and works."""
+        _, stop = self.doors()
+        await self.start()
+        self.cli.be("busy")
+        await stop.open()
+        return stop
+
     def begin_hook(self, event: str, **given: Any) -> asyncio.Task[str]:
         self.hooks.append(asyncio.create_task(self.cli.run_hook(self.settings, event, **given)))
         return self.hooks[-1]
@@ -214,14 +253,4 @@ class Stage:
 
 
 def play(scene: Callable[[Stage], Awaitable[None]]) -> Stage:
-    async def run(folder: Path) -> Stage:
-        stage = Stage(folder)
-        try:
-            async with asyncio.timeout(60):
-                await scene(stage)
-        finally:
-            await stage.close()
-        return stage
-
-    with short_folder() as folder:
-        return asyncio.run(run(folder))
+    return play_on(Stage, scene)

@@ -18,9 +18,9 @@ from typing import Any
 from agent_relay.ports.door import Door
 from agent_relay.terminal.doors.gemini import EXTENSION, GeminiKit
 from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
-from tests.unit.terminal.doors.heard import Heard, message, short_folder
+from tests.unit.terminal.doors.heard import Heard, message, play_on, until
 
-__all__ = ["FakeGemini", "Stage", "message", "play", "short_folder"]
+__all__ = ["FakeGemini", "Stage", "message", "play"]
 
 INTRODUCTION = "Agent Relay: you are Bob. Write `->relay:Name` to send."
 
@@ -181,8 +181,7 @@ class Stage:
     async def open(self) -> Door:
         door = self.door()
         opening = asyncio.create_task(door.open())
-        while not os.path.exists(self.prepared.facts["hooks"]):
-            await asyncio.sleep(0.01)
+        await until(lambda: os.path.exists(self.prepared.facts["hooks"]), "it listens to hooks")
         await self.cli.start()
         await opening
         return door
@@ -193,14 +192,4 @@ class Stage:
 
 
 def play(scene: Callable[[Stage], Awaitable[None]], veto_s: float = 0.0) -> Stage:
-    async def run(folder: Path) -> Stage:
-        stage = Stage(folder, veto_s)
-        try:
-            async with asyncio.timeout(60):
-                await scene(stage)
-        finally:
-            await stage.close()
-        return stage
-
-    with short_folder() as folder:
-        return asyncio.run(run(folder))
+    return play_on(lambda folder: Stage(folder, veto_s), scene)

@@ -8,9 +8,9 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from agent_relay.ports.door import DoorMessage, DoorState, Request, Resolution
 from agent_relay.terminal.message_text import Room, Shown, render
@@ -82,6 +82,29 @@ def short_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder)
+
+
+class Closes(Protocol):
+    async def close(self) -> None: ...
+
+
+S = TypeVar("S", bound=Closes)
+
+
+def play_on(make: Callable[[Path], S], scene: Callable[[S], Awaitable[None]]) -> S:
+    """Makes a stage in a folder of its own, runs the scene on it, and gives back what is left of it."""
+
+    async def run(folder: Path) -> S:
+        stage = make(folder)
+        try:
+            async with asyncio.timeout(60):
+                await scene(stage)
+        finally:
+            await stage.close()
+        return stage
+
+    with short_folder() as folder:
+        return asyncio.run(run(folder))
 
 
 def message(number: int, body: str = "hello", sender: str = "Alice") -> DoorMessage:

@@ -44,10 +44,7 @@ def test_an_idle_agent_is_not_reached_this_way() -> None:
 @pytest.mark.parametrize("event", ["Stop", "PostToolUse"])
 def test_what_waits_goes_together_and_in_order(event: str) -> None:
     async def scene(stage: Stage) -> None:
-        _, stop = stage.doors()
-        await stage.start()
-        stage.cli.be("busy")
-        await stop.open()
+        stop = await stage.open_stop()
         assert await stage.cli.run_hook(stage.settings, event) == ""
         for number in range(20):
             await stop.deliver(message(number))
@@ -66,10 +63,7 @@ def test_what_waits_goes_together_and_in_order(event: str) -> None:
 
 def test_long_ones_go_in_several_parts_and_the_longest_another_way() -> None:
     async def scene(stage: Stage) -> None:
-        _, stop = stage.doors()
-        await stage.start()
-        stage.cli.be("busy")
-        await stop.open()
+        stop = await stage.open_stop()
         half = "é" * (MAX_BYTES // 4)
         await stop.deliver(message(1, half))
         await stop.deliver(message(2, half))
@@ -83,10 +77,7 @@ def test_long_ones_go_in_several_parts_and_the_longest_another_way() -> None:
 
 def test_a_helpers_tool_does_not_get_the_agents_messages() -> None:
     async def scene(stage: Stage) -> None:
-        _, stop = stage.doors()
-        await stage.start()
-        stage.cli.be("busy")
-        await stop.open()
+        stop = await stage.open_stop()
         await stop.deliver(message(1))
         assert await stage.cli.run_hook(stage.settings, "PostToolUse", agent_id="a1") == ""
         assert context(await stage.cli.run_hook(stage.settings, "PostToolUse")) == message(1).text
@@ -96,10 +87,7 @@ def test_a_helpers_tool_does_not_get_the_agents_messages() -> None:
 
 def test_what_no_hook_asked_for_is_given_back_when_the_turn_is_over() -> None:
     async def scene(stage: Stage) -> None:
-        _, stop = stage.doors()
-        await stage.start()
-        stage.cli.be("busy")
-        await stop.open()
+        stop = await stage.open_stop()
         await stop.deliver(message(1))
         await stop.deliver(message(2))
         stage.cli.be("idle")
@@ -114,10 +102,7 @@ def test_what_a_hook_gave_in_vain_is_given_back(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(claude_session, "UNREAD_S", 0.3)
 
     async def scene(stage: Stage) -> None:
-        _, stop = stage.doors()
-        await stage.start()
-        stage.cli.be("busy")
-        await stop.open()
+        stop = await stage.open_stop()
         await stop.deliver(message(1))
         assert await stage.cli.run_hook(stage.settings, "Stop")
         stage.cli.be("idle")
@@ -146,10 +131,7 @@ def test_it_follows_the_inbox_with_the_same_hooks() -> None:
 
 def test_the_mark_for_hooks_is_gone_when_it_closes() -> None:
     async def scene(stage: Stage) -> None:
-        _, stop = stage.doors()
-        await stage.start()
-        stage.cli.be("busy")
-        await stop.open()
+        stop = await stage.open_stop()
         await stop.deliver(message(1))
         assert "claude-waiting" in os.listdir(stage.place.folder)
         await stop.close()

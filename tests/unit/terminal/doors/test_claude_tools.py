@@ -60,9 +60,7 @@ def test_a_session_that_says_that_it_ends_is_not_waited_for(monkeypatch: pytest.
     monkeypatch.setattr(claude_session, "GONE_S", 3_600.0)
 
     async def scene(stage: Stage) -> None:
-        inbox, _ = stage.doors()
-        await stage.start()
-        await inbox.open()
+        await stage.open_inbox()
         await stage.cli.run_hook(stage.settings, "SessionEnd", reason="prompt_input_exit")
         stage.cli.record_path.unlink()
         await until(lambda: stage.heard.of("lost"), "the end is noticed")
@@ -82,9 +80,7 @@ def test_a_session_that_is_cleared_goes_on(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(claude_session.ClaudeSession, "_note_record", count)
 
     async def scene(stage: Stage) -> None:
-        inbox, _ = stage.doors()
-        await stage.start()
-        await inbox.open()
+        await stage.open_inbox()
         await stage.cli.run_hook(stage.settings, "SessionEnd", reason="clear")
         await until(lambda: looks, "it is looked at")
         stage.cli.record_path.unlink()
@@ -95,9 +91,7 @@ def test_a_session_that_is_cleared_goes_on(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_that_it_waits_is_told_by_a_notification_where_its_record_says_nothing_we_know() -> None:
     async def scene(stage: Stage) -> None:
-        inbox, _ = stage.doors()
-        await stage.start()
-        await inbox.open()
+        inbox = await stage.open_inbox()
         notice = {"notification_type": "permission_prompt", "message": "Claude needs your permission"}
         stage.cli.be("pondering")  # of a version to come
         await stage.cli.run_hook(stage.settings, "UserPromptSubmit", prompt="x")
