@@ -18,12 +18,14 @@ import pytest
 from agent_relay.ports.door import Door
 from agent_relay.protocol.states import ClientState
 from agent_relay.terminal.doors.codex_server import CodexServer
+from agent_relay.terminal.doors.codex_stop import CodexStopHook
 from agent_relay.terminal.doors.gemini_hooks import GeminiHooks
 from agent_relay.terminal.doors.versions import Versions
 from agent_relay.terminal.doorway import TYPING, Doorway
 from agent_relay.terminal.profile import load_profiles
 from agent_relay.terminal.reporting import Reporter
 from tests.unit.terminal.doors import claude_cli, codex_cli, gemini_cli, opencode_cli
+from tests.unit.terminal.doors.codex_hooked import TRUST
 from tests.unit.terminal.doors.heard import Heard, until
 from tests.unit.terminal.doors.test_codex_queue import FakeCodex
 
@@ -48,7 +50,10 @@ async def codex(folder: Path, version: str) -> AsyncIterator[Sequence[Door]]:
     await cli.start()
     cli.begin()
     heard = Heard()
-    yield [CodexServer(str(cli.socket), codex_cli.place(folder), heard), queue.door(heard)]
+    (queue.home / "config.toml").write_text(TRUST)
+    place = codex_cli.place(folder)
+    stop_hook = CodexStopHook(queue.started, str(folder / "hooks.sock"), place, heard)
+    yield [CodexServer(str(cli.socket), place, heard), queue.door(heard), stop_hook]
     await cli.close()
 
 

@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
+from msgspec.structs import replace
+
 from agent_relay.ports.door import Door, DoorMessage, DoorState, NotTaken, Resolution
 from agent_relay.terminal.backends.tmux_program import find_tmux
 from agent_relay.terminal.doors.launching import AgentPlace, Kit, Program
@@ -57,8 +59,8 @@ class Bare:
         found = kit or kit_for(load_profiles()[cli])
         assert found is not None
         self.kit = found
-        program = Program((*launch.argv, *_MAIN_SCREEN_FLAGS.get(cli, []), *flags), str(self.project), environment)
-        self.prepared = self.kit.prepare(program, self.place, introduction_for_start("Bob"))
+        self._program = Program((*launch.argv, *_MAIN_SCREEN_FLAGS.get(cli, []), *flags), str(self.project), environment)
+        self.prepared = self.kit.prepare(self._program, self.place, introduction_for_start("Bob"))
         self.heard = Heard()
         self._tmux = [find_tmux().path, "-S", str(self.folder / "tmux.sock"), "-f", os.devnull]
         self._start()
@@ -68,6 +70,15 @@ class Bare:
         words = ["-x", "120", "-y", "40", "-c", str(self.project), shlex.join(["env", _TERM, *self.prepared.program.argv])]
         command = [*self._tmux, "new-session", "-d", "-s", "bob", *words]
         subprocess.run(command, env=dict(self.prepared.program.environment), check=True, timeout=20)
+
+    def restart(self, kit: Kit, *words: str) -> None:
+        """Another start in the same home, as another wrapper would do it; with these words, or as before."""
+        self.run("kill-server")
+        self._tmux[2] = f"{self._tmux[2]}.next"  # the server before may still be ending
+        self.kit = kit
+        program = replace(self._program, argv=words) if words else self._program
+        self.prepared = kit.prepare(program, self.place, introduction_for_start("Bob"))
+        self._start()
 
     def __enter__(self) -> Bare:
         return self

@@ -47,6 +47,7 @@ class Wish(msgspec.Struct, frozen=True):
     record: str | None = None  # a file for `replay`
     has_doors: bool = True  # False: everything is typed
     tries_doors: bool = False  # also those of a version that the relay was not tried with
+    asks_for_hooks: bool = False  # the CLI may ask whether the relay's hooks may run
     session: str | None = None  # the daemon started us, for this session
     end_file: str | None = None  # where it looks for how we ended
 
@@ -116,7 +117,8 @@ def _make_setup(place: Place, wish: Wish, home: Home, recorder: Recorder | None)
         has_introduction=wish.has_introduction,
         project_id=place.project_id,
         recorder=recorder,
-        kit=kit_for(profile) if wish.has_doors and wish.cli is None else None,  # another program need not know its flags
+        # Another program need not know its flags.
+        kit=kit_for(profile, asks_for_hooks=wish.asks_for_hooks) if wish.has_doors and wish.cli is None else None,
         tries_doors=wish.tries_doors,
     )
 

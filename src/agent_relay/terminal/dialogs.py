@@ -82,6 +82,8 @@ def _read(look: Dialog, shown: list[Line], marked: int) -> OpenDialog:
     text = "\n".join(row.strip() for row in rows if row.strip())
     body = [row for index, row in enumerate(rows) if row.strip() and question not in row and index not in at]
     subject = _last(look.subject, body)
+    if subject and look.is_subject_long:
+        subject = " ".join([subject, *_rows_below(subject, shown[start:], at)])
     # The selection, or what is typed, may change the rows of the options and the hints below them.
     lasting = [row for index, row in enumerate(rows) if index not in at and index < max(at, default=len(rows))]
     if look.is_last_row and subject:
@@ -98,6 +100,17 @@ def _read(look: Dialog, shown: list[Line], marked: int) -> OpenDialog:
         subject=subject,
         typed=_read_typed(look, shown[-1].text) if look.typed else "",
     )
+
+
+def _rows_below(subject: str, shown: list[Line], options: list[int]) -> list[str]:
+    """The rows in which it goes on: those right below its first one, up to an empty row or an option."""
+    first = max((index for index, line in enumerate(shown) if line.text.rstrip().endswith(subject)), default=len(shown))
+    found: list[str] = []
+    for index in range(first + 1, len(shown)):
+        if index in options or shown[index].position != shown[index - 1].position + 1:
+            break
+        found.append(shown[index].text.strip())
+    return found
 
 
 def _find_top(look: Dialog, shown: list[Line], marked: int) -> int:

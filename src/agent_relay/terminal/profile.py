@@ -94,6 +94,7 @@ class Dialog(Struct, frozen=True, forbid_unknown_fields=True):
     question: str = ""  # group 1 or the whole match
     tool: str = ""  # group 1
     subject: str = ""  # group 1: the command or file it is about
+    is_subject_long: bool = False  # it goes on in the rows below, up to an empty one
     is_last_row: bool = False  # the last mark stands in the last row that is not empty
     approve: Patterns = ()  # the option that allows it this once, and nothing beyond
     deny: Patterns = ()  # the option that refuses it

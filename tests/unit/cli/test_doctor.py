@@ -17,6 +17,7 @@ from agent_relay.cli.main import main
 from agent_relay.sdk.locate import Place, locate
 from agent_relay.terminal.profile import load_profiles
 from agent_relay.testing.daemon import DaemonProcess
+from tests.unit.terminal.doors.codex_hooked import TRUST
 
 
 def place_of(folder: Path) -> Place:
@@ -99,6 +100,17 @@ def test_versions_of_the_clis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (tried.verdict, "used all the same" in tried.text) == (Verdict.NOTE, True)
     program(tmp_path, "claude", "exit 3")
     assert check_cli(claude).verdict is Verdict.NOTE
+
+
+def test_whether_codex_is_told_to_trust_the_relays_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    codex = load_profiles()["codex"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    program(tmp_path, "codex", f"echo codex-cli {codex.recorded}")
+    found = check_cli(codex)
+    assert (found.verdict, "`wrap --codex-hooks` asks for it" in found.text) == (Verdict.OK, True)
+    (tmp_path / "config.toml").write_text(TRUST)
+    assert check_cli(codex).text.endswith("the relay's hooks are trusted")
 
 
 def test_a_version_is_read_from_whatever_is_said(tmp_path: Path) -> None:

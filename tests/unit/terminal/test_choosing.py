@@ -158,3 +158,13 @@ def test_a_menu_of_an_unknown_program(options: tuple[str, ...], allowed: int | N
                 choose(look_of(profile, dialog), dialog, decision)
         else:
             assert choose(look_of(profile, dialog), dialog, decision) == index
+
+
+@pytest.mark.parametrize("answer", ["Trust all and continue", "2", "Review hooks"])
+def test_which_hooks_codex_may_run_is_for_nobody_outside_to_say(answer: str) -> None:
+    profile = load_profiles()["codex"]
+    dialog = find_dialog(profile, screen_of_text(dict(steps_of("codex/hooks"))["review"]).lines)
+    assert dialog is not None
+    for decision in (Decision(is_allowed=True, answer=answer), ALLOW, DENY):
+        with pytest.raises(DoorError, match="at the terminal"):
+            choose(look_of(profile, dialog), dialog, decision)

@@ -38,6 +38,21 @@ READ = [
         step("codex/perm-h2-enter", "prompt open"),
         "permission", "Would you like to run the following command?", 3, 0, None, "rm -r build",
     ),
+    (
+        step("codex/permissions", "edits"),
+        "permission", "Would you like to make the following edits?", 3, 0, None, "/srv/team/relay1/proj/notes.txt",
+    ),
+    (
+        step("codex/permissions", "long command"),
+        "permission", "Would you like to run the following command?", 3, 0, None,
+        "; ".join(["rm -rf build", *(f"echo this is a rather long command number {number}" for number in range(8))]),
+    ),
+    *(
+        (step("codex/hooks", name), "question", question, 0, None, None, None)
+        for name, question in (
+            ("review", "Hooks need review"), ("list", "Hooks"), ("one", "PermissionRequest hooks"), ("trusted", "Hooks"),
+        )
+    ),
     (step("gemini/perm-h-enter", "prompt open"), "permission", "Allow execution of [Shell]?", 3, 0, "Shell", "rm -rf build"),
     (capture("gemini", "15-w-prompt.txt"), "permission", "Apply this change?", 4, 0, "WriteFile", "Writing to notes.txt"),
     (capture("gemini", "17-q-prompt.txt"), "question", "Which database should we use?", 3, 0, None, None),

@@ -119,6 +119,13 @@ def test_a_title_that_asks_is_a_veto_even_if_the_dialog_cannot_be_read() -> None
     )
 
 
+@pytest.mark.parametrize("name", ["review", "list", "one", "trusted"])
+@pytest.mark.parametrize("before", list(State))
+def test_codex_that_asks_about_hooks_is_not_idle_and_its_choice_is_no_draft(name: str, before: State) -> None:
+    sight = look(profile_for("codex"), screen_of_text(dict(steps_of("codex/hooks"))[name], title="vm"), before)
+    assert (sight.state, sight.composer) == (State.DIALOG, None)
+
+
 def aider_screen(cursor_row: int) -> Screen:
     return screen_of_text("Aider v0.86.2\n\ndiff> half a thought\n", cursor=Cursor(cursor_row, 20))
 

@@ -42,6 +42,13 @@ def wrap(
         bool,
         typer.Option("--try-doors", help="Use the CLI's better ways in also in a version that the relay was not tried with."),
     ] = False,
+    codex_hooks: Annotated[
+        bool,
+        typer.Option(
+            "--codex-hooks",
+            help="Let Codex ask whether the relay's hooks may run, where they are of use. Once is enough: it remembers.",
+        ),
+    ] = False,
     record: Annotated[
         str | None, typer.Option("--record", metavar="FILE", help="Record its terminal, for `agent-relay replay`.")
     ] = None,
@@ -70,8 +77,9 @@ def wrap(
         recording = os.path.abspath(record) if record else None
         tries = try_doors or tries_doors(place)
         wish = Wish(
-            command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors, tries, session, end_file
-        )
+            command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors, tries, codex_hooks, session,
+            end_file,
+        )  # fmt: skip
     except WrapFailed as error:
         if ready is not None:
             os.write(ready, json.dumps({"sentence": str(error)}).encode())
@@ -178,7 +186,7 @@ def _start_wrapper(place: Place, wish: Wish) -> tuple[subprocess.Popen[bytes], s
         f"--prefix={wish.prefix}", f"--socket={place.socket}", f"--state-dir={place.state_dir}",
         *([f"--name={wish.name}"] if wish.name else []), *([f"--cli={wish.cli}"] if wish.cli else []),
         *([f"--record={wish.record}"] if wish.record else []), *([] if wish.has_doors else ["--no-doors"]),
-        *(["--try-doors"] if wish.tries_doors else []),
+        *(["--try-doors"] if wish.tries_doors else []), *(["--codex-hooks"] if wish.asks_for_hooks else []),
         *([] if wish.has_introduction else ["--no-intro"]), "--", *wish.argv,
     ]  # fmt: skip
     # Its own session, so that a closed window does not take the agent along.

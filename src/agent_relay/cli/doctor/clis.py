@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,8 +10,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from agent_relay.cli.doctor.findings import Finding, Verdict
+from agent_relay.terminal.doors.codex_hooks import FLAG as HOOKS_FLAG
+from agent_relay.terminal.doors.codex_hooks import are_trusted
 from agent_relay.terminal.doors.versions import FLAG, SETTING, TRY, is_known
 from agent_relay.terminal.profile import GENERIC, Profile, load_profiles
+from agent_relay.terminal.transcripts.find import home_of
 
 _VERSION_S = 15.0  # some of them take seconds to start
 _NUMBER = re.compile(r"\d+(?:\.\d+)+")
@@ -32,7 +36,16 @@ def check_cli(profile: Profile, *, tries_doors: bool = False) -> Finding:
         return Finding(profile.name, Verdict.NOTE, f"{path} does not say its version", f"Try `{path} --version` yourself.")
     if not is_known(version, profile.recorded):
         return _untried(profile, f"{version} at {path}", tries_doors=tries_doors)
-    return Finding(profile.name, Verdict.OK, f"{version} at {path}; messages go in by {ways}")
+    return Finding(profile.name, Verdict.OK, f"{version} at {path}; messages go in by {ways}{_hooks(profile)}")
+
+
+def _hooks(profile: Profile) -> str:
+    """Of a CLI that runs them with the person's word alone: whether it has it."""
+    if profile.name != "codex" or profile.transcript is None:
+        return ""
+    if are_trusted(home_of(profile.transcript, os.environ)):
+        return "; the relay's hooks are trusted"
+    return f"; the relay's hooks are not trusted, and `wrap {HOOKS_FLAG}` asks for it where they would be used"
 
 
 def read_version(path: str) -> str | None:

@@ -18,9 +18,12 @@ from pathlib import Path
 from agent_relay.ports.door import Door, DoorListener
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
 from agent_relay.terminal.doors.codex_arguments import Arguments, read_arguments
+from agent_relay.terminal.doors.codex_hooks import FLAG, VARIABLE, are_trusted, hook_flags, write_script
 from agent_relay.terminal.doors.codex_queue import Codex, CodexQueue
 from agent_relay.terminal.doors.codex_record import KNOWN_FILE
 from agent_relay.terminal.doors.codex_server import CodexServer
+from agent_relay.terminal.doors.codex_stop import CodexStopHook
+from agent_relay.terminal.doors.hooks import hook_socket_path
 from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.profile import Profile, Transcript, load_profiles
@@ -33,6 +36,11 @@ _SYSTEM = Path("/etc/codex")
 
 
 class CodexKit:
+    """`asks_for_hooks`: hooks of ours are passed where they are of use though nobody has trusted them, so that Codex asks."""
+
+    def __init__(self, *, asks_for_hooks: bool = False) -> None:
+        self._asks_for_hooks = asks_for_hooks
+
     def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
         given = read_arguments(program.argv)
         if given.elsewhere:
@@ -49,15 +57,33 @@ class CodexKit:
                 told = ["-c", f"developer_instructions={_toml(f'{introduction} [{mark}]')}"]
         facts = {"codex": program.argv[0], "mark": mark if told else "", "since": str(int(time.time() * 1000))}
         reason = given.unserved or ("You gave Codex permissions of your own." if "default_permissions" in settings else "")
-        plain = given.with_flags([*told, *_environment_flags(program.environment)])
+        plain = [*told, *_environment_flags(program.environment)]
+        environment = dict(program.environment)
         if reason:
-            notes.append(f"{reason} So it has no app-server of its own, and cannot be answered from outside.")
-            argv = plain
+            notes.append(f"{reason} So it has no app-server.")
+            is_hooked, note = self._decide_on_hooks(given, _home(program))
+            notes += [note] if note else []
+            if is_hooked:
+                facts["hooks"] = hook_socket_path(place.folder, place.project_id, place.agent)
+                environment[VARIABLE] = write_script(place, facts["hooks"])
+            argv = given.with_flags([*plain, *(hook_flags() if is_hooked else [])])
         else:
+            if self._asks_for_hooks:
+                notes.append("It has an app-server of its own, which tells more than hooks do: they are left out.")
             facts["server"] = path = _socket_path(place, mark)
-            argv = _launch(path, os.path.join(place.folder, LOG_FILE), given, told, plain)
-        changed = Program(tuple(argv), program.cwd, program.environment)
+            argv = _launch(path, os.path.join(place.folder, LOG_FILE), given, told, given.with_flags(plain))
+        changed = Program(tuple(argv), program.cwd, environment)
         return Prepared(changed, facts, is_introduced=bool(told), notes=tuple(notes))
+
+    def _decide_on_hooks(self, given: Arguments, home: Path) -> tuple[bool, str]:
+        """Whether it is started with ours, and what is to be known of that."""
+        if given.mentions("hooks"):
+            return False, "You gave Codex hooks with its start, so the relay's are left out."
+        if are_trusted(home):
+            return True, ""
+        if self._asks_for_hooks:
+            return True, "Its hooks need your word once: “Trust all and continue”."
+        return False, f"`wrap {FLAG}` lets the relay's hooks in, with your word."
 
     def doors(
         self, program: Program, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]
@@ -70,8 +96,13 @@ class CodexKit:
             facts["codex"], program.environment, program.cwd, _home(program), profile, facts.get("mark", ""),
             int(since) if since.isdecimal() else 0,
         )  # fmt: skip
+        hooks = facts.get("hooks", "")
         doors: list[Door] = [CodexServer(facts["server"], place, listener)] if facts.get("server") else []
-        return [*doors, CodexQueue(codex, place, listener)] if doors or codex.mark else []
+        if doors or hooks or codex.mark:
+            doors.append(CodexQueue(codex, place, listener, hooks))
+        if hooks:
+            doors.append(CodexStopHook(codex, hooks, place, listener))
+        return doors
 
 
 def _profile() -> Profile:

@@ -18,7 +18,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_relay.ports.door import Decision, DoorListener, DoorMessage, DoorShut, NotOpen, NotTaken, Probe, Whereabouts
-from agent_relay.terminal.doors.codex_record import Thread, is_of, load_known, mark_of, remember, was_read
+from agent_relay.terminal.doors.codex_record import Thread, find_message, is_of, load_known, remember
+from agent_relay.terminal.doors.codex_session import HookedSession
 from agent_relay.terminal.doors.launching import AgentPlace
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.profile import Profile
@@ -50,8 +51,10 @@ class CodexQueue:
     name = "codex queue"
     can_start_turns = True
 
-    def __init__(self, codex: Codex, place: AgentPlace, listener: DoorListener[Observation]) -> None:
+    def __init__(self, codex: Codex, place: AgentPlace, listener: DoorListener[Observation], hooks: str = "") -> None:
+        """`hooks`: the socket where they are heard, for a program that was started with them."""
         self._codex = codex
+        self._hooked = HookedSession(hooks, place, listener) if hooks else None
         self._folder = place.folder
         self._listener = listener
         self._thread: Thread | None = None
@@ -62,21 +65,26 @@ class CodexQueue:
         self._is_over = False
 
     async def open(self) -> Probe:
-        status, _ = await self._run("queue", "--help")
+        status, _ = await run_codex(self._codex, "queue", "--help")
         if status != 0:
             raise DoorShut("This version of Codex has no `codex queue`.")
-        _, said = await self._run("--version")
-        version = _VERSION.search(said)
+        if self._hooked is not None:
+            try:
+                await self._hooked.open()
+            except OSError as error:  # they only add to what is known without them
+                _log.warning("the hooks cannot be listened to: %s", error.strerror or type(error).__name__)
         await self._look()
         self._watching = asyncio.create_task(self._watch())
         note = "" if self._thread else "until the agent's first turn messages are typed"
-        return Probe(version[0] if version else "", note)
+        return Probe(await read_version(self._codex), note)
 
     async def close(self) -> None:
         self._is_over = True
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
+        if self._hooked is not None:
+            await self._hooked.close()
 
     # --- delivering ------------------------------------------------------------------------------------------------------
 
@@ -84,12 +92,13 @@ class CodexQueue:
         async with self._order:
             if self._is_over:
                 raise DoorShut("`codex queue` is not open.")
-            if self._thread is None:
+            thread = self._hooked_thread or self._thread
+            if thread is None:
                 raise NotTaken("The conversation has not begun.")
             if len(message.text) > MAX_CHARACTERS:
                 raise NotTaken("It is too long for a command line.")
             self._handed[message.id] = message
-            status, _ = await self._run("queue", "--thread", self._thread.id, "--message", message.text)
+            status, _ = await run_codex(self._codex, "queue", "--thread", thread.id, "--message", message.text)
             if status is None and await self.look_up(message) is not Whereabouts.NOWHERE:
                 return "queued, it seems"
             if status != 0:
@@ -97,22 +106,12 @@ class CodexQueue:
                 raise NotTaken(f"`codex queue` failed ({'no answer' if status is None else status}).")
             return "queued in the conversation"
 
-    async def _run(self, *words: str) -> tuple[int | None, str]:
-        """How it ended, and what it said; None: not in time, and whether it did what it should nobody can say."""
-        codex = self._codex
-        try:
-            done = await asyncio.to_thread(
-                subprocess.run, [codex.command, *words], cwd=codex.cwd, env=dict(codex.environment), timeout=RUN_S,
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return None, ""
-        except (OSError, ValueError) as error:
-            _log.warning("`codex queue` cannot be run: %s", type(error).__name__)
-            return _NOT_RUN, ""
-        return done.returncode, done.stdout.decode(errors="replace")
-
     # --- the conversation ------------------------------------------------------------------------------------------------
+
+    @property
+    def _hooked_thread(self) -> Thread | None:
+        """As a hook told it, who has told it already."""
+        return self._hooked.thread if self._hooked is not None else None
 
     async def _watch(self) -> None:
         while True:
@@ -123,7 +122,7 @@ class CodexQueue:
     async def _look(self) -> None:
         thread = await asyncio.to_thread(self._find)
         if thread is not None and thread != self._thread:
-            is_other = self._thread is None or thread.id != self._thread.id
+            is_other = thread != self._hooked_thread and (self._thread is None or thread.id != self._thread.id)
             self._thread = thread
             self._tail = TranscriptTail(Path(thread.path), CodexReader())
             if is_other and not self._is_over:
@@ -136,8 +135,10 @@ class CodexQueue:
                         self._listener.door_read(message.id, "transcript")
 
     def _find(self) -> Thread | None:
-        """The latest conversation that holds our words; else the one that a door before this one knew."""
+        """The one that a hook named; the latest that holds our words; else the one that a door before this one knew."""
         codex = self._codex
+        if self._hooked_thread is not None:
+            return self._hooked_thread
         if codex.mark:
             for path in find_sessions(codex.profile, codex.cwd, home=codex.home, since_ms=codex.since_ms):
                 head = read_head(codex.profile, path) if holds(path, codex.mark) else None
@@ -151,26 +152,36 @@ class CodexQueue:
     # --- the rest --------------------------------------------------------------------------------------------------------
 
     async def look_up(self, message: DoorMessage) -> Whereabouts:
-        paths = [thread.path for thread in load_known(self._folder)]
-        if await asyncio.to_thread(was_read, paths, message):
-            return Whereabouts.READ
-        is_queued = await asyncio.to_thread(self._is_queued, message)
-        if is_queued:
+        found = await find_message(self._folder, self._codex.home, message)
+        if found is Whereabouts.HELD:
             self._handed.setdefault(message.id, message)
-            return Whereabouts.HELD
-        return Whereabouts.UNKNOWN if is_queued is None else Whereabouts.NOWHERE
+        return found
 
-    def _is_queued(self, message: DoorMessage) -> bool | None:
-        """By Codex's own database, which is only read; None where it does not say."""
-        for path in sorted(self._codex.home.glob("queue_*.sqlite"), reverse=True):
-            try:
-                with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=1.0)) as database:
-                    rows = database.execute("SELECT payload_json FROM queued_items").fetchall()
-            except sqlite3.Error:
-                return None
-            words = (mark_of(message), message.uuid)
-            return any(word in str(payload) for (payload,) in rows for word in words)
-        return None
+    async def answer(self, request_id: str, decision: Decision) -> None:
+        if self._hooked is None:
+            raise NotOpen("`codex queue` takes messages only.")
+        if not self._is_over:
+            await self._hooked.look()
+        self._hooked.requests.answer(request_id, decision)
 
-    async def answer(self, request_id: str, decision: Decision) -> None:  # noqa: ARG002 - as the port has it
-        raise NotOpen("`codex queue` takes messages only.")
+
+async def read_version(codex: Codex) -> str:
+    """As it says itself; empty where it does not."""
+    _, said = await run_codex(codex, "--version")
+    found = _VERSION.search(said)
+    return found[0] if found else ""
+
+
+async def run_codex(codex: Codex, *words: str) -> tuple[int | None, str]:
+    """How it ended, and what it said; None: not in time, and whether it did what it should nobody can say."""
+    try:
+        done = await asyncio.to_thread(
+            subprocess.run, [codex.command, *words], cwd=codex.cwd, env=dict(codex.environment), timeout=RUN_S,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return None, ""
+    except (OSError, ValueError) as error:
+        _log.warning("`codex %s` cannot be run: %s", words[0], type(error).__name__)
+        return _NOT_RUN, ""
+    return done.returncode, done.stdout.decode(errors="replace")

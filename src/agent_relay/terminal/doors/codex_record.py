@@ -6,15 +6,18 @@ its folder, for a later wrapper and for the door that comes after this one.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from agent_relay.ports.door import DoorMessage, DoorState
-from agent_relay.terminal.message_text import short_id
+from agent_relay.ports.door import DoorMessage, DoorState, Whereabouts
+from agent_relay.terminal.doors.marks import mark_of
 from agent_relay.terminal.private_files import read_private, replace_private
 from agent_relay.terminal.transcripts.codex import CodexReader
 from agent_relay.terminal.transcripts.records import Record, Taking, as_count, as_dict, as_text, decode_record
@@ -83,8 +86,31 @@ def read_status(status: dict[str, Any]) -> tuple[DoorState | None, str]:
             return None, ""
 
 
-def mark_of(message: DoorMessage) -> str:
-    return f"[{short_id(message.id)}]"
+def is_queued(home: Path, message: DoorMessage) -> bool | None:
+    """Whether it waits in Codex's own queue, by Codex's database, which is only read; None where that does not say."""
+    for path in sorted(home.glob("queue_*.sqlite"), reverse=True):
+        try:
+            with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=1.0)) as database:
+                rows = database.execute("SELECT payload_json FROM queued_items").fetchall()
+        except sqlite3.Error:
+            return None
+        words = (mark_of(message), message.uuid)
+        return any(word in str(payload) for (payload,) in rows for word in words)
+    return None
+
+
+async def find_message(folder: str, home: Path, message: DoorMessage) -> Whereabouts:
+    """By what Codex has written down: in the agent's conversations, and in its own queue."""
+    paths = [thread.path for thread in load_known(folder)]
+    if await asyncio.to_thread(was_read, paths, message):
+        return Whereabouts.READ
+    match await asyncio.to_thread(is_queued, home, message):
+        case True:
+            return Whereabouts.HELD
+        case False:
+            return Whereabouts.NOWHERE
+        case None:
+            return Whereabouts.UNKNOWN
 
 
 def was_read(paths: list[str], message: DoorMessage) -> bool:
@@ -112,5 +138,5 @@ def _has_taken(reader: CodexReader, line: bytes, message: DoorMessage) -> bool:
 
 
 def is_of(record: Record, message: DoorMessage) -> bool:
-    """By our id, or word for word: the text has an id of its own in it."""
-    return isinstance(record, Taking) and (record.message_id == message.uuid or record.text.strip() == message.text.strip())
+    """By our id, or word for word, several of them together: the text has an id of its own in it."""
+    return isinstance(record, Taking) and (record.message_id == message.uuid or message.text.strip() in record.text)

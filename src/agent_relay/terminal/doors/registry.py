@@ -6,8 +6,8 @@ from agent_relay.terminal.doors.launching import Kit
 from agent_relay.terminal.profile import Profile
 
 
-def kit_for(profile: Profile) -> Kit | None:
-    """None for a CLI that can only be typed to."""
+def kit_for(profile: Profile, *, asks_for_hooks: bool = False) -> Kit | None:
+    """None for a CLI that can only be typed to. `asks_for_hooks`: a CLI that runs hooks only with the person's word may ask."""
     match profile.name if profile.doors else "":
         case "claude":
             from agent_relay.terminal.doors.claude import ClaudeKit
@@ -16,7 +16,7 @@ def kit_for(profile: Profile) -> Kit | None:
         case "codex":
             from agent_relay.terminal.doors.codex import CodexKit
 
-            return CodexKit()
+            return CodexKit(asks_for_hooks=asks_for_hooks)
         case "gemini":
             from agent_relay.terminal.doors.gemini import GeminiKit
 

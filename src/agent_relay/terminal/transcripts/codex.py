@@ -101,6 +101,8 @@ class CodexReader:
             case "UserMessage" if self._seen.is_new(f"user:{as_text(item.get('id'))}"):
                 text = "\n".join(texts_of(item.get("content")))
                 return [Taking(as_text(item.get("id")), text, at_ms, as_text(item.get("client_id")) or None)]
+            case "HookPrompt" if self._seen.is_new(f"user:{as_text(item.get('id'))}"):  # what a hook made a turn go on with
+                return [Taking(as_text(item.get("id")), "\n\n".join(texts_of(item.get("fragments"))), at_ms)]
             case _:
                 return []
 

@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from agent_relay.terminal.doors.codex import CodexKit
+from agent_relay.terminal.doors.codex_hooks import VARIABLE, hook_flags
 from agent_relay.terminal.doors.codex_queue import CodexQueue
 from agent_relay.terminal.doors.codex_server import CodexServer
+from agent_relay.terminal.doors.codex_stop import CodexStopHook
 from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
+from tests.unit.terminal.doors.codex_hooked import TRUST
 from tests.unit.terminal.doors.heard import Heard
 
 INTRODUCTION = 'Agent Relay: you are Bob, and "quotes" and \\ stay.'
@@ -35,8 +38,11 @@ class Desk:
             made.mkdir()
         self.place = AgentPlace("Bob", str(self.team), "0123456789ab")
 
-    def prepare(self, *words: str, introduction: str = INTRODUCTION) -> Prepared:
-        return CodexKit().prepare(self.program(*words), self.place, introduction)
+    def prepare(self, *words: str, introduction: str = INTRODUCTION, asks_for_hooks: bool = False) -> Prepared:
+        return CodexKit(asks_for_hooks=asks_for_hooks).prepare(self.program(*words), self.place, introduction)
+
+    def trust(self) -> None:
+        (self.home / "config.toml").write_text(TRUST)
 
     def program(self, *words: str) -> Program:
         environment = {"CODEX_HOME": str(self.home), "AGENT_RELAY_NAME": "Bob", "OTHER": "x"}
@@ -130,6 +136,67 @@ def test_the_users_own_permissions_stay(desk: Desk, flags: list[str]) -> None:
     prepared = desk.prepare(*flags)
     assert prepared.program.argv[0] == "codex"
     assert "permissions of your own" in prepared.notes[0]
+
+
+# --- hooks -----------------------------------------------------------------------------------------------------------------
+
+
+def hooks_of(prepared: Prepared) -> list[str]:
+    return [word for word in prepared.program.argv if word.startswith("hooks.")]
+
+
+def test_hooks_that_are_trusted_come_with_a_start_that_has_no_server(desk: Desk) -> None:
+    desk.trust()
+    prepared = desk.prepare("-p", "work")
+    assert hooks_of(prepared) == hook_flags()[1::2]
+    assert prepared.program.argv[-2:] == ("-p", "work")
+    assert prepared.program.environment[VARIABLE] == str(desk.team / "codex-hook.sh")
+    assert not any(VARIABLE in word for word in prepared.program.argv if not word.startswith("hooks."))
+    assert len(prepared.notes) == 1
+    assert desk.doors(prepared) == [CodexQueue.__name__, CodexStopHook.__name__]
+    elsewhere = AgentPlace("Alice", str(desk.folder), "0123456789ab")
+    assert hooks_of(CodexKit().prepare(desk.program("-p", "work"), elsewhere, "")) == hooks_of(prepared)
+
+
+def test_they_need_no_introduction_to_find_the_conversation(desk: Desk) -> None:
+    desk.trust()
+    assert desk.doors(desk.prepare("--no-daemon", introduction="")) == [CodexQueue.__name__, CodexStopHook.__name__]
+
+
+def test_nobody_is_asked_to_trust_them_who_did_not_want_that(desk: Desk) -> None:
+    prepared = desk.prepare("-p", "work")
+    assert hooks_of(prepared) == []
+    assert VARIABLE not in prepared.program.environment
+    assert "`wrap --codex-hooks`" in prepared.notes[-1]
+    assert desk.doors(prepared) == [CodexQueue.__name__]
+
+
+def test_who_wants_it_is_asked_and_told_so(desk: Desk) -> None:
+    prepared = desk.prepare("-p", "work", asks_for_hooks=True)
+    assert hooks_of(prepared) == hook_flags()[1::2]
+    assert "“Trust all and continue”" in prepared.notes[-1]
+
+
+@pytest.mark.parametrize("asks_for_hooks", [True, False])
+def test_a_server_needs_none(desk: Desk, asks_for_hooks: bool) -> None:
+    desk.trust()
+    prepared = desk.prepare(asks_for_hooks=asks_for_hooks)
+    assert hooks_of(prepared) == []
+    assert VARIABLE not in prepared.program.environment
+    assert ["app-server" in note for note in prepared.notes] == [True] * asks_for_hooks
+    assert desk.doors(prepared) == [CodexServer.__name__, CodexQueue.__name__]
+
+
+def test_the_users_own_hooks_of_the_start_stay(desk: Desk) -> None:
+    desk.trust()
+    own = ["-p", "work", "-c", 'hooks.Stop=[{hooks=[{type="command",command="say done"}]}]']
+    prepared = desk.prepare(*own, asks_for_hooks=True)
+    assert hooks_of(prepared) == own[-1:]
+    assert "hooks with its start" in prepared.notes[-1]
+    assert desk.doors(prepared) == [CodexQueue.__name__]
+
+
+# --- the socket ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_socket_too_deep_in_the_folders_is_put_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,12 +74,13 @@ class FakeCodex:
         with self.rollout.open("a") as file:
             file.write(json.dumps({"timestamp": "2026-11-15T11:50:08.259Z", "type": kind, "payload": payload}) + "\n")
 
-    def door(self, heard: Heard) -> CodexQueue:
-        profile = load_profiles()["codex"]
+    @property
+    def started(self) -> Codex:
         environment = {"CODEX_HOME": str(self.home), "PATH": "/usr/bin:/bin"}
-        return CodexQueue(
-            Codex(str(self.program), environment, str(self.folder), self.home, profile, MARK, 0), place(self.folder), heard
-        )
+        return Codex(str(self.program), environment, str(self.folder), self.home, load_profiles()["codex"], MARK, 0)
+
+    def door(self, heard: Heard) -> CodexQueue:
+        return CodexQueue(self.started, place(self.folder), heard)
 
 
 @pytest.fixture(autouse=True)
