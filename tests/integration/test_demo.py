@@ -61,7 +61,7 @@ class Place:
         return [int(pid) for pid, arguments in mine if part in arguments]
 
     def has_no_traces(self) -> None:
-        until(lambda: not self.processes(), f"no process is left: {self.processes()}", 10)
+        until(lambda: not self.processes(), f"no process is left: {self.processes()}")
         assert list(self.temporary.iterdir()) == []
         assert list(self.home.iterdir()) == []
 

@@ -7,7 +7,6 @@ whether a daemon lives, and a signal goes through a handle on the process where 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import select
 import signal
@@ -23,6 +22,7 @@ from agent_relay.protocol.decode import BadFrame, decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.envelope import Welcome
 from agent_relay.protocol.framing import FrameDecoder
+from agent_relay.terminal.private_files import is_locked
 
 SERVER_NAME = "agent-relay"
 _POLL_S = 0.02
@@ -111,22 +111,6 @@ def locked_pid(state_dir: str) -> int | None:
     except (OSError, ValueError):
         return None
     return pid if pid > 1 else None
-
-
-def is_locked(path: str) -> bool:
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def remove_leftovers(socket_path: str, state_dir: str) -> list[str]:

@@ -16,29 +16,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Unpack
 
 from agent_relay.protocol import payloads
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import EVENTS_TOPIC
 from agent_relay.protocol.negotiation import CAPABILITIES, SUPPORTED_VERSIONS
 from agent_relay.protocol.places import ENV_NAME
 from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.engine import Engine
-from agent_relay.sdk.events import EventFeed, EventsPage, read_events
 from agent_relay.sdk.locate import StrPath, locate, working_directory
+from agent_relay.sdk.looking import Looking
 from agent_relay.sdk.messages import Message
-from agent_relay.sdk.queries import expect_agents, expect_history, expect_receipt, expect_spawned
+from agent_relay.sdk.queries import expect_receipt, expect_spawned
 from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question, Reply
 from agent_relay.sdk.sending import PublishOptions, SendOptions, Target
 from agent_relay.sdk.session import Greeting
 from agent_relay.sdk.streams import MessageStream
-from agent_relay.sdk.views import AgentsView, HistoryPage, MessageView, Spawned, read_agent
+from agent_relay.sdk.views import Spawned
 
 MAX_INFLIGHT = 256
 CONNECT_TIMEOUT_S = 10.0
@@ -46,7 +45,7 @@ CLOSE_TIMEOUT_S = 5.0
 _UNSUBSCRIBE_S = 2.0
 
 
-class RelayClient:
+class RelayClient(Looking):
     """Finds the project's daemon by itself unless `socket` or `state_dir` say where it is.
 
     `reconnect_attempts` counts the tries after a loss, None means for ever. With `observer` it holds no name, is sent no
@@ -97,14 +96,14 @@ class RelayClient:
         self.on_control: Callable[[payloads.Control], None] | None = None
         self.on_event: Callable[[payloads.AgentEvent], None] | None = None
         self._name = name
-        self._engine = Engine(
+        engine = Engine(
             locate(socket=socket, state_dir=state_dir).socket, Greeting(hello, resume_token), self, self._reply,
             backoff=backoff or Backoff(), attempts=reconnect_attempts, connect_timeout=connect_timeout,
         )  # fmt: skip
-        self._session = self._engine.session
-        self._queries = self._engine.queries
-        self._inbox = self._engine.inbox
-        self._sender = self._engine.sender
+        super().__init__(engine)
+        self._session = engine.session
+        self._inbox = engine.inbox
+        self._sender = engine.sender
 
     # --- the connection -------------------------------------------------------------------------------------------
 
@@ -252,98 +251,7 @@ class RelayClient:
         self._check_agent()
         await self._queries.ask("CHANNEL_LEAVE", {"channel": channel})
 
-    # --- asking about the relay -----------------------------------------------------------------------------------
-
-    async def agents(self) -> AgentsView:
-        first = found = expect_agents(await self._queries.ask("LIST_AGENTS", payloads.ListAgents()))
-        raws = {raw.get("name"): raw for raw in found.agents}
-        while found.next_cursor is not None:
-            found = expect_agents(await self._queries.ask("LIST_AGENTS", payloads.ListAgents(found.next_cursor)))
-            raws |= {raw.get("name"): raw for raw in found.agents}  # one that left meanwhile comes again
-        return AgentsView([read_agent(raw) for raw in raws.values()], first.server, first.sessions)
-
-    async def history(
-        self,
-        *,
-        with_: str | None = None,
-        from_: str | None = None,
-        to: str | None = None,
-        topic: str | None = None,
-        thread: str | None = None,
-        search: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-        pending: bool = False,
-    ) -> HistoryPage:
-        """Messages, newest first. `since` and `until` are milliseconds since 1970; `pending`: only what `to` has not
-        acknowledged."""
-        asked = payloads.History(
-            with_=with_, from_=from_, to=to, topic=topic, thread=thread, search=search, since=since, until=until,
-            limit=limit, cursor=cursor, pending=pending,
-        )  # fmt: skip
-        found = expect_history(await self._queries.ask("HISTORY", asked))
-        return HistoryPage(found.messages, found.next_cursor)
-
-    async def message(self, message_id: str) -> MessageView:
-        """One message and everything that happened to it."""
-        found = expect_history(await self._queries.ask("HISTORY", payloads.History(view="message", id=message_id)))
-        if not found.messages:
-            raise RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no message {message_id}.")
-        return MessageView(found.messages[0], found.trail)
-
-    async def dead_letters(self, limit: int = 50) -> HistoryPage:
-        found = expect_history(await self._queries.ask("HISTORY", payloads.History(view="dead_letters", limit=limit)))
-        return HistoryPage(found.messages, found.next_cursor)
-
-    async def retry_dead_letter(self, message_id: str) -> str:
-        """Sends it once more, as a new message, and returns the new one's id."""
-        receipt = expect_receipt(await self._queries.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id}))
-        return receipt.message_id or ""
-
-    # --- what happens ---------------------------------------------------------------------------------------------
-
-    def events(
-        self,
-        types: Iterable[str] = (),
-        *,
-        agent: str | None = None,
-        session_id: str | None = None,
-        after_seq: int | None = None,
-        since: int | None = None,
-        timeout: float | None = None,
-    ) -> EventFeed:
-        """What happens in the relay, to loop over: `types` such as `permission.requested` or `item.*` (none: all), of one agent
-        or session. It begins after the event of that number (0: with the oldest there is), or at that moment (milliseconds
-        since 1970), and otherwise now: with the loop, or with `async with`.
-
-        The loop ends when the client is closed, or when `timeout` seconds pass without an event.
-        """
-        asked = payloads.Subscribe(EVENTS_TOPIC, list(types), agent, session_id, after_seq, since)
-        return EventFeed(self._engine.events, asked, timeout)
-
-    async def past_events(
-        self,
-        types: Iterable[str] = (),
-        *,
-        agent: str | None = None,
-        session_id: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> EventsPage:
-        """Events that are recorded, oldest first; `cursor` is the last page's `next_cursor`, or the number of an event to go on
-        after."""
-        asked = payloads.History(
-            view="events", types=list(types), with_=agent, session_id=session_id, since=since, until=until, limit=limit,
-            cursor=cursor,
-        )  # fmt: skip
-        found = expect_history(await self._queries.ask("HISTORY", asked))
-        return EventsPage(read_events(found.events), found.next_cursor)
-
-    # --- agents the relay runs ------------------------------------------------------------------------------------
+    # --- agents the relay runs, and what was not delivered ----------------------------------------------------------
 
     def report(self, kind: str, /, **fields: Any) -> None:
         """Tells the daemon about this agent: `agent.state`, `message.received`, `message.read`, `agent.input`.
@@ -388,6 +296,11 @@ class RelayClient:
     async def release(self, name: str, reason: str | None = None) -> None:
         """Ends an agent that the daemon started, and returns when its program has ended."""
         await self._queries.ask("RELEASE", payloads.Release(name, reason))
+
+    async def retry_dead_letter(self, message_id: str) -> str:
+        """Sends it once more, as a new message, and returns the new one's id."""
+        receipt = expect_receipt(await self._queries.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id}))
+        return receipt.message_id or ""
 
     def _check_agent(self) -> None:
         if self.observer:

@@ -13,14 +13,13 @@ import logging
 import re
 import uuid
 from collections import OrderedDict, deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from agent_relay.ports.door import Door, DoorError, DoorMessage, DoorShut, NotTaken, Whereabouts
-from agent_relay.protocol.errors import ErrorCode
 from agent_relay.sdk.messages import Message
 from agent_relay.terminal.doorway import TYPING, Doorway
 from agent_relay.terminal.inbox_file import InboxFile
@@ -29,10 +28,10 @@ from agent_relay.terminal.message_text import Room, render, render_introduction,
 from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.run_file import RunFile
+from agent_relay.terminal.settling import Settler
 from agent_relay.terminal.showing import door_message, shown
-from agent_relay.terminal.typist import TOO_LATE, Render, Typist
+from agent_relay.terminal.typist import Render, Typist
 
-DEFAULT_TTL_MS = 86_400_000
 UNREAD_S = 20.0  # an idle agent that has not read what it was handed: it never will
 LOOK_S = 5.0
 MAX_TRIES = 3
@@ -79,8 +78,8 @@ class Deliverer:
     ) -> None:  # fmt: skip
         self._manners = manners
         self._typist = typist
-        self._inbox = inbox
         self._run = run
+        self._settler = Settler(inbox, run, reporter)
         self._reporter = reporter
         self._expect_answer = expect_answer
         self._was_seen = was_seen
@@ -91,9 +90,7 @@ class Deliverer:
         self._refused: set[str] = set()  # message ids that must be typed
         self._woken = asyncio.Event()
         self._given: OrderedDict[str, str] = OrderedDict()  # message ids by mark
-        self._deadlines: dict[str, float] = {}
         self._typed_now = self._read_early = ""
-        self._answers: set[asyncio.Task[None]] = set()
         self.direct_marks: list[str] = []  # of messages to this agent alone
 
     # --- what there is to hand in --------------------------------------------------------------------------------------
@@ -106,10 +103,7 @@ class Deliverer:
         self._put(_Notice(text))
 
     def put(self, message: Message) -> None:
-        self._inbox.add(shown(message))
-        self._reporter.received(message.id)
-        left_ms = (message.meta.ttl_ms or DEFAULT_TTL_MS) - message.queued_ms
-        self._deadlines[message.delivery_id] = _now() + left_ms / 1000
+        self._settler.begin(message)
         self._put(message)
 
     def _put(self, item: _Item) -> None:
@@ -131,7 +125,7 @@ class Deliverer:
     def note_read(self, message_id: str, evidence: str) -> None:
         handed = self._handed.pop(message_id, None)
         if handed is not None:
-            self._finish(handed.message, handed.door, evidence, is_read=True)
+            self._settler.finish(handed.message, handed.door, evidence, is_read=True)
             self.wake()
         elif message_id == self._typed_now:
             self._read_early = evidence  # told after the acknowledgement, in the order it should be read in
@@ -150,7 +144,7 @@ class Deliverer:
         """Somebody at the terminal does not want it. Should they let it in later, the sender is not told again."""
         handed = self._handed.pop(message_id, None)
         if handed is not None:
-            self._give_up(handed.message, reason)
+            self._settler.give_up(handed.message, reason)
             self.wake()
 
     def _put_back(self, messages: list[Message]) -> None:
@@ -193,6 +187,7 @@ class Deliverer:
         match item:
             case Message():
                 await self._type(item)
+                self._refused.discard(item.id)
             case _Notice(text):
                 await self._say(partial(render_notice, text, prefix=self._manners.prefix), text, door)
             case _Introduction() if not self.doorway.introduces:
@@ -223,7 +218,7 @@ class Deliverer:
     # --- through a door ------------------------------------------------------------------------------------------------
 
     async def _hand_over(self, message: Message, door: Door) -> bool:
-        if self._is_over(message):
+        if self._settler.is_over(message):
             return True
         self._note_given(message)
         asked = door_message(message, self._manners.prefix)
@@ -306,13 +301,13 @@ class Deliverer:
     # --- typed ---------------------------------------------------------------------------------------------------------
 
     async def _type(self, message: Message) -> None:
-        if self._is_over(message):
+        if self._settler.is_over(message):
             return
         mark = f"[{short_id(message.id)}]"
         self._note_given(message)
         was_begun = self._run.was_begun(message.delivery_id)
         if was_begun and await self._find(None, message) is Whereabouts.READ:
-            self._finish(message, TYPING, "found again", is_read=True)
+            self._settler.finish(message, TYPING, "found again", is_read=True)
             return
 
         def give(room: Room) -> str:
@@ -323,15 +318,15 @@ class Deliverer:
         is_own = partial(self._is_own, message) if was_begun else None
         self._typed_now, self._read_early = message.id, ""
         try:
-            outcome = await self._typist.type_in(give, mark, until=self._deadlines.get(message.delivery_id), is_own=is_own)
+            outcome = await self._typist.type_in(give, mark, until=self._settler.deadline_of(message), is_own=is_own)
         finally:
             self._typed_now = ""
         _log.info("%s: %s", message.id, outcome)
         match outcome:
             case Done(evidence):
-                self._finish(message, TYPING, evidence, is_read=bool(self._read_early) or evidence == "transcript")
+                self._settler.finish(message, TYPING, evidence, is_read=bool(self._read_early) or evidence == "transcript")
             case Failed(reason):
-                self._give_up(message, reason)
+                self._settler.give_up(message, reason)
 
     def _is_own(self, message: Message, draft: str) -> bool:
         """The whole text, and nothing that a person wrote behind it."""
@@ -342,16 +337,6 @@ class Deliverer:
         return "".join(draft.split()) == "".join(text.split())
 
     # --- before and after ----------------------------------------------------------------------------------------------
-
-    def _is_over(self, message: Message) -> bool:
-        if self._inbox.was_taken(message.delivery_id):
-            self._forget(message)
-            self._do(message.ack(door=TYPING, evidence="inbox"))
-            return True
-        if _now() >= self._deadlines.get(message.delivery_id, float("inf")):
-            self._give_up(message, TOO_LATE)
-            return True
-        return False
 
     def _expect_answer_to(self, message: Message) -> None:
         if message.correlation_id is not None:
@@ -365,32 +350,6 @@ class Deliverer:
         if shown(message).channel is None:
             self.direct_marks.append(f"[{mark}]")
             del self.direct_marks[:-_REMEMBERED]
-
-    def _finish(self, message: Message, door: str, evidence: str, *, is_read: bool) -> None:
-        self._inbox.mark_taken(message.delivery_id)
-        self._inbox.note(shown(message), f"given to the agent (by {door}, seen by: {evidence})")
-        self._forget(message)
-        self._do(self._acknowledge(message, door, evidence, is_read=is_read))
-
-    async def _acknowledge(self, message: Message, door: str, evidence: str, *, is_read: bool) -> None:
-        await message.ack(door=door, evidence=evidence)
-        if is_read:
-            self._reporter.read(message.id, evidence)
-
-    def _give_up(self, message: Message, reason: str) -> None:
-        self._forget(message)
-        self._inbox.note(shown(message), f"could not be given to the agent. {reason}")
-        self._do(message.nack(ErrorCode.REJECTED, f"{reason} It stands in the agent's inbox file."))
-
-    def _do(self, answer: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(answer)
-        self._answers.add(task)
-        task.add_done_callback(self._answers.discard)
-
-    def _forget(self, message: Message) -> None:
-        self._run.note_ended(message.delivery_id)
-        self._deadlines.pop(message.delivery_id, None)
-        self._refused.discard(message.id)
 
 
 def _now() -> float:

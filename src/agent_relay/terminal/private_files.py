@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from typing import TypeVar
 
+import msgspec
+
+T = TypeVar("T", bound=msgspec.Struct)
 _FLAGS = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -28,3 +33,32 @@ def read_private(path: str) -> bytes | None:
             return file.read()
     except OSError:
         return None
+
+
+def load_private(path: str, kind: type[T]) -> T:
+    """What `save_private` kept there; one with nothing in it where that cannot be read."""
+    try:
+        return msgspec.json.decode(read_private(path) or b"{}", type=kind)
+    except msgspec.DecodeError:
+        return kind()
+
+
+def save_private(path: str, content: msgspec.Struct) -> None:
+    replace_private(path, msgspec.json.encode(content))
+
+
+def is_locked(path: str) -> bool:
+    """Whether a process that still runs holds the lock on this file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False

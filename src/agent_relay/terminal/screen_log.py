@@ -14,7 +14,7 @@ import time
 import msgspec
 from msgspec import Struct
 
-from agent_relay.terminal.private_files import append_private, replace_private
+from agent_relay.terminal.private_files import append_private, is_locked, replace_private
 from agent_relay.terminal.screen import Screen
 
 HISTORY_FILE, OLD_HISTORY_FILE = "history.log", "history.old.log"
@@ -123,14 +123,4 @@ def _hold_lock(path: str) -> int | None:
 
 
 def is_being_written(folder: str) -> bool:
-    try:
-        descriptor = os.open(os.path.join(folder, LOCK_FILE), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return is_locked(os.path.join(folder, LOCK_FILE))

@@ -24,6 +24,7 @@ from agent_relay.terminal.injection import Done, Failed
 from agent_relay.terminal.profile import profile_for
 from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.run_file import RunFile
+from agent_relay.terminal.settling import DEFAULT_TTL_MS
 
 DEADLINE_S = 10.0
 
@@ -369,7 +370,7 @@ def test_what_expired_meanwhile_is_not_handed_over(tmp_path: Path) -> None:
 
     async def scene(stage: Stage) -> None:
         message = stage.message("late")
-        message.queued_ms = delivering.DEFAULT_TTL_MS
+        message.queued_ms = DEFAULT_TTL_MS
         stage.deliverer.put(message)
         await stage.until(lambda: stage.daemon.of("nack"))
 

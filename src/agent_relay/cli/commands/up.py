@@ -154,7 +154,8 @@ def _progress() -> contextlib.AbstractContextManager[object]:
 
 
 def _wait_until_it_answers(place: Place, child: subprocess.Popen[bytes], log: str, said_before: int) -> tuple[int | None, bool]:
-    from agent_relay.cli.process import Answer, is_locked, knock
+    from agent_relay.cli.process import Answer, knock
+    from agent_relay.terminal.private_files import is_locked
 
     deadline = time.monotonic() + START_DEADLINE_S
     try:

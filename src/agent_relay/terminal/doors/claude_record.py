@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from agent_relay.ports.door import DoorState
-from agent_relay.terminal.private_files import read_private, replace_private
+from agent_relay.terminal.private_files import load_private, save_private
 from agent_relay.terminal.profile import load_profiles
 from agent_relay.terminal.transcripts.find import project_names
 from agent_relay.terminal.transcripts.records import as_count, as_text, decode_record
@@ -74,14 +73,11 @@ def _add(names: list[str], name: str) -> bool:
 
 
 def load_known(folder: str) -> Known:
-    try:
-        return msgspec.json.decode(read_private(os.path.join(folder, KNOWN_FILE)) or b"{}", type=Known)
-    except msgspec.DecodeError:
-        return Known()
+    return load_private(os.path.join(folder, KNOWN_FILE), Known)
 
 
 def save_known(folder: str, known: Known) -> None:
-    replace_private(os.path.join(folder, KNOWN_FILE), msgspec.json.encode(known))
+    save_private(os.path.join(folder, KNOWN_FILE), known)
 
 
 def read_session(path: Path) -> SessionRecord | None:

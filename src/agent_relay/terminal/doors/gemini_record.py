@@ -6,10 +6,9 @@ import contextlib
 import os
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from agent_relay.terminal.private_files import read_private, replace_private
+from agent_relay.terminal.private_files import load_private, save_private
 
 KNOWN_FILE = "gemini-session.json"
 MAX_REMEMBERED = 64  # sessions of one process: each `/clear` begins another
@@ -43,14 +42,11 @@ class Known(Struct):
 
 
 def load_known(folder: str) -> Known:
-    try:
-        return msgspec.json.decode(read_private(os.path.join(folder, KNOWN_FILE)) or b"{}", type=Known)
-    except msgspec.DecodeError:
-        return Known()
+    return load_private(os.path.join(folder, KNOWN_FILE), Known)
 
 
 def save_known(folder: str, known: Known) -> None:
-    replace_private(os.path.join(folder, KNOWN_FILE), msgspec.json.encode(known))
+    save_private(os.path.join(folder, KNOWN_FILE), known)
 
 
 def forget(folder: str) -> None:
