@@ -1,6 +1,7 @@
 """Tokens of agents at relays, kept in a file that is its owner's alone.
 
-One entry for each relay and agent. Written as a whole under a lock, so two programs that register at once both keep theirs.
+One entry for each relay and agent. The project's own daemon is one relay, wherever it listens: its port may change with every
+start. Written as a whole under a lock, so two programs that register at once both keep theirs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agent_relay.arc.addresses import parse_address
@@ -26,6 +27,7 @@ class KeptToken:
     url: str  # the relay's, as `ArcAddress.http_url` writes it
     agent_id: str
     token: str = field(repr=False)
+    own: bool = False  # of the project's own daemon
 
 
 class TokenFile:
@@ -45,20 +47,20 @@ class TokenFile:
             raise ArcError(f"Others can read {self.path}, so its tokens may be known; mend it with: chmod 600 {self.path}")
         return _read_entries(content, self.path)
 
-    def find(self, url: str, agent_id: str | None = None) -> list[KeptToken]:
-        relay = parse_address(url).http_url
-        return [kept for kept in self.all() if kept.url == relay and agent_id in {None, kept.agent_id}]
+    def find(self, url: str, agent_id: str | None = None, *, own: bool = False) -> list[KeptToken]:
+        return [kept for kept in self.all() if agent_id in {None, kept.agent_id} and _is_of(kept, url, own=own)]
 
-    def keep(self, url: str, agent_id: str, token: str) -> None:
-        relay = parse_address(url).http_url
+    def keep(self, url: str, agent_id: str, token: str, *, own: bool = False) -> None:
+        entry = KeptToken(parse_address(url).http_url, agent_id, token, own)
         with self._locked():
-            others = [kept for kept in self.all() if (kept.url, kept.agent_id) != (relay, agent_id)]
-            self._write([*others, KeptToken(relay, agent_id, token)])
+            self._write([*self._others(url, agent_id, own=own), entry])
 
-    def forget(self, url: str, agent_id: str) -> None:
-        relay = parse_address(url).http_url
+    def forget(self, url: str, agent_id: str, *, own: bool = False) -> None:
         with self._locked():
-            self._write([kept for kept in self.all() if (kept.url, kept.agent_id) != (relay, agent_id)])
+            self._write(self._others(url, agent_id, own=own))
+
+    def _others(self, url: str, agent_id: str, *, own: bool) -> list[KeptToken]:
+        return [kept for kept in self.all() if kept.agent_id != agent_id or not _is_of(kept, url, own=own)]
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -71,7 +73,7 @@ class TokenFile:
             os.close(descriptor)
 
     def _write(self, entries: list[KeptToken]) -> None:
-        said = {"tokens": [{"url": kept.url, "agent_id": kept.agent_id, "token": kept.token} for kept in entries]}
+        said = {"tokens": [asdict(kept) for kept in entries]}
         temporary = f"{self.path}.tmp"
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)  # of a program that was killed; the lock is ours
@@ -82,9 +84,16 @@ class TokenFile:
         os.replace(temporary, self.path)
 
 
+def _is_of(kept: KeptToken, url: str, *, own: bool) -> bool:
+    return (own and kept.own) or kept.url == parse_address(url).http_url
+
+
 def _read_entries(content: str, path: str) -> list[KeptToken]:
     try:
         entries: Any = json.loads(content)["tokens"]
-        return [KeptToken(str(entry["url"]), str(entry["agent_id"]), str(entry["token"])) for entry in entries]
-    except (ValueError, KeyError, TypeError):
+        return [
+            KeptToken(str(entry["url"]), str(entry["agent_id"]), str(entry["token"]), entry.get("own") is True)
+            for entry in entries
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise ArcError(f"{path} cannot be understood; move it away and register again.") from None

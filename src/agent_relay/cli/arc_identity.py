@@ -76,7 +76,7 @@ def find_identity(place: Place, url: str | None, agent_id: str | None, token_sou
     if token := os.environ.get(ENV_ARC_TOKEN):
         return Identity(address, agent_id, token)
     try:
-        kept = TokenFile(place.state_dir).find(address, agent_id)
+        kept = TokenFile(place.state_dir).find(address, agent_id, own=url is None)
     except ArcError as error:
         raise explain_arc(error) from None
     if len(kept) == 1:

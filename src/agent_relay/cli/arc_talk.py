@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from agent_relay.arc.link import Patience
 from agent_relay.cli.arc_identity import Identity
 from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.message_view import show_heading, show_text
+from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 
 
@@ -28,6 +30,11 @@ async def listen_as(
             shown += 1
             if shown == limit:
                 break
+    further = [message async for message in client.messages()] if shown == limit else []
+    if further:
+        count = f"{len(further)} further messages were" if len(further) > 1 else "A further message was"
+        where = f"--as {client.agent_id} --since {message.id}"
+        Screen(sys.stderr).line(clean_line(f"{count} handed over and not shown; go on with: agent-relay arc listen {where}"))
     return 0
 
 
@@ -44,10 +51,14 @@ async def send_as(identity: Identity, screen: Screen, to: str | list[str], paylo
                 raise failures[0]
         else:
             id_ = await client.send(targets, payload, confirm=True)
+    received = [message async for message in client.messages()]  # what had waited came along, and does not come again
     if as_json:
-        screen.json({"id": id_, "from": client.agent_id, "to": targets})
-    else:
-        screen.line(("sent", "bold green"), f"  {client.agent_id or ''} → {', '.join(targets)}", (f"  {id_ or ''}", "dim"))
+        found = [dict(message.fields) for message in received]
+        screen.json({"id": id_, "from": client.agent_id, "to": targets, "received": found})
+        return 0
+    screen.line(("sent", "bold green"), f"  {client.agent_id or ''} → {', '.join(targets)}", (f"  {id_ or ''}", "dim"))
+    for message in received:
+        _show(screen, message, as_json=False)
     return 0
 
 

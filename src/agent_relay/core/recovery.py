@@ -37,8 +37,9 @@ def recover(snapshot: Snapshot, context: Context, registry: Registry, tokens: To
         if (agent_ := registry.find(seen.sender)) is not None:
             agent_.seen.remember(seen.client_id, seen.number)
     journal.resume_from(snapshot)
+    backlog = frozenset(snapshot.backlog)  # there may be as many of either as messages came in a busy moment
     for message_row in snapshot.open_messages:
-        _reopen(message_row, context, registry, journal, ledger, in_backlog=message_row.number in snapshot.backlog)
+        _reopen(message_row, context, registry, journal, ledger, in_backlog=message_row.number in backlog)
 
 
 def _reopen(row: MessageRow, context: Context, registry: Registry, journal: Journal, ledger: Ledger, *, in_backlog: bool) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import httpx
 from websockets.exceptions import ConnectionClosed
 
-from tests.integration.arc.stage import FREE, Member, Stage
+from tests.integration.arc.stage import DEADLINE_S, FREE, Member, Stage
 
 
 def test_everything_is_still_there_after_a_kill(make_stage: Callable[..., Stage]) -> None:
@@ -33,6 +34,46 @@ def test_everything_is_still_there_after_a_kill(make_stage: Callable[..., Stage]
     for agent_id in ("alice-1", "gone-1"):
         assert stage.http.post("/register", json={"agent_id": agent_id}).status_code == 409
     assert stage.try_upgrade(Authorization=f"Bearer {gone.token}")[0] == 401
+
+
+class Registering(threading.Thread):
+    """One agent after another, until the relay is gone."""
+
+    def __init__(self, stage: Stage, stem: str, enough: threading.Semaphore) -> None:
+        super().__init__()
+        self._url, self._stem, self._enough = stage.url, stem, enough
+        self.found: list[Member] = []
+        self.start()
+
+    def run(self) -> None:
+        with httpx.Client(base_url=self._url) as http:
+            while True:
+                try:
+                    answer = http.post("/register", json={"agent_id": f"{self._stem}-{len(self.found)}"}).json()
+                except httpx.HTTPError:
+                    return
+                self.found.append(Member(answer["agent_id"], answer["token"]))
+                self._enough.release()
+
+
+def test_registrations_that_were_answered_outlive_a_kill(make_stage: Callable[..., Stage]) -> None:
+    stage = make_stage(*FREE)
+    enough = threading.Semaphore(0)
+    threads = [Registering(stage, f"thread-{number}", enough) for number in range(4)]
+    for _ in range(20):
+        assert enough.acquire(timeout=DEADLINE_S)
+    stage.daemon.kill()
+    for thread in threads:
+        thread.join(DEADLINE_S)
+    stage.daemon.start()
+    stage.find()
+    for member in [one for thread in threads for one in thread.found]:
+        with stage.connect(member) as client:
+            assert client.welcome["to"] == [member.id]
+        assert stage.http.post("/register", json={"agent_id": member.id}).status_code == 409
+    for thread in threads:  # one was under way: whether it was stored or not, its id is not in between
+        status = stage.http.post("/register", json={"agent_id": f"{thread._stem}-{len(thread.found)}"}).status_code
+        assert status in {200, 409}
 
 
 def test_tokens_are_not_in_any_file(make_stage: Callable[..., Stage]) -> None:

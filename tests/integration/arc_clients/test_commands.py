@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from agent_relay.cli.main import main
 from agent_relay.testing.daemon import DaemonProcess
 from tests.arc.shell import Shell
 
@@ -48,6 +50,47 @@ def test_register_send_read_and_revoke(shell: Shell) -> None:
     shell("arc", "revoke", "web-one")
     assert "revoked" in shell("arc", "tokens")
     assert "no token" in shell("arc", "send", "web-two", "x", "--as", "web-one", status=1)
+
+
+def test_what_had_waited_for_who_sends_is_shown_and_not_lost(shell: Shell) -> None:
+    for name in ("talker", "waiting"):
+        shell("arc", "register", name)
+    for number in range(3):
+        shell("arc", "send", "waiting", f"number {number}", "--as", "talker")
+    sent = shell.json("arc", "send", "talker", "here I am", "--as", "waiting")
+    assert [message["payload"] for message in sent["received"]] == ["number 0", "number 1", "number 2"]
+    shown = shell("arc", "send", "*", "and I", "--as", "talker")
+    assert "here I am" in shown
+
+
+def test_what_was_handed_over_beyond_the_limit_is_said(daemon: DaemonProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    shell = Shell(capsys, "--socket", daemon.socket, "--state-dir", str(daemon.state_dir))
+    for name in ("many-from", "many-to"):
+        shell("arc", "register", name)
+    sent = [shell.json("arc", "send", "many-to", str(number), "--as", "many-from")["id"] for number in range(3)]
+    assert main(shell.words("arc", "listen", "--as", "many-to", "--limit", "1", "--json")) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["id"] == sent[0]
+    advice = f"agent-relay arc listen --as many-to --since {sent[0]}"
+    assert "2 further messages" in said.err
+    assert advice in " ".join(said.err.split())
+    lines = shell(*advice.split()[1:], "--limit", "2", "--json").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == sent[1:]
+
+
+def test_tokens_are_found_when_the_daemon_listens_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    with DaemonProcess("--port=0") as daemon:
+        shell = Shell(capsys, "--socket", daemon.socket, "--state-dir", str(daemon.state_dir))
+        before = daemon.wait_for_url()
+        shell("arc", "register", "moving")
+        assert daemon.terminate() == 0
+        with socket.create_server(("127.0.0.1", int(before.rsplit(":", 1)[1]))):  # so that it is not the same by chance
+            daemon.start()
+            assert daemon.wait_for_url() != before
+        shell("arc", "send", "moving", "still me", "--as", "moving")
+        assert shell.json("arc", "tokens")["agents"][0]["kept_here"] is True
+        shell("arc", "revoke", "moving")
+        assert shell.json("arc", "tokens")["agents"][0]["kept_here"] is False
 
 
 def test_whoever_runs_the_daemon_revokes_without_the_token(shell: Shell, daemon: DaemonProcess) -> None:

@@ -26,6 +26,18 @@ def test_tokens_are_kept_by_relay_and_agent(tmp_path: Path) -> None:
     assert file.find("https://two") == []
 
 
+def test_the_projects_own_daemon_is_one_relay_wherever_it_listens(tmp_path: Path) -> None:
+    file = TokenFile(str(tmp_path))
+    file.keep("http://127.0.0.1:3888", "bob", "tok_1", own=True)
+    file.keep("ws://127.0.0.1:4000/arc", "bob", "tok_2")
+    assert [kept.token for kept in file.find("http://127.0.0.1:5555", "bob", own=True)] == ["tok_1"]
+    assert file.find("http://127.0.0.1:5555") == []  # named by its address it is a relay like any other
+    file.keep("http://127.0.0.1:5555", "bob", "tok_3", own=True)
+    assert [kept.token for kept in file.find("http://127.0.0.1:6666", own=True)] == ["tok_3"]
+    file.forget("http://127.0.0.1:6666", "bob", own=True)
+    assert [kept.token for kept in file.all()] == ["tok_2"]
+
+
 def test_nobody_else_can_read_the_file(tmp_path: Path) -> None:
     file = TokenFile(str(tmp_path / "state"))
     file.keep("ws://one/arc", "bob", "tok_1")

@@ -175,6 +175,14 @@ def test_what_the_system_has_not_taken_comes_again(relay: RelayHarness) -> None:
     assert connect(relay, "ann-1").bodies() == ["not taken"]
 
 
+@pytest.mark.parametrize(("away_ms", "arrives"), [(DAY_MS - 1_000, True), (DAY_MS + 1_000, False)])
+def test_what_waits_for_one_that_is_away_waits_for_a_day(relay: RelayHarness, away_ms: int, arrives: bool) -> None:
+    ann = connect(relay, "ann-1")
+    ann.send("bob-1", "for later")
+    relay.advance(away_ms, step_ms=60_000)
+    assert connect(relay, "bob-1").bodies() == (["for later"] if arrives else [])
+
+
 def test_where_nothing_is_kept_the_sender_is_told_or_not_as_its_contract_says() -> None:
     relay = RelayHarness(arc_ephemeral=True)
     register(relay, "ann-1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agent_relay.ports.store import Snapshot
 from agent_relay.testing.harness import Frame, HarnessClient, RelayHarness
 
 
@@ -179,3 +180,27 @@ def test_nobody_is_connected_after_a_restart_and_names_are_kept() -> None:
     stranger.hello("Bob")
     assert stranger.payload("ERROR")["details"]["reason"] == "name_in_use"
     assert back(relay, bob).welcome["session_id"] == bob.welcome["session_id"]
+
+
+class Once(list[int]):
+    """A list that may be read through, and not be asked for each of its members: that takes as long as there are both."""
+
+    def __contains__(self, number: object) -> bool:
+        raise AssertionError(f"{number} was looked for in a list")
+
+
+def test_a_long_backlog_is_not_searched_for_every_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    relay, alice, bob = pair()
+    bob.drop()
+    for number in range(3):
+        alice.send("Bob", str(number))
+    open_store = relay.store.open
+
+    def open_once(dedup_ids: int, dedup_since: int) -> Snapshot:
+        found = open_store(dedup_ids, dedup_since)
+        found.backlog = Once(found.backlog)
+        return found
+
+    monkeypatch.setattr(relay.store, "open", open_once)
+    relay.restart()
+    assert [frame["payload"]["body"] for frame in back(relay, bob).take("DELIVER")] == ["0", "1", "2"]

@@ -70,7 +70,7 @@ def register(
     async def work() -> Any:
         kept.all()  # a file that cannot be used is said before the id is taken for ever
         given = await registering.register(address, agent_id)
-        kept.keep(address, given.agent_id, given.token)
+        kept.keep(address, given.agent_id, given.token, own=url is None)
         return given
 
     given = run_arc(work())
@@ -129,7 +129,7 @@ async def _revoke(address: str, agent_id: str, file: Any, *, own_daemon: bool) -
     from agent_relay.arc import registering
     from agent_relay.arc.errors import ArcRefused
 
-    kept = file.find(address, agent_id)
+    kept = file.find(address, agent_id, own=own_daemon)
     if not kept and not own_daemon:
         raise Failure(clean_line(f"There is no token of {agent_id} for {address}, and only its holder can revoke it there."))
     if kept:
@@ -139,7 +139,7 @@ async def _revoke(address: str, agent_id: str, file: Any, *, own_daemon: bool) -
             if refused.status != 401:
                 raise
             kept = []  # it was not valid any more, which says nothing about another token of the same agent
-        file.forget(address, agent_id)
+        file.forget(address, agent_id, own=own_daemon)
     if not kept and own_daemon:
         _expect(await _administer(address, "DELETE", f"{_AGENTS}/{agent_id}"))
 
@@ -169,7 +169,7 @@ def _list(place: Place, url: str | None, *, as_json: bool) -> int:
 
     async def work() -> tuple[list[dict[str, Any]], str]:
         address = parse_address(find_url(place, url)).http_url
-        kept = {one.agent_id for one in TokenFile(place.state_dir).find(address)}
+        kept = {one.agent_id for one in TokenFile(place.state_dir).find(address, own=url is None)}
         found = [] if url is not None else _expect(await _administer(address, "GET", _AGENTS)).get("agents", [])
         known = {str(agent.get("agent_id")): agent for agent in found}
         return [
@@ -254,7 +254,8 @@ def send(
 ) -> int:
     """Send a message as an agent at an ARC relay; done when the relay has it.
 
-    Sending connects as the agent, and a relay lets an agent have one connection: a `listen` of the same agent ends.
+    Sending connects as the agent, and a relay lets an agent have one connection: a `listen` of the same agent ends. What had
+    waited for the agent is handed over to that connection, and shown.
     """
     from agent_relay.cli.arc_identity import find_identity, run_arc
     from agent_relay.cli.arc_talk import read_payload, send_as

@@ -137,7 +137,7 @@ class Hub(Generic[P]):
         if self.registrar.has_expired(connection.record):
             self.pump.begin_turn()
             self._turn_out(connection, "The token has expired.")
-        elif now_ms - connection.heard_ms >= settings.silence_ms:
+        elif self._is_gone(connection, now_ms):
             connection.abort()
         elif connection.stalled_ms(now_ms) >= settings.slow_ms:
             self.pump.begin_turn()
@@ -145,6 +145,13 @@ class Hub(Generic[P]):
         elif now_ms - connection.pinged_ms >= settings.ping_ms:
             connection.pinged_ms = now_ms
             connection.write(encode_frame(Kind.PING, b""))
+
+    def _is_gone(self, connection: ArcConnection[P], now_ms: int) -> bool:
+        """Silent for too long, and it was asked in time: where we stood still ourselves, it is asked first."""
+        settings, asked_ms = self.settings, connection.pinged_ms
+        if now_ms - connection.heard_ms < settings.silence_ms or asked_ms <= connection.heard_ms:
+            return False
+        return now_ms - asked_ms >= settings.silence_ms - settings.ping_ms
 
     # --- what is said ---------------------------------------------------------------------------------------------------
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from agent_relay.ports.service import RelayService
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
@@ -17,7 +18,7 @@ from agent_relay.protocol.ulid import number_of, time_of_number
 
 _USUAL, _MOST = 50, 500
 _ANSWER_BYTES = 512 * 1024  # well within what clients take in one frame
-_PAGES = 200  # a look back ends after so many, and says that there is more
+_PAGE, _PAGES = 200, 200  # a look back ends after so many of so many, and says that there is more
 
 Message = dict[str, Any]
 
@@ -46,41 +47,37 @@ class Persistence:
         except ValueError:
             raise ArcProblem(ArcCode.INVALID_MESSAGE, "`payload.since_message_id` must be the id of a message.") from None
         limit = _read_limit(payload, _MOST)
-        found: dict[str, Message] = {}
-        for part in _parts(agent_id):
-            count = 0
-            async for message in self._walk(agent_id, part, since=time_of_number(number), oldest_first=True):
-                if _number(message) > number:
-                    found[message["message_id"]] = message
-                    count += 1
-                    if count > limit:
-                        break
-        oldest = sorted(found.values(), key=_number)
-        return self._show(agent_id, oldest[:limit], more=len(oldest) > limit)
+        found, more = await self._gather(agent_id, limit, number, since=time_of_number(number), oldest_first=True)
+        return self._show(agent_id, found[:limit], more=more or len(found) > limit)
 
     async def _newest(self, agent_id: str, limit: int, **wanted: Any) -> dict[str, Any]:
-        found: dict[str, Message] = {}
-        for part in _parts(agent_id):
-            count = 0
-            async for message in self._walk(agent_id, part, **wanted):
-                found[message["message_id"]] = message
-                count += 1
-                if count > limit:
-                    break
-        newest = sorted(found.values(), key=_number)
-        return self._show(agent_id, newest[-limit:], more=len(newest) > limit, is_newest=True)
+        found, more = await self._gather(agent_id, limit, **wanted)
+        return self._show(agent_id, found[-limit:], more=more or len(found) > limit, is_newest=True)
 
-    async def _walk(self, agent_id: str, part: dict[str, Any], **wanted: Any) -> AsyncIterator[Message]:
-        """Newest first, where nothing else is wanted."""
-        cursor: str | None = None
+    async def _gather(self, agent_id: str, limit: int, after: int = -1, **wanted: Any) -> tuple[list[Message], bool]:
+        """One more than `limit` where there are, oldest first; True: the look back ended before there were so many."""
+        found: dict[str, Message] = {}
+        is_cut = False
+        for part in _parts(agent_id):
+            asked = History(limit=min(limit + 1, _PAGE), **part, **wanted)  # which is all, where all can be seen
+            seen, ended = await self._walk(agent_id, limit, after, asked)
+            found |= seen
+            is_cut |= not ended
+        return sorted(found.values(), key=_number), is_cut
+
+    async def _walk(self, agent_id: str, limit: int, after: int, asked: History) -> tuple[dict[str, Message], bool]:
+        found: dict[str, Message] = {}
         for _ in range(_PAGES):
-            page = await self._service.messages(History(limit=200, cursor=cursor, **part, **wanted))
+            page = await self._service.messages(asked)
             for message in page.messages:
-                if _may_see(agent_id, message):
-                    yield message
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+                if _may_see(agent_id, message) and _number(message) > after:
+                    found[message["message_id"]] = message
+                    if len(found) > limit:
+                        return found, True
+            if page.next_cursor is None:
+                return found, True
+            asked = replace(asked, cursor=page.next_cursor, limit=_PAGE)
+        return found, False
 
     def _show(self, agent_id: str, messages: list[Message], *, more: bool, is_newest: bool = False) -> dict[str, Any]:
         """As many as fit: the newest of them, or the oldest."""

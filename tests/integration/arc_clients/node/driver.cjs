@@ -11,10 +11,10 @@ function tell(name, event, more = {}) {
   process.stdout.write(JSON.stringify({ name, event, ...more }) + "\n");
 }
 
-function open({ name, url, token, query }) {
+function open({ name, url, token, query, answersPings = true }) {
   const address = query === undefined ? url : `${url}?token=${encodeURIComponent(query)}`;
   const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` };
-  const socket = new WebSocket(address, { headers, perMessageDeflate: true });
+  const socket = new WebSocket(address, { headers, perMessageDeflate: true, autoPong: answersPings });
   sockets.set(name, socket);
   socket.on("open", () => tell(name, "open", { extensions: socket.extensions }));
   socket.on("message", (data, isBinary) => tell(name, "message", { binary: isBinary, frame: JSON.parse(data.toString()) }));
@@ -32,7 +32,7 @@ async function request({ name, url, method, token, body }) {
   const headers = { ...(body === undefined ? {} : { "Content-Type": "application/json" }) };
   if (token !== undefined) headers.Authorization = `Bearer ${token}`;
   const answer = await fetch(url, { method, headers, body });
-  tell(name, "answer", { status: answer.status, body: await answer.json() });
+  tell(name, "answer", { status: answer.status, retry_after: answer.headers.get("retry-after"), body: await answer.json() });
 }
 
 function act(line) {
@@ -47,6 +47,8 @@ function act(line) {
       told.parts.forEach((part, index) => socket.send(part, { binary: false, fin: index === told.parts.length - 1 }));
       break;
     case "ping": socket.ping(told.data); break;
+    case "stop-reading": socket.pause(); break;
+    case "read-on": socket.resume(); break;
     case "close": socket.close(told.code, told.reason); break;
     case "vanish": socket.terminate(); break;
     default: throw new Error(`what is ${told.do}?`);

@@ -188,3 +188,34 @@ def test_who_watches_presence_is_forgotten_with_its_connection() -> None:
         assert not scene.hub._watchers
 
     play(act)
+
+
+def test_a_silent_peer_is_gone_once_it_was_asked() -> None:
+    async def act(scene: Scene) -> None:
+        connection, wire = await scene.connect()
+        began = connection.heard_ms
+
+        def look(at_ms: int) -> list[str]:
+            scene.hub._look_after(connection, began + at_ms)
+            return wire.steps
+
+        assert look(25_000) == []  # pinged
+        assert look(44_999) == []
+        assert look(45_000) == ["abort"]
+
+    play(act)
+
+
+def test_a_relay_that_stood_still_asks_before_it_gives_anybody_up() -> None:
+    async def act(scene: Scene) -> None:
+        connection, wire = await scene.connect()
+        began = connection.heard_ms
+        scene.hub._look_after(connection, began + 600_000)  # the machine slept: nobody was pinged meanwhile
+        await scene.settle()
+        assert (wire.steps, wire.written) == ([], b"\x89\x00")
+        scene.hub._look_after(connection, began + 619_999)
+        assert wire.steps == []
+        scene.hub._look_after(connection, began + 620_000)
+        assert wire.steps == ["abort"]
+
+    play(act)

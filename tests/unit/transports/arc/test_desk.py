@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from agent_relay.transports.arc.desk import Unwelcome
+from agent_relay.transports.arc.registrar import Verdict
 from tests.unit.transports.arc.scene import Scene, play
 
 
@@ -41,3 +45,44 @@ def test_a_token_is_not_renewed_once_it_was_revoked() -> None:
         assert (refused.status, refused.error) == (401, "unauthorized")
 
     play(act)
+
+
+def test_the_old_token_is_good_for_a_minute() -> None:
+    async def act(scene: Scene) -> None:
+        old = (await register_all(scene, ["new-1"]))[0]["token"]
+        new = (await scene.desk.refresh(old, "10.0.0.1"))["token"]
+        scene.harness.advance(59_999)
+        assert scene.registrar.judge(old)[0] is Verdict.GOOD
+        scene.harness.advance(1)
+        assert scene.registrar.judge(old)[0] is Verdict.EXPIRED
+        assert scene.registrar.judge(new)[0] is Verdict.GOOD
+        with pytest.raises(Unwelcome, match="expired"):
+            scene.desk.authenticate(old, "10.0.0.1")
+
+    play(act)
+
+
+def test_a_token_expires_by_the_wall_clock_and_limits_do_not_mind_where_that_jumps() -> None:
+    async def act(scene: Scene) -> None:
+        scene.registrar._settings = replace(scene.desk.settings, token_ttl_ms=60_000)
+        token = (await register_all(scene, ["new-1"]))[0]["token"]
+        assert [status for status in guess(scene, 11) if status == 429] == [429]
+        scene.harness.wall_ms += 3_600_000  # somebody sets the clock: an hour is over, and no minute
+        assert scene.registrar.judge(token)[0] is Verdict.EXPIRED
+        assert guess(scene, 1) == [429]
+        scene.harness.wall_ms -= 7_200_000
+        assert scene.registrar.judge(token)[0] is Verdict.GOOD
+        assert guess(scene, 1) == [429]
+        scene.harness.steady_ms += 60_000
+        assert guess(scene, 1) == [401]
+
+    play(act)
+
+
+def guess(scene: Scene, count: int) -> list[int]:
+    found = []
+    for _ in range(count):
+        with pytest.raises(Unwelcome) as refused:
+            scene.desk.authenticate("tok_guess", "10.0.0.9")
+        found.append(refused.value.status)
+    return found
