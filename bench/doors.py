@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from agent_relay.sdk.sync import SyncRelayClient
 from bench.process import describe_machine
+from tests.real_clis.codex_trust import UNSERVED, start_queueless
 from tests.real_clis.door_clis import DOOR_CLIS
 from tests.real_clis.harness import Agent, Lab, until
 from tests.real_clis.model.script import Script, Turn, on_message
@@ -31,12 +32,14 @@ _DEADLINE_S = 120.0
 
 
 class Way(NamedTuple):
-    """`needs_work`: it takes messages only while the agent works. `prepare` closes the better doors first."""
+    """`needs_work`: it takes messages only while the agent works. `start` is for an agent that takes more than flags, and
+    `prepare` closes the better doors first."""
 
     name: str
     cli: str
     flags: tuple[str, ...] = ()
     needs_work: bool = False
+    start: Callable[[Lab, str], Agent] | None = None
     prepare: Callable[[Lab, Agent], None] | None = None
 
 
@@ -57,7 +60,8 @@ WAYS = (
     Way("claude stop hook", "claude", needs_work=True, prepare=DOOR_CLIS["claude"].take_away),
     Way(TYPING, "claude"),
     Way("codex app-server", "codex"),
-    Way("codex queue", "codex", flags=("--no-daemon",)),
+    Way("codex queue", "codex", flags=(UNSERVED,)),
+    Way("codex stop hook", "codex", needs_work=True, start=start_queueless),
     Way(TYPING, "codex"),
     Way("opencode server", "opencode"),
     Way(TYPING, "opencode"),
@@ -71,7 +75,10 @@ class Meter:
 
     def __init__(self, lab: Lab, way: Way, observer: SyncRelayClient, sender: SyncRelayClient) -> None:
         self._way, self._observer, self._sender = way, observer, sender
-        self._agent = lab.start(way.cli, "Bob", doors=way.name != TYPING, flags=way.flags)
+        if way.start is not None:
+            self._agent = way.start(lab, "Bob")
+        else:
+            self._agent = lab.start(way.cli, "Bob", doors=way.name != TYPING, flags=way.flags)
         self._give("before the first")  # some ways need a conversation that has begun
         if way.prepare is not None:
             way.prepare(lab, self._agent)

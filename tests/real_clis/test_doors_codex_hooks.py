@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,34 +15,23 @@ from agent_relay.ports.door import Decision, Door, DoorError, DoorShut, NotTaken
 from agent_relay.terminal.doors.codex import CodexKit
 from agent_relay.terminal.doors.codex_hooks import SCRIPT_FILE, are_trusted
 from tests.real_clis.bare import Bare, message, play
-from tests.real_clis.clis import CLIS, Launch
+from tests.real_clis.codex_trust import (
+    PASS_OVER,
+    READY,
+    REVIEW,
+    TRUST,
+    UNSERVED,
+    choose,
+    start_queueless,
+    start_trusting,
+)
 from tests.real_clis.harness import Agent, Lab, until
 from tests.real_clis.model.script import Turn, on_message
 
 pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(900), pytest.mark.parametrize("cli", ["codex"])]
 
-UNSERVED = "--no-daemon"  # no app-server: the hooks are of use
-REVIEW, READY = "Hooks need review", "Ask Codex"
-TRUST, PASS_OVER = "Trust all and continue", "Continue without trusting"
-KEY_S = 2.0
 COUNT = Turn(when="count", say="counted to the end", drips=True)
 LONG = "rm -rf build; " + "; ".join(f"echo and this is number {number}" for number in range(12))
-QUEUELESS = '#!/bin/sh\nif [ "$1" = queue ]; then exit 2; fi\nexec codex "$@"\n'
-
-
-def choose(option: str, screen: Callable[[], str], press: Callable[[str], None]) -> None:
-    """As a person does it: one key, a look, and Enter when the selection is there. Keys that come too early are lost."""
-
-    def is_answered() -> bool:
-        before = screen()
-        if REVIEW in before:
-            press("Enter" if re.search(rf"^› \d\. {option}", before, re.MULTILINE) else "Down")
-            with contextlib.suppress(AssertionError):
-                until(lambda: screen() != before, "the key is taken", deadline_s=KEY_S)
-        return READY in screen()
-
-    until(lambda: REVIEW in screen(), "Codex asks", screen)
-    until(is_answered, "it is answered", screen)
 
 
 @pytest.fixture
@@ -218,12 +206,6 @@ def note_of(lab: Lab, agent: Agent) -> dict[str, Any]:
     return next(each for each in found if each["name"] == agent.name)
 
 
-def start_trusting(lab: Lab, cli: str, *turns: Turn) -> Agent:
-    bob = lab.start(cli, "Bob", turns, "--codex-hooks", doors=True, flags=[UNSERVED])
-    choose(TRUST, lambda: bob.screen, bob.press)
-    return bob
-
-
 def test_codex_hooks_review(lab: Lab, cli: str) -> None:
     """While Codex asks about them it counts as waiting, nothing is typed, and nobody outside can answer it."""
     bob = lab.start(cli, "Bob", (), "--codex-hooks", doors=True, flags=[UNSERVED])
@@ -246,7 +228,7 @@ def test_codex_hooks_review(lab: Lab, cli: str) -> None:
 
 def test_codex_hook_request(lab: Lab, cli: str) -> None:
     """The hook and the dialog are one request, in exact words, permitted from outside by keys."""
-    bob = start_trusting(lab, cli, Turn(on_message("clean up"), command=LONG, then="It is clean."))
+    bob = start_trusting(lab, "Bob", [Turn(on_message("clean up"), command=LONG, then="It is clean.")])
     lab.send("Bob", "clean up")
 
     def asked() -> list[dict[str, Any]]:
@@ -267,26 +249,11 @@ def test_codex_hook_request(lab: Lab, cli: str) -> None:
     bob.until(lambda: not asked(), "it is not asked any more")
 
 
-def test_codex_stop_hook_alone(lab: Lab, cli: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codex_stop_hook_alone(lab: Lab, cli: str) -> None:
     """Without `codex queue` it is the way to an agent that works; an idle one is typed to, and so is what it does not take."""
-    start_trusting(lab, cli)
-    settings = (lab.folder / "home-Bob" / ".codex" / "config.toml").read_text()
-    program = lab.folder / "queueless" / "codex"
-    program.parent.mkdir()
-    program.write_text(QUEUELESS)
-    program.chmod(0o755)
-    real = CLIS[cli]
-
-    def prepare(home: Path, project: Path, url: str) -> Launch:
-        """In a home where the person has trusted them before."""
-        launch = real.prepare(home, project, url)
-        with (home / ".codex" / "config.toml").open("a") as file:
-            file.write(f"\n{settings[settings.index('[hooks.state]') :]}")
-        return Launch([str(program), *launch.argv[1:]], launch.environment)
-
-    monkeypatch.setitem(CLIS, cli, real._replace(prepare=prepare))
     counting = Turn(on_message("count"), say="counted to the end", drips=True)
-    ann = lab.start(cli, "Ann", [counting], doors=True, flags=[UNSERVED])
+    ann = start_queueless(lab, "Ann", [counting])
+    assert ann.cli.name == cli
     assert note_of(lab, ann)["door"] == "codex stop hook"
     first = lab.send("Ann", "count")
     ann.until(ann.model.script.is_dripping.is_set, "it works")

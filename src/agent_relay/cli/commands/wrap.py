@@ -179,20 +179,24 @@ def _log_of(place: Place, name: str) -> str:
     return os.path.join(Home(place.state_dir, name).team, LOG_FILE)
 
 
-def _start_wrapper(place: Place, wish: Wish) -> tuple[subprocess.Popen[bytes], str]:
-    reading, writing = os.pipe()
-    words = [
-        sys.executable, "-m", "agent_relay", "wrap", f"--ready-descriptor={writing}", f"--backend={wish.choice.backend.value}",
+def spell_out(place: Place, wish: Wish, ready: int) -> list[str]:
+    """The words after the program's name that make a wrapper of this wish."""
+    return [
+        "wrap", f"--ready-descriptor={ready}", f"--backend={wish.choice.backend.value}",
         f"--prefix={wish.prefix}", f"--socket={place.socket}", f"--state-dir={place.state_dir}",
         *([f"--name={wish.name}"] if wish.name else []), *([f"--cli={wish.cli}"] if wish.cli else []),
         *([f"--record={wish.record}"] if wish.record else []), *([] if wish.has_doors else ["--no-doors"]),
         *(["--try-doors"] if wish.tries_doors else []), *(["--codex-hooks"] if wish.asks_for_hooks else []),
         *([] if wish.has_introduction else ["--no-intro"]), "--", *wish.argv,
     ]  # fmt: skip
+
+
+def _start_wrapper(place: Place, wish: Wish) -> tuple[subprocess.Popen[bytes], str]:
+    reading, writing = os.pipe()
     # Its own session, so that a closed window does not take the agent along.
     process = subprocess.Popen(  # noqa: S603 - ourselves
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        pass_fds=(writing,),
+        [sys.executable, "-m", "agent_relay", *spell_out(place, wish, writing)], stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, pass_fds=(writing,),
     )  # fmt: skip
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:

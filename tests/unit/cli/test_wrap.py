@@ -1,0 +1,42 @@
+"""What was asked of `wrap` reaches the wrapper that runs in the background, all of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from agent_relay.cli.commands import wrap
+from agent_relay.cli.main import main
+from agent_relay.cli.wrapping import Wish
+from agent_relay.sdk.locate import Place, locate
+from agent_relay.terminal.launch import pick_backend
+
+PLAIN = Wish(["cat", "-u"], "Bob", pick_backend("pty"), "->relay:", True, None, None, True, False, False, None, None)
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        PLAIN,
+        replace(PLAIN, name=None),
+        replace(PLAIN, argv=["cat", "--name", "--", "a b", "$(x)"]),
+        replace(PLAIN, prefix="->team:", has_introduction=False),
+        replace(PLAIN, cli="codex", record="/tmp/a b.cast"),
+        replace(PLAIN, has_doors=False),
+        replace(PLAIN, tries_doors=True),
+        replace(PLAIN, asks_for_hooks=True),
+    ],
+)
+def test_a_wish_survives_being_spelled_out(wish: Wish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = locate(socket=tmp_path / "relay.sock", state_dir=tmp_path / "state")
+    heard: list[tuple[Place, Wish, int]] = []
+
+    def be_wrapper(place: Place, wish: Wish, ready: int) -> int:
+        heard.append((place, wish, ready))
+        return 0
+
+    monkeypatch.setattr(wrap, "_be_wrapper", be_wrapper)
+    assert main(wrap.spell_out(place, wish, 7)) == 0
+    assert heard == [(place, wish, 7)]
