@@ -200,7 +200,7 @@ class SmallRelay:
         size = len(text.encode()) if text is not None else len(event.get("bytes") or b"")
         if size > MAX_BYTES and "no-size-limit" not in self.faults:
             await self._error(agent, "message_too_large", None)
-        elif not isinstance(frame, dict) or not _is_addressed(frame):
+        elif not isinstance(frame, dict) or not is_addressed(frame):
             await self._error(agent, "invalid_message", None)
         elif "relay" in frame["to"]:
             await self._command(agent, frame)
@@ -302,7 +302,7 @@ class SmallRelay:
         await self._deliver(agent, envelope | {"ts": time.time_ns() // 1_000_000} | ({"ref": ref} if ref is not None else {}))
 
 
-def _is_addressed(frame: dict[str, Any]) -> bool:
+def is_addressed(frame: dict[str, Any]) -> bool:
     to = frame.get("to")
     return isinstance(to, list) and bool(to) and all(isinstance(name, str) for name in to)
 

@@ -13,9 +13,10 @@ from agent_relay.arc.conformance.cases import CASES, SECTIONS
 from agent_relay.arc.conformance.report import conforms, describe, summarise
 from agent_relay.arc.conformance.runner import Outcome, Result, run_cases
 from agent_relay.arc.conformance.stage import Relay
+from tests.arc.faulty_relay import FaultyRelay
 from tests.arc.small_relay import SmallRelay
 
-TIMEOUT_S = 3.0  # that something never comes is a fault's usual sign, and costs so long
+TIMEOUT_S = 1.0  # that something never comes is a fault's usual sign, and costs so long
 
 
 def check(small: SmallRelay, rule: str | None = None, timeout_s: float = TIMEOUT_S) -> list[Result]:
@@ -81,9 +82,62 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize(("fault", "rule"), FAULTS.items(), ids=FAULTS)
-def test_a_planted_fault_is_found_by_its_rule(fault: str, rule: str) -> None:
-    results = check(SmallRelay(fault), rule)
+FURTHER_FAULTS = [
+    ("another-id", "registration/gives-the-id-asked-for"),
+    ("picks-nonsense", "registration/picks-an-id"),
+    ("relay-for-all", "registration/keeps-the-relays-name"),
+    ("no-header-token", "connection/takes-the-token-from-the-header"),
+    ("guests", "connection/refuses-no-token"),
+    ("query-wins", "connection/the-header-wins"),
+    ("payloads-as-text", "relay-assigned fields/keeps-to-and-payload"),
+    *(
+        ("ends-on-nonsense", f"message validation/{what}")
+        for what in (
+            "not-json", "a-number", "a-text", "an-array", "nothing", "no-to", "to-is-text", "to-holds-numbers", "binary",
+        )
+    ),
+    ("ends-all-on-nonsense", "message validation/others-do-not-notice"),
+    ("ends-on-unknown", "routing/drops-what-is-for-nobody"),
+    ("one-way", "routing/answers-both-ways"),
+    ("turns-around", "routing/keeps-the-order"),
+    ("not-to-the-sender", "routing/sends-to-the-sender-who-is-named"),
+    ("burns-tokens", "disconnection/answers-a-close"),
+    ("bare-welcome", "welcome/comes-first"),
+    ("flat-welcome", "welcome/is-an-envelope-too"),
+    ("smaller-limit", "limits/takes-what-is-within"),
+    ("ends-on-large", "limits/lives-on-after-a-large-one"),
+    ("no-rate-limit", "limits/keeps-its-rate-limit"),
+    ("other-words", "errors/says-invalid-message"),
+    ("flat-errors", "errors/errors-are-envelopes-too"),
+    ("no-refs", "errors/unknown-commands-are-said"),
+    ("pong-from-nobody", "heartbeat/answers-ping"),
+    ("subscribes-to-nothing", "subscriptions/subscribes"),
+    ("shows-what-is-written-to-others", "subscriptions/does-not-show-what-others-write-to-it"),
+    ("forgets-subscriptions", "subscriptions/are-kept"),
+    ("the-same-again", "tokens/refresh-gives-another"),
+    ("keeps-the-revoked", "tokens/revoking-ends-everything"),
+    ("finds-everything", "persistence/finds-words"),
+    ("replays-everything", "persistence/replays"),
+    ("no-presence", "presence/lists-who-is-there"),
+    ("no-presence", "presence/tells-who-comes-and-goes"),
+]  # fmt: skip
+# The WebSocket library under the small relay answers pings by itself.
+WITHOUT_A_FAULT = {"heartbeat/answers-the-sockets-ping"}
+
+
+def test_every_rule_has_a_fault_that_it_finds() -> None:
+    found = {*FAULTS.values(), *(rule for _, rule in FURTHER_FAULTS)}
+    assert {case.id for case in CASES} - found == WITHOUT_A_FAULT
+
+
+@pytest.mark.parametrize(
+    ("relay", "rule"),
+    [(SmallRelay(fault), rule) for fault, rule in FAULTS.items()]
+    + [(FaultyRelay(fault), rule) for fault, rule in FURTHER_FAULTS],
+    ids=[*FAULTS, *(f"{fault} {rule}" for fault, rule in FURTHER_FAULTS)],
+)
+def test_a_planted_fault_is_found_by_its_rule(relay: SmallRelay, rule: str) -> None:
+    results = check(relay, rule)
     assert list(broken(results)) == [rule]
     assert conforms(results) == (results[0].case.level is Level.ADVICE)
 

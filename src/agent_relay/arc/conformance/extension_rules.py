@@ -210,9 +210,12 @@ async def finds_words(stage: Stage) -> None:
     """`search` finds a word, and only in what one may see."""
     one, other, third = await stage.join_three()
     word = stage.text("needle")
-    await one.say([other.id], word)
+    for text in ("hay", word):
+        await one.say([other.id], text)
     await other.hear_payload(word)
-    require(word in _texts(stage, await _ask(other, "search", query=word)), "its recipient does not find it")
+    found = await _ask(other, "search", query=word)
+    require(word in _texts(stage, found), "its recipient does not find it")
+    require(all(word in json.dumps(message) for message in found), "it finds what does not have the word")
     require(not _texts(stage, await _ask(third, "search", query=word)), "somebody else finds it")
 
 

@@ -11,7 +11,7 @@ import asyncio
 import json
 import secrets
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import quote
 
@@ -65,6 +65,27 @@ class Peer:
             raise Broken(f"{what} did not come within {self._timeout_s:g} s") from None
         except ConnectionClosed as closed:
             raise Broken(f"{what} did not come: the relay closed the connection ({closed})") from None
+
+    async def must_live(self, work: Coroutine[Any, Any, Frame]) -> None:
+        """Until the work is done, and a moment longer: a relay may deal with what it has read before it closes."""
+        working = asyncio.ensure_future(work)
+        closing = asyncio.ensure_future(self.connection.wait_closed())
+        try:
+            await asyncio.wait({working, closing}, return_when=asyncio.FIRST_COMPLETED)
+            if not closing.done():
+                working.result()
+                pong = asyncio.ensure_future(await self.connection.ping())
+                await asyncio.wait({pong, closing}, timeout=self._timeout_s, return_when=asyncio.FIRST_COMPLETED)
+                pong.cancel()
+        except ConnectionClosed:
+            await closing
+        finally:
+            is_closed = closing.done()
+            for task in (working, closing):
+                task.cancel()
+            await asyncio.wait({working, closing})
+        if is_closed:
+            raise Broken(f"the relay closed the connection of {self.id} ({self.connection.close_code})")
 
     async def hear_payload(self, payload: Any) -> Frame:
         return await self.hear(lambda frame: frame.get("payload") == payload, f"the message {payload!r} to {self.id}")
@@ -218,7 +239,7 @@ class Stage:
         """What of this check has reached the recipient when everything the sender said before has been dealt with."""
         marker = self.text("marker", secrets.token_hex(3))
         await sender.say([recipient.id], marker)
-        await recipient.hear_payload(marker)
+        await sender.must_live(recipient.hear_payload(marker))
         return [frame for frame in recipient.heard if self._word in json.dumps(frame) and frame.get("payload") != marker]
 
     async def close(self) -> None:

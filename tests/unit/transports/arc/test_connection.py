@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import queue
 from typing import Any, cast
 
 import pytest
 
 from agent_relay.transports.arc.connection import ArcConnection
+from agent_relay.transports.arc.hooks import HookRunner
 from agent_relay.transports.arc.limits import MessageRate
 from agent_relay.transports.arc.upgrade import open_connection
 from tests.unit.transports.arc.scene import Scene, Wire, play
@@ -91,7 +93,22 @@ def test_answers_do_not_pile_up_for_one_that_asks_and_asks() -> None:
         connection.data_received(text({"to": ["relay"], "type": "ping", "ref": "x" * 60_000}) * 1_000)
         assert connection.closed_with == 4008
         await scene.settle()
+        wire.is_stalled, wire.held = False, 0
+        connection.resume_writing()  # it reads again, and gets what it was given already, and why it ends
         assert len(wire.written) < 1_000_000
+        assert close_codes(wire.written) == [4008]
+
+    play(act)
+
+
+def test_one_that_comes_while_the_relay_stops_is_told_to_come_again() -> None:
+    async def act(scene: Scene) -> None:
+        wire = Wire()
+        await scene.hub.stop()
+        open_connection(scene.hub, scene.registrar.records["ann-1"], cast("Any", wire), "127.0.0.1", b"key")
+        assert wire.written.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nretry-after: 1\r\n" in wire.written
+        assert not scene.hub.connections
 
     play(act)
 
@@ -217,5 +234,46 @@ def test_a_relay_that_stood_still_asks_before_it_gives_anybody_up() -> None:
         assert wire.steps == []
         scene.hub._look_after(connection, began + 620_000)
         assert wire.steps == ["abort"]
+
+    play(act)
+
+
+def test_nobody_is_told_of_its_own_going() -> None:
+    async def act(scene: Scene) -> None:
+        connection, wire = await scene.connect()
+        connection.data_received(text({"to": ["relay"], "type": "command", "payload": {"command": "presence_subscribe"}}))
+        await scene.settle()
+        wire.written = b""
+        connection.data_received(b"\x88\x82" + MASK + b"\x03\xe8")
+        assert payloads(wire.written) == [1000]
+
+    play(act)
+
+
+class Register:
+    """A hook that writes down who is there."""
+
+    name = "register"
+
+    def __init__(self) -> None:
+        self.heard: queue.Queue[tuple[str, str]] = queue.Queue()
+
+    def joined(self, agent_id: str) -> None:
+        self.heard.put(("joined", agent_id))
+
+    def left(self, agent_id: str) -> None:
+        self.heard.put(("left", agent_id))
+
+
+def test_hooks_hear_who_comes_and_who_goes() -> None:
+    async def act(scene: Scene) -> None:
+        hook = Register()
+        scene.hub.hooks.append(HookRunner(hook))
+        connection, _ = await scene.connect()
+        await scene.connect()  # takes its place
+        assert connection.closed_with == 4000
+        await scene.hub.stop()
+        heard = [hook.heard.get(timeout=30) for _ in range(4)]
+        assert sorted(heard) == [("joined", "ann-1"), ("joined", "ann-1"), ("left", "ann-1"), ("left", "ann-1")]
 
     play(act)

@@ -62,6 +62,23 @@ def test_the_old_token_is_good_for_a_minute() -> None:
     play(act)
 
 
+def test_where_tokens_expire_the_new_one_has_its_whole_time_and_the_old_one_no_more_than_it_had() -> None:
+    async def act(scene: Scene) -> None:
+        scene.registrar._settings = replace(scene.desk.settings, token_ttl_ms=30_000)
+        old = (await register_all(scene, ["new-1"]))[0]
+        scene.harness.advance(20_000)
+        new = await scene.desk.refresh(old["token"], "10.0.0.1")
+        assert new["expires_at"] - old["expires_at"] == 20_000
+        scene.harness.advance(10_000)
+        assert scene.registrar.judge(old["token"])[0] is Verdict.EXPIRED
+        scene.harness.advance(19_999)
+        assert scene.registrar.judge(new["token"])[0] is Verdict.GOOD
+        scene.harness.advance(1)
+        assert scene.registrar.judge(new["token"])[0] is Verdict.EXPIRED
+
+    play(act)
+
+
 def test_a_token_expires_by_the_wall_clock_and_limits_do_not_mind_where_that_jumps() -> None:
     async def act(scene: Scene) -> None:
         scene.registrar._settings = replace(scene.desk.settings, token_ttl_ms=60_000)
