@@ -17,7 +17,6 @@ from agent_relay.protocol import places
 from agent_relay.transports.unix import AnotherDaemon, SocketUnusable
 
 EXIT_FAILED = 1
-_SWITCH_S = 0.0005  # the loop waits at most so long for a thread that writes; by default ten times that
 _MOST_FILES = 65_536
 EXIT_USAGE = 2
 
@@ -67,7 +66,6 @@ def _run_loop(daemon: object) -> None:
     from agent_relay.daemon.server import Daemon  # noqa: PLC0415
 
     assert isinstance(daemon, Daemon)
-    sys.setswitchinterval(_SWITCH_S)
     if sys.platform == "win32":
         asyncio.run(daemon.run())
         return
