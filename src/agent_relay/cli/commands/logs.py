@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_relay.cli.failures import Failure
+from agent_relay.cli.interrupts import ending_in_order
 from agent_relay.cli.names_on_disk import complete_names
 from agent_relay.cli.options import Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_block
@@ -51,7 +52,9 @@ def logs(
             raise Failure(f"Nothing of {agent} was recorded here; only agents that the relay runs have logs.")
         shown = news.scrolled + news.rows
         _print(shown[-lines:] if lines else shown)
-        if follow:
+        if not follow:
+            return 0
+        with ending_in_order():
             sys.stderr.write(f"{_follow(folder, reader, news, agent)}\n")
     finally:
         reader.close()
