@@ -47,8 +47,12 @@ def test_a_session_from_its_beginning_to_its_end(scene: Scene) -> None:
     assert http.get(path).json()["reason"] == "released"
     assert http.delete(path).json()["success"]  # again: it has ended
     assert problem(http.post(f"{path}/messages", json={"message": "x"})) == (409, "AGENT_OFFLINE")
-    events = http.get("/api/v1/events", params={"types": "session.*", "session": started["sessionId"]}).json()["events"]
-    assert [event["type"] for event in events] == ["session.started", "session.ended"]
+
+    def told() -> list[str]:
+        of_it = {"types": "session.*", "session": started["sessionId"]}
+        return [event["type"] for event in http.get("/api/v1/events", params=of_it).json()["events"]]
+
+    until(lambda: told() == ["session.started", "session.ended"], "both are told, in this order")
 
 
 def _said(scene: Scene, body: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -46,18 +47,14 @@ def logs(
         return 0
     folder = Home(place.state_dir, agent).team
     reader = LogReader(folder)
-    try:
+    with ending_in_order(), contextlib.closing(reader):
         news = reader.poll()
         if news is None:
             raise Failure(f"Nothing of {agent} was recorded here; only agents that the relay runs have logs.")
         shown = news.scrolled + news.rows
         _print(shown[-lines:] if lines else shown)
-        if not follow:
-            return 0
-        with ending_in_order():
+        if follow:
             sys.stderr.write(f"{_follow(folder, reader, news, agent)}\n")
-    finally:
-        reader.close()
     return 0
 
 
