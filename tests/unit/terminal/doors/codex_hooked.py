@@ -18,7 +18,7 @@ from typing import Any
 from agent_relay.ports.door import Door
 from agent_relay.terminal.doors.codex import CodexKit
 from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
-from tests.unit.terminal.doors.heard import Heard, short_folder
+from tests.unit.terminal.doors.heard import Heard, play_on
 
 # As the real program wrote it into its settings when a person chose "Trust all and continue".
 TRUST = """
@@ -173,14 +173,4 @@ class Stage:
 
 
 def play(scene: Callable[[Stage], Awaitable[None]], *flags: str) -> Stage:
-    async def run(folder: Path) -> Stage:
-        stage = Stage(folder, *flags)
-        try:
-            async with asyncio.timeout(60):
-                await scene(stage)
-        finally:
-            await stage.close()
-        return stage
-
-    with short_folder() as folder:
-        return asyncio.run(run(folder))
+    return play_on(lambda folder: Stage(folder, *flags), scene)
