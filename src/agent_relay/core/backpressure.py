@@ -9,7 +9,6 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
-    from agent_relay.core.mailbox import Mailbox
     from agent_relay.core.peer import Peer
 
 FULL_BUFFER_BYTES = 4 * 1024 * 1024  # a connection with more than this unsent is not given further deliveries
@@ -23,7 +22,7 @@ class Backpressure:
         self.capacity = context.limits.queue_capacity
         self.warn_at = max(1, -(-self.capacity * 8 // 10))  # rounded up: 80 % is reached, not nearly reached
         self._clear_at = self.capacity * 5 // 10
-        self._queue_bytes = context.limits.queue_bytes
+        self.queue_bytes = context.limits.queue_bytes
 
     def depth(self, recipient: Agent, extra: int = 0) -> int:
         """Messages that have to wait: what could go on the wire at once does not count."""
@@ -36,14 +35,10 @@ class Backpressure:
             depth -= peer.window - len(box.inflight)
         return max(depth, 0)
 
-    def is_far_from_full(self, box: Mailbox, tail: bytes) -> bool:
-        """Below 80 % whatever is on the wire, and in bytes too: nobody has to be told anything."""
-        return box.waiting + box.reserved + 1 < self.warn_at and box.held_bytes + len(tail) < self._queue_bytes
-
     def depth_with_one_more(self, recipient: Agent, tail: bytes) -> int:
         """More than `capacity`: there is no room for it."""
         held_bytes = recipient.mailbox.held_bytes
-        if held_bytes and held_bytes + len(tail) > self._queue_bytes:
+        if held_bytes and held_bytes + len(tail) > self.queue_bytes:
             return self.capacity + 1
         return self.depth(recipient, 1)
 

@@ -13,7 +13,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
 from agent_relay.core.messages import Delivery, Message
 from agent_relay.ports.store import Batch, MessageRow, MessageStore, StoreError
-from agent_relay.protocol.ulid import COUNTER_LIMIT, encode_counter
+from agent_relay.protocol.ulid import COUNTER_LIMIT, PAIRS
 
 _IDS_AT_ONCE = 256  # taken from the source in one go; what is left of them at the end of a batch stays unused
 
@@ -30,7 +30,7 @@ class _Change(NamedTuple):
 class Committer:
     def __init__(
         self, context: Context, store: MessageStore, journal: Journal,
-        on_stored: Callable[[list[Message]], None], on_failed: Callable[[list[Message], StoreError], None],
+        on_stored: Callable[[list[Message], list[Delivery]], None], on_failed: Callable[[list[Message], StoreError], None],
     ) -> None:  # fmt: skip
         self._context = context
         self._store = store
@@ -71,26 +71,28 @@ class Committer:
         for change in changes:
             change.fill(batch)
         taken = self._journal.fill(batch) if news_due else None
-        batch.messages = self._number(messages)
+        batch.messages, deliveries = self._number(messages)
 
         def written(error: StoreError | None) -> None:
             self.under_way = False
             if error is None:
-                self._succeed(messages, changes)
+                self._succeed(messages, deliveries, changes)
                 for callback in taken.then if taken is not None else ():
                     callback()
             else:
                 if taken is not None:
                     self._journal.take_back(batch, taken)
-                self._fail(messages, changes, error)
+                self._fail(messages, deliveries, changes, error)
             self.flush()
 
         self.under_way = True
         self._store.write(batch, written)
 
-    def _number(self, messages: list[Message]) -> list[MessageRow]:
+    def _number(self, messages: list[Message]) -> tuple[list[MessageRow], list[Delivery]]:
         """Gives each message its place: its number, and in each recipient's stream the next sequence number."""
-        wall_ms, rows = self._context.wall_ms, []
+        wall_ms = self._context.wall_ms
+        rows: list[MessageRow] = []
+        deliveries: list[Delivery] = []
         ids_left = 0
         prefix, number, counter = "", 0, 0
         for message in messages:
@@ -100,39 +102,37 @@ class Committer:
                 ids_left = max(needed, _IDS_AT_ONCE)
                 prefix, number = self._context.ids.reserve_run(wall_ms, ids_left)
                 counter = number % COUNTER_LIMIT
-            row.number, row.id, row.ts = number, f"msg_{prefix}{encode_counter(counter)}", wall_ms
+            row.number, row.id, row.ts = number, f"msg_{prefix}{PAIRS[counter >> 10]}{PAIRS[counter & 1023]}", wall_ms
             row.expires_at = wall_ms + message.expires - message.accepted
             ids_left -= needed
             number += needed
-            counter += 1
-            key, topic, places, deliveries = (row.topic, sender.key), row.topic, [], []
+            topic = row.topic
+            key, places = (topic, sender.key), []
             for agent in recipients:  # the ids right behind a message's own are its deliveries'
+                counter += 1
                 stream = agent.streams.get(key) or agent.stream_from(sender, topic)
                 seq = stream.last_seq = stream.last_seq + 1
                 places.append((agent.name, seq))
-                deliveries.append(Delivery(message, agent, stream, seq, f"d_{prefix}{encode_counter(counter)}"))
-                counter += 1
+                id_ = f"d_{prefix}{PAIRS[counter >> 10]}{PAIRS[counter & 1023]}"
+                deliveries.append(Delivery(message, agent, stream, seq, id_))
                 if agent.peer is None:
                     row.queued += 1
+            counter += 1
             row.recipients = tuple(places)
-            message.deliveries = deliveries
-            message.open = needed - 1
             rows.append(row)
-        return rows
+        return rows, deliveries
 
-    def _succeed(self, messages: list[Message], changes: list[_Change]) -> None:
+    def _succeed(self, messages: list[Message], deliveries: list[Delivery], changes: list[_Change]) -> None:
         if messages:
             self._journal.stored(messages[-1].row.number)
-            self._on_stored(messages)
+            self._on_stored(messages, deliveries)
         for change in changes:
             change.settled(None)
 
-    def _fail(self, messages: list[Message], changes: list[_Change], error: StoreError) -> None:
+    def _fail(self, messages: list[Message], deliveries: list[Delivery], changes: list[_Change], error: StoreError) -> None:
         self._context.log.note("store_failed", error=str(error), messages=len(messages), changes=len(changes))
-        for message in messages:
-            for delivery in message.deliveries or ():
-                delivery.stream.last_seq -= 1
-            message.deliveries = None
+        for delivery in deliveries:
+            delivery.stream.last_seq -= 1
         self._on_failed(messages, error)
         for change in reversed(changes):  # the last one first, so that each undoes what it found
             change.settled(error)

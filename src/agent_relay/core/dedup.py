@@ -12,30 +12,30 @@ class DedupWindow:
     once. So at least `capacity` ids are remembered, at the price of two dictionaries and nothing per message.
     """
 
-    __slots__ = ("_capacity", "_older", "_younger")
+    __slots__ = ("capacity", "older", "younger")
 
     def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._younger: dict[str, int] = {}
-        self._older: dict[str, int] = {}
-
-    def __contains__(self, client_id: str) -> bool:
-        """Whether `find` is worth asking."""
-        return client_id in self._younger or client_id in self._older
+        self.capacity = capacity
+        self.younger: dict[str, int] = {}
+        self.older: dict[str, int] = {}
 
     def find(self, client_id: str, since_wall_ms: int) -> int | None:
         """The message's number, unless it is older than `since_wall_ms`: then the id may be used anew."""
-        number = self._younger.get(client_id)
+        number = self.younger.get(client_id)
         if number is None:
-            number = self._older.get(client_id)
+            number = self.older.get(client_id)
             if number is None:
                 return None
         return number if time_of_number(number) >= since_wall_ms else None
 
     def remember(self, client_id: str, number: int) -> None:
-        self._younger[client_id] = number
-        if len(self._younger) >= self._capacity:
-            self._older, self._younger = self._younger, {}
+        self.younger[client_id] = number
+        if len(self.younger) >= self.capacity:
+            self.turn_over()
+
+    def turn_over(self) -> None:
+        """The younger generation is full."""
+        self.older, self.younger = self.younger, {}
 
     def __len__(self) -> int:
-        return len(self._younger) + len(self._older)
+        return len(self.younger) + len(self.older)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agent_relay.core.peer import Peer
     from agent_relay.protocol import payloads
 
+_HANDED_BYTES = 64 * 1024  # given to a connection at once, which then knows better how much waits for its client
 _BUSY_RETRY_MS = 1_000  # for a recipient that says AGENT_BUSY and not for how long
 
 
@@ -41,45 +42,46 @@ class Ledger:
         self._backpressure = backpressure
         self._loops = loops
         self._to_pump: dict[str, Agent] = {}  # recipients that may have something to send at the end of this turn
+        self._unpublished: list[Delivery] = []  # acknowledged in this turn, and no event says so yet
+        self._handing: list[Peer] = []  # who is being given messages in words of its own
         self._owing: dict[str, Agent] = {}  # recipients with anything waiting or on the wire, for the clock
 
     # --- in ---------------------------------------------------------------------------------------------------------
 
     def take_over(self, deliveries: list[Delivery]) -> None:
-        """A message is durable: the places reserved for it are its own, and from now on it is owed to all of these."""
-        self._admit(deliveries, 1, len(deliveries[0].message.row.tail))
+        """Messages are durable: the places reserved for them are their own, and from now on they are owed."""
+        self.admit(deliveries, reserved=1)
 
-    def admit(self, deliveries: list[Delivery]) -> None:
-        """No place was reserved for these."""
-        self._admit(deliveries, 0, 0)
-
-    def _admit(self, deliveries: list[Delivery], reserved: int, reserved_bytes: int) -> None:
-        """Sends them where nothing waits before them and there is room on the wire; queues the others."""
-        now, owing = self._context.steady_ms, self._owing
+    def admit(self, deliveries: list[Delivery], reserved: int = 0) -> None:
+        """Sends them where nothing waits before them and there is room on the wire; queues the others. `reserved` is 1 where a
+        place was reserved for each."""
+        now = self._context.steady_ms
         for delivery in deliveries:
-            recipient = delivery.recipient
+            recipient, message = delivery.recipient, delivery.message
             box, peer = recipient.mailbox, recipient.peer
-            box.reserved -= reserved
-            box.held_bytes -= reserved_bytes
+            if reserved:
+                box.reserved -= 1
+                box.held_bytes -= len(message.row.tail)
             if not box.owing:
                 box.owing = True
-                owing[recipient.key] = recipient
-            if recipient.loop is not None:
-                box.push(delivery)
-                self._to_pump[recipient.key] = recipient
-                self._loops.arrived(recipient.loop, delivery)
-            elif (
+                self._owing[recipient.key] = recipient
+            if (
                 peer is not None
                 and peer.active
                 and not box.waiting
+                and recipient.loop is None
                 and len(box.inflight) < peer.window
                 and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES
-                and delivery.message.expires > now
+                and message.expires > now
             ):
                 self._send(peer, delivery)
             else:
                 box.push(delivery)
                 self._to_pump[recipient.key] = recipient
+                if recipient.loop is not None:
+                    self._loops.arrived(recipient.loop, delivery)
+        if self._handing:
+            self._hand_over()
 
     def wake(self, recipient: Agent) -> None:
         self._to_pump[recipient.key] = recipient
@@ -109,6 +111,9 @@ class Ledger:
 
     def pump(self) -> None:
         """At the end of a turn: fills the windows of everyone something changed for."""
+        if self._unpublished:
+            publish_delivered(self._context, self._unpublished)
+            self._unpublished = []
         if not self._to_pump:
             return
         recipients, self._to_pump = self._to_pump, {}
@@ -131,22 +136,20 @@ class Ledger:
                     connection.notify_drained = True
             if box.told_busy:
                 self._backpressure.relax(recipient)
+        if self._handing:
+            self._hand_over()
 
     def writable(self, peer: Peer) -> None:
         """All bytes given to this connection have left: deliveries that nobody will acknowledge are done."""
         if peer.agent is None:
             return
         unwritten, peer.unwritten = peer.unwritten, []
-        for delivery in unwritten:
-            if not delivery.replay:
-                self._count_as_acknowledged(delivery)
+        self._count_as_acknowledged(unwritten)
         self._to_pump[peer.agent.key] = peer.agent
 
     def _send(self, peer: Peer, delivery: Delivery) -> None:
-        context, stream, message, recipient = self._context, delivery.stream, delivery.message, delivery.recipient
-        seq, now, row, gap_after = delivery.seq, context.steady_ms, message.row, None
+        stream, message, seq, gap_after = delivery.stream, delivery.message, delivery.seq, None
         delivery.attempts = attempt = delivery.attempts + 1
-        delivery.tries += 1
         if seq > stream.base_seq:
             if seq != stream.base_seq + 1:
                 gap_after = stream.base_seq
@@ -158,18 +161,21 @@ class Ledger:
         elif not stream.sent_at:
             self._journal.sent(stream)
         if peer.deliver is not None:
-            peer.deliver(row, now - message.accepted)
-        else:
-            peer.connection.send(
-                encode_deliver(
-                    peer.version, delivery.id, context.wall_text, message.to or recipient.name, recipient.session_id, row.id,
-                    seq, attempt, now - message.accepted, gap_after, row.tail,
-                )
-            )  # fmt: skip
+            self._hand(peer, delivery)
+            return
+        context, recipient, row = self._context, delivery.recipient, message.row
+        now = context.steady_ms
+        peer.connection.send(
+            encode_deliver(
+                peer.version, delivery.id, context.wall_text, message.to or recipient.name, recipient.session_id, row.id,
+                seq, attempt, now - message.accepted, gap_after, row.tail,
+            )
+        )  # fmt: skip
         if not peer.acks:
             peer.unwritten.append(delivery)
             peer.connection.notify_drained = True
             return
+        delivery.tries += 1
         box = recipient.mailbox
         deadline = now + context.limits.ack_timeout_ms
         if delivery.tries > 1:
@@ -181,6 +187,22 @@ class Ledger:
             box.next_retry = deadline
         if message.expires < box.next_expiry:
             box.next_expiry = message.expires
+
+    def _hand(self, peer: Peer, delivery: Delivery) -> None:
+        """To a client that is given messages in words of its own: those of a turn together, unless they are many bytes."""
+        message = delivery.message
+        if not peer.handed:
+            self._handing.append(peer)
+        peer.handed.append((message.row, message.accepted))
+        peer.handed_bytes += len(message.row.tail)
+        peer.unwritten.append(delivery)
+        if peer.handed_bytes > _HANDED_BYTES:
+            peer.hand_over()
+
+    def _hand_over(self) -> None:
+        handing, self._handing = self._handing, []
+        for peer in handing:
+            peer.hand_over()
 
     # --- answers ----------------------------------------------------------------------------------------------------
 
@@ -201,9 +223,10 @@ class Ledger:
             box.mean_ack_ms += (self._context.steady_ms - delivery.sent - box.mean_ack_ms) / 16
         if ack.door is None:
             self._settle_acknowledged(delivery)
+            self._unpublished.append(delivery)
         else:
             self._settle_injected(delivery, ack.door, ack.evidence)
-        publish_delivered(self._context, delivery, ack.door, ack.evidence)
+            publish_delivered(self._context, [delivery], ack.door, ack.evidence)
         if ack.correlationId is not None and self._correlations.answer_by_ack(recipient, message.sender, ack):
             return
         if message.requires_ack and not delivery.told:
@@ -246,7 +269,7 @@ class Ledger:
         for delivery in recipient.mailbox.all_waiting():
             if delivery.seq <= seq and delivery.stream.topic == topic and delivery.message.sender.key == sender_key:
                 recipient.mailbox.remove_waiting(delivery)
-                self._count_as_acknowledged(delivery)
+                self._count_as_acknowledged([delivery])
 
     # --- time -------------------------------------------------------------------------------------------------------
 
@@ -310,13 +333,15 @@ class Ledger:
 
         self._journal.then(say_so)
 
-    def _count_as_acknowledged(self, delivery: Delivery) -> None:
-        if delivery.recipient.loop is not None:
-            self._loops.heard(delivery.recipient.loop, delivery)
-        self._settle_acknowledged(delivery)
-        publish_delivered(self._context, delivery, None, None)
-        if delivery.message.requires_ack:
-            self._tell_delivered(delivery, {})
+    def _count_as_acknowledged(self, deliveries: list[Delivery]) -> None:
+        counted = [delivery for delivery in deliveries if not delivery.replay]
+        for delivery in counted:
+            if delivery.recipient.loop is not None:
+                self._loops.heard(delivery.recipient.loop, delivery)
+            self._settle_acknowledged(delivery)
+            if delivery.message.requires_ack:
+                self._tell_delivered(delivery, {})
+        publish_delivered(self._context, counted)
 
     # --- the one way out ----------------------------------------------------------------------------------------------
 
@@ -332,7 +357,10 @@ class Ledger:
             stream.done_seq = seq
         if not stream.done_at:
             self._journal.acknowledged(stream)
-        self._close(delivery.message)
+        message = delivery.message
+        message.open = still_open = message.open - 1
+        if not still_open:
+            self._journal.closed(message)
 
     def _settle_injected(self, delivery: Delivery, door: str, evidence: str | None) -> None:
         """Acknowledged with what was seen of it: that is a step of the trail by itself, in place of the plain one."""

@@ -36,11 +36,10 @@ class Message(Struct, gc=False):
     reply_to: str | None
     accepted: int  # steady clock
     expires: int  # steady clock
-    open: int = 0  # recipients that have not settled it
+    open: int  # recipients that have not settled it
     # Until it is durable:
     peer: Peer | None = None  # who sent it
     body: str = ""  # for whoever is told of it; the row's tail holds it too
-    deliveries: list[Delivery] | None = None
     duplicates: list[Peer] | None = None  # the same SEND came again before the first was durable
     answer: Callable[[MessageRow | StoreError], None] | None = None  # for whoever is not answered with stored or NACK
     hop: Hop | None = None  # how far from new input its sender, a guarded agent, was; None: it is new input itself

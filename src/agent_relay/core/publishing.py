@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from agent_relay.events import types as t
-from agent_relay.events.drafts import Exchange, Handover
+from agent_relay.events.drafts import Draft, Exchange, Handover
 from agent_relay.protocol.names import CHANNEL_MARK
 from agent_relay.protocol.reports import PermissionReport, QuestionReport
 
@@ -31,30 +31,36 @@ def publish_exchanged(context: Context, messages: list[Message]) -> None:
     """They are durable."""
     if context.events is None:
         return
-    record = context.events.record
+    drafts: list[Draft] = []
     for message in messages:
         row = message.row
         session_id, sender, target = message.sender.session_id, row.sender, row.target
         channel = row.topic or (target if target[:1] == CHANNEL_MARK else None)
-        record(
+        drafts.append(
             Exchange(
                 0, row.ts, session_id, sender, session_id, row.id, sender, target, row.kind, message.body, row.thread, channel
             )
         )  # fmt: skip
         message.body = ""
+    context.events.record(drafts)
 
 
-def publish_delivered(context: Context, delivery: Delivery, door: str | None, evidence: str | None) -> None:
-    """Its recipient has acknowledged it."""
-    if context.events is not None:
+def publish_delivered(context: Context, deliveries: list[Delivery], door: str | None = None, evidence: str | None = None) -> None:
+    """Their recipients have acknowledged them. Without a door there is no evidence either."""
+    if context.events is None or not deliveries:
+        return
+    now, wall_ms = context.steady_ms, context.wall_ms
+    drafts: list[Draft] = []
+    for delivery in deliveries:
         message, recipient = delivery.message, delivery.recipient
         name = recipient.name
-        context.events.record(
+        drafts.append(
             Handover(
-                0, context.wall_ms, recipient.session_id, name, message.row.id, name, delivery.attempts,
-                context.steady_ms - message.accepted, door, evidence if door is not None else None,
+                0, wall_ms, recipient.session_id, name, message.row.id, name, delivery.attempts, now - message.accepted, door,
+                evidence,
             )
         )  # fmt: skip
+    context.events.record(drafts)
 
 
 def publish_state(context: Context, agent: Agent) -> None:

@@ -67,7 +67,7 @@ def _reopen(row: MessageRow, context: Context, registry: Registry, journal: Jour
         accepted=context.steady_ms - age_ms, expires=context.steady_ms + left_ms, open=len(owed),
     )  # fmt: skip
     if not in_backlog:
-        journal.opened(message)
+        journal.opened([message])
     deliveries = []
     for place, recipient, stream, seq in owed:
         sent_before = 1 if seq <= stream.wire_seq else 0  # it was on the wire: this will not be the first time

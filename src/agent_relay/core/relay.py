@@ -125,16 +125,16 @@ class Relay:
 
     def sent(self, peer: Peer, sends: list[ReadSend]) -> None:
         peer.last_heard = self.context.steady_ms
-        for frame, read in sends:
+        for send in sends:
             agent = peer.agent
             if agent is None or not peer.active:
                 return
             if not peer.at_ease:
                 self._settle_in(peer, agent)
             if peer.at_ease:
-                self.sending.receive(peer, agent, frame, read)
+                self.sending.receive_read(peer, agent, send)
             else:
-                peer.say_nack(stopping_error(), frame.id)
+                peer.say_nack(stopping_error(), send[0])
 
     def oversized(self, peer: Peer, size_bytes: int) -> None:
         if peer.closed:

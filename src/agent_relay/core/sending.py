@@ -21,18 +21,21 @@ from agent_relay.core.messages import Message
 from agent_relay.core.publishing import publish_exchanged
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
-from agent_relay.core.router import Router
+from agent_relay.core.router import Route, Router
 from agent_relay.ports.connection import ARC_UID
+from agent_relay.ports.relay import ReadSend
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError, TrailRow
 from agent_relay.protocol.checksums import check_checksum
 from agent_relay.protocol.decode import DEFAULT_META, decode_meta, decode_send, is_object
 from agent_relay.protocol.encode import encode_json, encode_stored, encode_tail, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK
+from agent_relay.protocol.payloads import NOTHING
 from agent_relay.protocol.reports import read_seen
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
+    from agent_relay.core.messages import Delivery
     from agent_relay.core.peer import Peer
     from agent_relay.protocol import envelope, payloads
 
@@ -53,15 +56,17 @@ class Sending:
         self._correlations = correlations
         self._backpressure = backpressure
         self.committer = Committer(context, store, journal, self._stored, self._failed)
+        self._by_name = registry.by_name
+        self._is_ephemeral = context.limits.arc_ephemeral
+        self._ttl_ms = context.limits.message_ttl_ms
         self.accepted = 0
         self.refused = 0
 
     # --- accepting ----------------------------------------------------------------------------------------------------
 
-    def receive(self, peer: Peer, sender: Agent, frame: envelope.Send, read: payloads.Send | None = None) -> None:
-        """`read` is what its payload says, where somebody has read that already."""
+    def receive(self, peer: Peer, sender: Agent, frame: envelope.Send) -> None:
         try:
-            self._accept(peer, sender, frame, read)
+            self._read(peer, sender, frame)
         except RelayError as error:
             if not is_object(frame.payload):  # that is the envelope's fault, and answered as such
                 peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "`payload` must be an object.", field="payload"), frame.id)
@@ -69,48 +74,80 @@ class Sending:
             self.refused += 1
             peer.say_nack(error, frame.id)
 
-    def _accept(self, peer: Peer, sender: Agent, frame: envelope.Send, read: payloads.Send | None) -> None:
-        client_id, topic = frame.id, frame.topic or ""
+    def receive_read(self, peer: Peer, sender: Agent, send: ReadSend) -> None:
+        """A message that somebody else has read and found sound."""
+        client_id, to, payload, body = send
+        try:
+            if peer.allowance is not None:
+                check_rate(self._context, peer.allowance)
+            self._accept(peer, sender, client_id, to, "", payload, NOTHING, "message", None, body, DEFAULT_META)
+        except RelayError as error:
+            self.refused += 1
+            peer.say_nack(error, client_id)
+
+    def _read(self, peer: Peer, sender: Agent, frame: envelope.Send) -> None:
         if peer.allowance is not None:
             check_rate(self._context, peer.allowance)
-        send = decode_send(frame.payload) if read is None else read
+        send = decode_send(frame.payload)
         meta = decode_meta(frame.payload_meta) if len(frame.payload_meta) else DEFAULT_META
         if meta is not DEFAULT_META:
-            self._check_meta(sender, client_id, send.body, meta)
-        if (client_id in sender.pending or client_id in sender.seen) and self._is_duplicate(peer, sender, client_id, meta):
+            self._check_meta(sender, frame.id, send.body, meta)
+        self._accept(
+            peer, sender, frame.id, frame.to, frame.topic or "", frame.payload, frame.payload_meta, send.kind, send.thread,
+            send.body, meta,
+        )  # fmt: skip
+
+    def _accept(
+        self, peer: Peer, sender: Agent, client_id: str, to: str | list[str] | None, topic: str, payload: Raw | bytes,
+        raw_meta: Raw, kind: str, thread: str | None, body: str, meta: payloads.SendMeta,
+    ) -> None:  # fmt: skip
+        pending, seen = sender.pending, sender.seen
+        if (client_id in pending or client_id in seen.younger or client_id in seen.older) and self._is_duplicate(
+            peer, sender, client_id, meta
+        ):
             return
-        if peer.arc:
-            recipients, target, to, shared = self._router.resolve_known(sender, frame.to)
-        else:
-            recipients, target, to, shared = self._router.resolve(sender, frame.to, topic)
-        if self._context.limits.arc_ephemeral:
-            recipients = self._without_absent(recipients, is_refused=not peer.arc and not shared)
-        if target[:1] == CHANNEL_MARK:
-            self._begin_history(target)
-        tail = encode_tail(sender.name, topic, frame.payload, frame.payload_meta)
+        name = sender.name
+        tail = encode_tail(name, topic, payload, raw_meta)
+        tail_bytes = len(tail)
         skipped: tuple[str, ...] = ()
+        agent = self._by_name.get(to) if isinstance(to, str) and not topic else None
+        if agent is not None and not agent.hidden and not self._is_ephemeral:  # one, named as registered: nearly always
+            recipients, target, shown, shared = [agent], agent.name, None, False
+        else:
+            recipients, target, shown, shared = self._route(peer, sender, to, topic)
+        warn_at, queue_bytes = self._backpressure.warn_at, self._backpressure.queue_bytes
         for agent in recipients:
-            if not self._backpressure.is_far_from_full(agent.mailbox, tail):
+            box = agent.mailbox
+            if box.waiting + box.reserved + 1 >= warn_at or box.held_bytes + tail_bytes >= queue_bytes:  # it gets tight
                 recipients, skipped = self._choose(peer, sender, recipients, tail, skip_full=shared or peer.arc)
                 if skipped and peer.arc:  # it is sent no receipt that could name them
                     peer.say_nack(self._backpressure.full_error(self._router.find(skipped[0])), client_id)
                 break
-        tail_bytes = len(tail)
         for agent in recipients:
             box = agent.mailbox
             box.reserved += 1
             box.held_bytes += tail_bytes
-        row = MessageRow(
-            0, "", sender.name, client_id, target, topic, send.kind, send.thread, 0, 0, meta.priority, 0, skipped, (), tail
-        )
         now = self._context.steady_ms
-        message = sender.pending[client_id] = Message(
-            row, sender, recipients, shared, to, meta.requires_ack, meta.sync, meta.reply_to,
-            now, now + (meta.ttl_ms or self._context.limits.message_ttl_ms), 0, peer, send.body,
+        message = pending[client_id] = Message(
+            MessageRow(0, "", name, client_id, target, topic, kind, thread, 0, 0, meta.priority, 0, skipped, (), tail),
+            sender, recipients, shared, shown, meta.requires_ack, meta.sync, meta.reply_to,
+            now, now + (meta.ttl_ms or self._ttl_ms), len(recipients), peer, body,
         )  # fmt: skip
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
         self.committer.add(message)
+
+    def _route(self, peer: Peer, sender: Agent, to: str | list[str] | None, topic: str) -> Route:
+        """Raises RelayError where nobody can be meant."""
+        if peer.arc:
+            recipients, target, shown, shared = self._router.resolve_known(sender, to)
+        else:
+            recipients, target, shown, shared = self._router.resolve(sender, to, topic)
+        if self._is_ephemeral:
+            recipients = self._without_absent(recipients, is_refused=not peer.arc and not shared)
+        if target[:1] == CHANNEL_MARK:
+            self._begin_history(target)
+        return recipients, target, shown, shared
 
     def _without_absent(self, wanted: list[Agent], *, is_refused: bool) -> list[Agent]:
         """Where nothing is kept for agents over ARC, whoever of them is not there gets nothing."""
@@ -177,8 +214,8 @@ class Sending:
         message = sender.pending[client_id] = Message(
             replace(row, number=0, id="", client_id=client_id, queued=0, skipped=(), recipients=()), sender, recipients,
             shared=False, to=row.target if row.target[:1] in {"*", "#"} else None, requires_ack=meta.requires_ack, sync=None,
-            reply_to=meta.reply_to, accepted=now, expires=now + (meta.ttl_ms or self._context.limits.message_ttl_ms),
-            peer=peer, body=str(found["payload"].get("body", "")), answer=answer,
+            reply_to=meta.reply_to, accepted=now, expires=now + (meta.ttl_ms or self._ttl_ms),
+            open=1, peer=peer, body=str(found["payload"].get("body", "")), answer=answer,
         )  # fmt: skip
         self.committer.add(message)
 
@@ -195,7 +232,7 @@ class Sending:
         message = sender.pending[client_id] = Message(
             MessageRow(0, "", sender.name, client_id, recipient.name, "", "message", None, 0, 0, 5, 0, (), (), tail), sender,
             [recipient], shared=False, to=None, requires_ack=False, sync=None, reply_to=None, accepted=now,
-            expires=now + self._context.limits.message_ttl_ms, peer=None, body=body,
+            expires=now + self._ttl_ms, open=1, peer=None, body=body,
             answer=lambda row: stored(not isinstance(row, StoreError)),
         )  # fmt: skip
         if sender.loop is not None:
@@ -231,31 +268,35 @@ class Sending:
 
     # --- durable, or not ----------------------------------------------------------------------------------------------
 
-    def _stored(self, messages: list[Message]) -> None:
+    def _stored(self, messages: list[Message], deliveries: list[Delivery]) -> None:
+        """Everybody who sent one is answered, and then they go out."""
         wall_text = self._context.wall_text
         for message in messages:
-            row, sender, deliveries = message.row, message.sender, message.deliveries
-            message.deliveries = None
-            del sender.pending[row.client_id]
-            sender.seen.remember(row.client_id, row.number)
-            peer = message.peer
+            row, sender, peer = message.row, message.sender, message.peer
+            client_id, seen = row.client_id, sender.seen
+            del sender.pending[client_id]
+            seen.younger[client_id] = row.number
+            if len(seen.younger) >= seen.capacity:
+                seen.turn_over()
             if message.answer is not None:
                 message.answer(row)
             elif peer is not None and peer.acks and not peer.closed:
                 peer.connection.send(
-                    encode_stored(peer.version, wall_text, row.client_id, row.id, len(row.recipients), row.queued, row.skipped)
+                    encode_stored(peer.version, wall_text, client_id, row.id, len(row.recipients), row.queued, row.skipped)
                 )
             if message.duplicates is not None:
                 for other in message.duplicates:
                     self._say_stored_again(other, row)
-            if deliveries:
-                self._journal.opened(message)
-                self._ledger.take_over(deliveries)
-            if message.sync is not None and message.sync.blocking:
-                self._correlations.ask(sender, row, message.sync)
-            if message.reply_to is not None and self._correlations.answer_by_message(sender, message.reply_to, row):
-                self._ledger.mark_told(sender, message.reply_to)
         self.accepted += len(messages)
+        self._journal.opened(messages)
+        self._ledger.take_over(deliveries)
+        for message in messages:
+            if message.sync is not None and message.sync.blocking:
+                self._correlations.ask(message.sender, message.row, message.sync)
+            if message.reply_to is not None and self._correlations.answer_by_message(
+                message.sender, message.reply_to, message.row
+            ):
+                self._ledger.mark_told(message.sender, message.reply_to)
         publish_exchanged(self._context, messages)
 
     def _failed(self, messages: list[Message], error: StoreError) -> None:

@@ -21,12 +21,12 @@ class Recorder:
         self._drafts: list[Draft] = []
 
     def publish(self, event: Event, *, agent: str = "", session_id: str = "", at_ms: int) -> None:
-        self.record(Note(event, agent, session_id, at_ms))
+        self.record([Note(event, agent, session_id, at_ms)])
 
-    def record(self, draft: Draft) -> None:
+    def record(self, drafts: list[Draft]) -> None:
         if not self._drafts:
             self._later(self.flush)
-        self._drafts.append(draft)
+        self._drafts += drafts
 
     def flush(self) -> None:
         if self._drafts:

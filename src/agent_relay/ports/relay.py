@@ -7,13 +7,14 @@ from typing import Protocol, TypeVar
 
 from agent_relay.ports.connection import Connection
 from agent_relay.ports.store import MessageRow
-from agent_relay.protocol import envelope, payloads
 from agent_relay.protocol.states import CloseReason
 
 P = TypeVar("P")
 
-Deliver = Callable[[MessageRow, int], None]  # a message, and for how many milliseconds it has waited
-ReadSend = tuple[envelope.Send, payloads.Send]  # a SEND and what its payload says
+# Messages as they are many, so both are plain tuples.
+Handed = tuple[MessageRow, int]  # a message, and when it was accepted, by the steady clock
+Deliver = Callable[[list[Handed]], None]
+ReadSend = tuple[str, str | list[str], bytes, str]  # the client's id, `to`, the payload as JSON, and the body that is in it
 
 
 class RelayCore(Protocol[P]):

@@ -15,7 +15,7 @@ RANDOM_BITS = 60
 EPOCH_MS = 1_577_836_800_000  # 2020-01-01: 43 bits of milliseconds from here last until the year 2298
 LARGEST_NUMBER = (1 << 63) - 1  # what a store's integer holds
 
-_PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)
+PAIRS = tuple(a + b for a in ALPHABET for b in ALPHABET)  # ten bits of a counter as two characters
 _VALUES = {character: value for value, character in enumerate(ALPHABET)}
 
 
@@ -28,7 +28,7 @@ def encode_bits(value: int, characters: int) -> str:
 
 
 def encode_counter(counter: int) -> str:
-    return _PAIRS[counter >> 10] + _PAIRS[counter & 1023]
+    return PAIRS[counter >> 10] + PAIRS[counter & 1023]
 
 
 def decode_bits(text: str) -> int:

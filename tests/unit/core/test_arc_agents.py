@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec import Raw
 
 from agent_relay.ports.connection import ARC_UID
 from agent_relay.ports.relay import ReadSend
 from agent_relay.ports.store import StoreError
-from agent_relay.protocol import envelope, payloads
 from agent_relay.protocol.encode import encode_json
 from agent_relay.testing.harness import HarnessClient, RelayHarness
 
@@ -226,19 +224,19 @@ def test_coming_and_going_is_told(relay: RelayHarness) -> None:
 
 def read_send(to: str, body: str, id_: str) -> ReadSend:
     """As a transport reads it."""
-    return envelope.Send(v=2, id=id_, ts=0, to=to, payload=Raw(encode_json({"body": body}))), payloads.Send(body)
+    return id_, to, encode_json({"body": body}), body
 
 
 def test_a_client_with_words_of_its_own_sends_and_is_given_messages_as_any_other(relay: RelayHarness) -> None:
     sock, ann = relay.connect("Sock"), connect(relay, "ann-1")
     given: list[tuple[str, str, int]] = []
-    ann.peer.deliver = lambda row, queued_ms: given.append((row.sender, row.target, queued_ms))
+    ann.peer.deliver = lambda handed: given.extend((row.sender, row.target, accepted) for row, accepted in handed)
     relay.turn(lambda: relay.relay.sent(ann.peer, [read_send("sock", body, body) for body in ("one", "two", "one")]))
     assert sock.bodies() == ["one", "two"]  # the same id again is the same message
     relay.turn(lambda: relay.relay.sent(ann.peer, [read_send("nobody", "x", "three")]))
     assert ann.payload("NACK")["code"] == "AGENT_NOT_FOUND"
     sock.send("ann-1", "hello")
-    assert given == [("Sock", "ann-1", 0)]
+    assert given == [("Sock", "ann-1", relay.relay.context.steady_ms)]
     assert not ann.take("DELIVER")
     ann.drop()
     assert connect(relay, "ann-1").bodies() == []  # it counts as delivered

@@ -15,12 +15,12 @@ def test_what_is_told_in_one_moment_is_appended_at_once_and_in_order() -> None:
     recorder = Recorder(appended.append, later.append)
     event = StreamGap(oldest=1)
     recorder.publish(event, agent="Alice", session_id="s", at_ms=1)
-    recorder.record(Lost(2))
+    recorder.record([Lost(2)])
     assert appended == []
     assert len(later) == 1
     later.pop()()
     assert appended == [[Note(event, "Alice", "s", 1), Lost(2)]]
-    recorder.record(Lost(3))
+    recorder.record([Lost(3)])
     assert len(later) == 1
     recorder.flush()
     recorder.flush()

@@ -12,10 +12,8 @@ from functools import lru_cache
 import msgspec
 from msgspec import Raw, Struct
 
-from agent_relay.protocol import payloads
 from agent_relay.protocol.arc.ids import is_agent_id
 from agent_relay.protocol.arc.reading import PlainSaid, Said
-from agent_relay.protocol.envelope import Send
 from agent_relay.protocol.names import BROADCAST
 from agent_relay.protocol.payloads import NOTHING
 from agent_relay.protocol.ulid import decode_bits
@@ -56,22 +54,22 @@ _decode_tail = msgspec.json.Decoder(_Tail).decode
 # --- from ARC --------------------------------------------------------------------------------------------------------------
 
 
-def make_send(said: Said, client_id: str) -> tuple[Send, payloads.Send]:
-    """A SEND for the relay and what its payload says: as if it had been read from a frame."""
+def make_send(said: Said, client_id: str) -> tuple[str, str | list[str], bytes, str]:
+    """A message for the relay, as `ports.ReadSend` has it."""
     to = said.to
-    payload, read = make_payload(said)
-    whom = BROADCAST if BROADCAST in to else to[0] if len(to) == 1 else to
-    return Send(v=2, id=client_id, ts=0, to=whom, payload=Raw(payload)), read  # the relay goes by its own clock
+    payload, body = make_payload(said)
+    return client_id, BROADCAST if BROADCAST in to else to[0] if len(to) == 1 else to, payload, body
 
 
-def make_payload(said: Said) -> tuple[bytes, payloads.Send]:
+def make_payload(said: Said) -> tuple[bytes, str]:
+    """A payload of the relay's, and the body that is in it."""
     raw = said.payload
     along = _encode_along(said)
     content = _decode_any(raw)
     if isinstance(content, str):
-        return b"".join((b'{"body":', raw, along, b"}")), payloads.Send(content)
+        return b"".join((b'{"body":', raw, along, b"}")), content
     body = msgspec.json.format(bytes(raw), indent=-1).decode()
-    return b"".join((b'{"body":', _encode(body), b',"data":', raw, along, b"}")), payloads.Send(body, data=raw)
+    return b"".join((b'{"body":', _encode(body), b',"data":', raw, along, b"}")), body
 
 
 def _encode_along(said: Said) -> bytes:

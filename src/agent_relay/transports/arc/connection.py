@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agent_relay.ports.connection import ARC_UID
-from agent_relay.ports.relay import ReadSend
-from agent_relay.ports.store import MessageRow
+from agent_relay.ports.relay import Handed, ReadSend
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
 from agent_relay.protocol.arc.reading import Said, is_command, read_ref, read_said
@@ -179,7 +178,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         self._sent += 1
         client_id = f"{self._prefix}{self._sent:x}"
         found = make_send(said, client_id)
-        if len(found[0].payload) > self._hub.settings.max_frame_bytes:
+        if len(found[2]) > self._hub.settings.max_frame_bytes:
             raise ArcProblem(ArcCode.MESSAGE_TOO_LARGE, "The message is larger than other clients take.", read_ref(said))
         if len(said.ref):
             self._refs = self._refs or Refs()
@@ -237,8 +236,9 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
 
     # --- from the relay -------------------------------------------------------------------------------------------------
 
-    def _deliver(self, row: MessageRow, queued_ms: int) -> None:
-        self.write(self._hub.encode_delivery(self, row, queued_ms))
+    def _deliver(self, messages: list[Handed]) -> None:
+        for row, accepted_ms in messages:
+            self.write(self._hub.encode_delivery(self, row, accepted_ms))
 
     def send(self, frame: bytes) -> None:
         match decode_daemon_frame(frame[HEADER_BYTES:]):

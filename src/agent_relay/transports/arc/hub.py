@@ -164,9 +164,9 @@ class Hub(Generic[P]):
         self._count += 1
         return f"msg_{encode_time(wall_ms)}{self._random}{encode_bits(self._count, 4)}"
 
-    def encode_delivery(self, connection: ArcConnection[P], row: MessageRow, queued_ms: int) -> bytes:
+    def encode_delivery(self, connection: ArcConnection[P], row: MessageRow, accepted_ms: int) -> bytes:
         """A message as this client gets it. It is the same for all who get it live, and made once."""
-        stored = self.pump.steady_ms - queued_ms < connection.opened_ms
+        stored = accepted_ms < connection.opened_ms
         is_shared = len(row.recipients) > 1 and row.target != "" and not stored
         found = self._frames.get(row.id) if is_shared else None
         if found is None:
