@@ -102,7 +102,9 @@ class Committer:
                 ids_left = max(needed, _IDS_AT_ONCE)
                 prefix, number = self._context.ids.reserve_run(wall_ms, ids_left)
                 counter = number % COUNTER_LIMIT
-            row.number, row.id, row.ts = number, f"msg_{prefix}{PAIRS[counter >> 10]}{PAIRS[counter & 1023]}", wall_ms
+            row.number = number
+            row.id = f"msg_{prefix}{PAIRS[counter >> 10]}{PAIRS[counter & 1023]}"
+            row.ts = wall_ms
             row.expires_at = wall_ms + message.expires - message.accepted
             ids_left -= needed
             number += needed

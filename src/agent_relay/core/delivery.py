@@ -41,6 +41,7 @@ class Ledger:
         self._correlations = correlations
         self._backpressure = backpressure
         self._loops = loops
+        self._ack_timeout_ms = context.limits.ack_timeout_ms
         self._to_pump: dict[str, Agent] = {}  # recipients that may have something to send at the end of this turn
         self._unpublished: list[Delivery] = []  # acknowledged in this turn, and no event says so yet
         self._handing: list[Peer] = []  # who is being given messages in words of its own
@@ -74,7 +75,10 @@ class Ledger:
                 and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES
                 and message.expires > now
             ):
-                self._send(peer, delivery)
+                if peer.deliver is None:
+                    self._send(peer, delivery)
+                else:
+                    self._hand(peer, delivery)
             else:
                 box.push(delivery)
                 self._to_pump[recipient.key] = recipient
@@ -128,10 +132,12 @@ class Ledger:
                     if standing is not None and not self._loops.lets_go(standing, box.first()):
                         break
                     delivery = box.pop()
-                    if delivery.message.expires > now:
+                    if delivery.message.expires <= now:
+                        self._bury(delivery)
+                    elif peer.deliver is None:
                         self._send(peer, delivery)
                     else:
-                        self._bury(delivery)
+                        self._hand(peer, delivery)
                 if box.waiting and connection.unsent_bytes > FULL_BUFFER_BYTES:
                     connection.notify_drained = True
             if box.told_busy:
@@ -160,9 +166,6 @@ class Ledger:
             self._journal.noted(delivery, "resent", f"attempt {attempt}")
         elif not stream.sent_at:
             self._journal.sent(stream)
-        if peer.deliver is not None:
-            self._hand(peer, delivery)
-            return
         context, recipient, row = self._context, delivery.recipient, message.row
         now = context.steady_ms
         peer.connection.send(
@@ -177,7 +180,7 @@ class Ledger:
             return
         delivery.tries += 1
         box = recipient.mailbox
-        deadline = now + context.limits.ack_timeout_ms
+        deadline = now + self._ack_timeout_ms
         if delivery.tries > 1:
             deadline += REDELIVERY.delay_ms(delivery.tries - 1, context.entropy.fraction())
         delivery.sent = now
@@ -190,12 +193,18 @@ class Ledger:
 
     def _hand(self, peer: Peer, delivery: Delivery) -> None:
         """To a client that is given messages in words of its own: those of a turn together, unless they are many bytes."""
-        message = delivery.message
+        stream, seq = delivery.stream, delivery.seq
+        delivery.attempts = attempt = delivery.attempts + 1
+        if seq > stream.wire_seq:
+            stream.wire_seq = seq
+        if attempt > 1:
+            self._journal.noted(delivery, "resent", f"attempt {attempt}")
+        elif not stream.sent_at:
+            self._journal.sent(stream)
         if not peer.handed:
             self._handing.append(peer)
-        peer.handed.append((message.row, message.accepted))
-        peer.handed_bytes += len(message.row.tail)
-        peer.unwritten.append(delivery)
+        peer.handed.append(delivery)
+        peer.handed_bytes += len(delivery.message.row.tail)
         if peer.handed_bytes > _HANDED_BYTES:
             peer.hand_over()
 
@@ -296,7 +305,7 @@ class Ledger:
         for delivery in list(box.inflight.values()):
             if delivery.deadline <= now:
                 if full:  # it has not even read what it was sent; more of the same would not help
-                    delivery.deadline = now + self._context.limits.ack_timeout_ms
+                    delivery.deadline = now + self._ack_timeout_ms
                 elif delivery.tries >= self._context.limits.max_attempts:
                     delivery.deadline = NEVER
                     self._journal.noted(delivery, "unanswered", f"{delivery.tries} attempts on this connection")

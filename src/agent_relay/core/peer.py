@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
     from agent_relay.core.messages import Delivery
     from agent_relay.core.rate import Allowance
-    from agent_relay.ports.relay import Deliver, Handed
+    from agent_relay.ports.relay import Deliver
 
 
 class Peer:
@@ -49,7 +49,7 @@ class Peer:
         self.bad_frames = 0
         self.at_ease = False  # in the middle of its work: its next SEND or ACK needs no second look at who is speaking
         self.held: list[bytes] = []  # frames that came before the session was durable
-        self.handed: list[Handed] = []  # for `deliver`, before this turn is over
+        self.handed: list[Delivery] = []  # in this turn, to a client with words of its own
         self.handed_bytes = 0
         self.unwritten: list[Delivery] = []  # deliveries to a client that never acknowledges, until the bytes are gone
         self.allowance: Allowance | None = None
@@ -66,8 +66,9 @@ class Peer:
         handed, self.handed = self.handed, []
         self.handed_bytes = 0
         if handed and self.deliver is not None:
+            self.unwritten += handed
             self.connection.notify_drained = True
-            self.deliver(handed)
+            self.deliver([(delivery.message.row, delivery.message.accepted) for delivery in handed])
 
     def say(self, kind: str, payload: Any) -> None:
         if self.closed:  # an answer that took longer than its asker stayed

@@ -35,7 +35,9 @@ def publish_exchanged(context: Context, messages: list[Message]) -> None:
     for message in messages:
         row = message.row
         session_id, sender, target = message.sender.session_id, row.sender, row.target
-        channel = row.topic or (target if target[:1] == CHANNEL_MARK else None)
+        channel = row.topic or None
+        if channel is None and message.to is not None and target[:1] == CHANNEL_MARK:
+            channel = target
         drafts.append(
             Exchange(
                 0, row.ts, session_id, sender, session_id, row.id, sender, target, row.kind, message.body, row.thread, channel

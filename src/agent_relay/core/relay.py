@@ -30,7 +30,7 @@ from agent_relay.core.registry import Registry
 from agent_relay.core.reports import OnInput, Reports
 from agent_relay.core.requests import Request, Requests
 from agent_relay.core.resume import Resumption
-from agent_relay.core.sending import Sending
+from agent_relay.core.sending import Sending, read_plain
 from agent_relay.core.session_events import publish_session
 from agent_relay.core.spawning import Spawning
 from agent_relay.core.tokens import Tokens
@@ -101,6 +101,7 @@ class Relay:
     def received(self, peer: Peer, frames: list[bytes]) -> None:
         peer.last_heard = self.context.steady_ms
         peer.pinged = False
+        plain: list[ReadSend] = []  # messages in a row that are accepted together
         for data in frames:
             if not peer.at_ease:
                 if peer.state is DaemonState.OPENING:
@@ -111,30 +112,45 @@ class Relay:
             try:
                 frame = decode_client_frame(data)
             except BadFrame as bad:
+                self._accept(peer, plain)
                 self._hear_nonsense(peer, bad)
                 continue
             agent = peer.agent
             if not peer.at_ease or agent is None or frame.from_ is not None:
+                self._accept(peer, plain)
                 self._hear(peer, frame)
-            elif frame.__class__ is e.Ack:
+                continue
+            if frame.__class__ is e.Send and (read := read_plain(frame)) is not None:
+                plain.append(read)
+                continue
+            if plain:
+                self._accept(peer, plain)
+            if frame.__class__ is e.Ack:
                 self.ledger.acknowledge(agent, frame.payload)
             elif frame.__class__ is e.Send:
                 self.sending.receive(peer, agent, frame)
             else:
                 self._acting.act(peer, agent, frame)
+        self._accept(peer, plain)
+
+    def _accept(self, peer: Peer, plain: list[ReadSend]) -> None:
+        """What was said before something else is done before it. The list is empty afterwards."""
+        if plain and peer.agent is not None:
+            self.sending.receive_plain(peer, peer.agent, plain)
+            plain.clear()
 
     def sent(self, peer: Peer, sends: list[ReadSend]) -> None:
+        agent = peer.agent
+        if agent is None or not peer.active:
+            return
         peer.last_heard = self.context.steady_ms
-        for send in sends:
-            agent = peer.agent
-            if agent is None or not peer.active:
-                return
-            if not peer.at_ease:
-                self._settle_in(peer, agent)
-            if peer.at_ease:
-                self.sending.receive_read(peer, agent, send)
-            else:
-                peer.say_nack(stopping_error(), send[0])
+        if not peer.at_ease:
+            self._settle_in(peer, agent)
+        if peer.at_ease:
+            self.sending.receive_plain(peer, agent, sends)
+        else:
+            for client_id, *_ in sends:
+                peer.say_nack(stopping_error(), client_id)
 
     def oversized(self, peer: Peer, size_bytes: int) -> None:
         if peer.closed:

@@ -27,10 +27,10 @@ from agent_relay.ports.relay import ReadSend
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError, TrailRow
 from agent_relay.protocol.checksums import check_checksum
 from agent_relay.protocol.decode import DEFAULT_META, decode_meta, decode_send, is_object
-from agent_relay.protocol.encode import encode_json, encode_stored, encode_tail, read_tail
+from agent_relay.protocol.encode import encode_json, encode_stored, encode_tail, encode_tail_head, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK
-from agent_relay.protocol.payloads import NOTHING
+from agent_relay.protocol.payloads import DEFAULT_PRIORITY, NOTHING
 from agent_relay.protocol.reports import read_seen
 
 if TYPE_CHECKING:
@@ -74,8 +74,39 @@ class Sending:
             self.refused += 1
             peer.say_nack(error, frame.id)
 
-    def receive_read(self, peer: Peer, sender: Agent, send: ReadSend) -> None:
-        """A message that somebody else has read and found sound."""
+    def receive_plain(self, peer: Peer, sender: Agent, sends: list[ReadSend]) -> None:
+        """Messages in a row that were read and found sound. Nearly all are new, and to one agent with room for them: those are
+        accepted right here, with what they share looked up once."""
+        if peer.allowance is not None or sender.loop is not None or self._is_ephemeral:
+            for send in sends:
+                self._receive_read(peer, sender, send)
+            return
+        by_name, pending, name, add = self._by_name, sender.pending, sender.name, self.committer.add
+        younger, older = sender.seen.younger, sender.seen.older
+        warn_at, queue_bytes = self._backpressure.warn_at, self._backpressure.queue_bytes
+        head, now = encode_tail_head(name), self._context.steady_ms
+        expires = now + self._ttl_ms
+        for send in sends:
+            client_id, to, payload, body = send
+            agent = by_name.get(to) if isinstance(to, str) else None
+            if agent is None or agent.hidden or client_id in pending or client_id in younger or client_id in older:
+                self._receive_read(peer, sender, send)
+                continue
+            tail = b"".join((head, payload, b"}"))
+            size, box = len(tail), agent.mailbox
+            if box.waiting + box.reserved + 1 >= warn_at or box.held_bytes + size >= queue_bytes:
+                self._receive_read(peer, sender, send)
+                continue
+            box.reserved += 1
+            box.held_bytes += size
+            message = pending[client_id] = Message(
+                MessageRow(
+                    0, "", name, client_id, agent.name, "", "message", None, 0, 0, DEFAULT_PRIORITY, 0, (), (), tail
+                ), sender, [agent], False, None, False, None, None, now, expires, 1, peer, body,
+            )  # fmt: skip
+            add(message)
+
+    def _receive_read(self, peer: Peer, sender: Agent, send: ReadSend) -> None:
         client_id, to, payload, body = send
         try:
             if peer.allowance is not None:
@@ -110,11 +141,7 @@ class Sending:
         tail = encode_tail(name, topic, payload, raw_meta)
         tail_bytes = len(tail)
         skipped: tuple[str, ...] = ()
-        agent = self._by_name.get(to) if isinstance(to, str) and not topic else None
-        if agent is not None and not agent.hidden and not self._is_ephemeral:  # one, named as registered: nearly always
-            recipients, target, shown, shared = [agent], agent.name, None, False
-        else:
-            recipients, target, shown, shared = self._route(peer, sender, to, topic)
+        recipients, target, shown, shared = self._route(peer, sender, to, topic)
         warn_at, queue_bytes = self._backpressure.warn_at, self._backpressure.queue_bytes
         for agent in recipients:
             box = agent.mailbox
@@ -324,6 +351,19 @@ class Sending:
                     peer.version, wall_text, row.client_id, row.id, count, row.queued, row.skipped, again=self._context.frame_id()
                 )
             )
+
+
+def read_plain(frame: envelope.Send) -> ReadSend | None:
+    """A SEND that says nothing but a message to somebody; None: it says more, or something that is wrong."""
+    if frame.to is None or frame.topic is not None or len(frame.payload_meta):
+        return None
+    try:
+        send = decode_send(frame.payload)
+    except RelayError:  # whoever looks at it next finds out
+        return None
+    if send.kind != "message" or send.thread is not None:
+        return None
+    return frame.id, frame.to, frame.payload, send.body
 
 
 def _not_stored(why: object) -> RelayError:

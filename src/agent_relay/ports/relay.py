@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from msgspec import Raw
+
 from agent_relay.ports.connection import Connection
 from agent_relay.ports.store import MessageRow
 from agent_relay.protocol.states import CloseReason
@@ -14,7 +16,7 @@ P = TypeVar("P")
 # Messages as they are many, so both are plain tuples.
 Handed = tuple[MessageRow, int]  # a message, and when it was accepted, by the steady clock
 Deliver = Callable[[list[Handed]], None]
-ReadSend = tuple[str, str | list[str], bytes, str]  # the client's id, `to`, the payload as JSON, and the body that is in it
+ReadSend = tuple[str, str | list[str], bytes | Raw, str]  # the client's id, `to`, the payload as JSON, and the body that is in it
 
 
 class RelayCore(Protocol[P]):

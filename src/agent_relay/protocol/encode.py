@@ -31,6 +31,11 @@ def encode_envelope(kind: str, id_: str, ts: int, payload: Any, version: int = 2
     return encode_length(len(body)) + body
 
 
+def encode_tail_head(sender: str) -> bytes:
+    """What stands before the payload in the tail of a plain message; behind it there is the closing brace."""
+    return f'"from":"{sender}","payload":'.encode()
+
+
 def encode_tail(sender: str, topic: str, payload: Raw | bytes, meta: Raw | bytes) -> bytes:
     """The part of a DELIVER that all its recipients share, up to and with the closing brace."""
     topic_part = b',"topic":' + _encode(topic) if topic else b""
