@@ -90,11 +90,9 @@ class Committer:
 
     def _number(self, messages: list[Message]) -> tuple[list[MessageRow], list[Delivery]]:
         """Gives each message its place: its number, and in each recipient's stream the next sequence number."""
-        wall_ms = self._context.wall_ms
-        rows: list[MessageRow] = []
-        deliveries: list[Delivery] = []
-        ids_left = 0
-        prefix, number, counter = "", 0, 0
+        wall_ms, deliveries = self._context.wall_ms, []
+        ids_left = number = counter = 0
+        prefix = ""
         for message in messages:
             row, recipients, sender = message.row, message.recipients, message.sender
             needed = 1 + len(recipients)
@@ -102,27 +100,27 @@ class Committer:
                 ids_left = max(needed, _IDS_AT_ONCE)
                 prefix, number = self._context.ids.reserve_run(wall_ms, ids_left)
                 counter = number % COUNTER_LIMIT
+            ids_left -= needed
             row.number = number
             row.id = f"msg_{prefix}{PAIRS[counter >> 10]}{PAIRS[counter & 1023]}"
             row.ts = wall_ms
             row.expires_at = wall_ms + message.expires - message.accepted
-            ids_left -= needed
             number += needed
             topic = row.topic
             key, places = (topic, sender.key), []
             for agent in recipients:  # the ids right behind a message's own are its deliveries'
                 counter += 1
                 stream = agent.streams.get(key) or agent.stream_from(sender, topic)
-                seq = stream.last_seq = stream.last_seq + 1
+                stream.last_seq = seq = stream.last_seq + 1
                 places.append((agent.name, seq))
-                id_ = f"d_{prefix}{PAIRS[counter >> 10]}{PAIRS[counter & 1023]}"
-                deliveries.append(Delivery(message, agent, stream, seq, id_))
+                deliveries.append(
+                    Delivery(message, agent, stream, seq, f"d_{prefix}{PAIRS[counter >> 10]}{PAIRS[counter & 1023]}")
+                )
                 if agent.peer is None:
                     row.queued += 1
             counter += 1
             row.recipients = tuple(places)
-            rows.append(row)
-        return rows, deliveries
+        return [message.row for message in messages], deliveries
 
     def _succeed(self, messages: list[Message], deliveries: list[Delivery], changes: list[_Change]) -> None:
         if messages:

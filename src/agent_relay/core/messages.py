@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from agent_relay.protocol.payloads import SyncRequest
 
 
+class Aside(Struct):
+    """What few messages have, until they are durable."""
+
+    sync: SyncRequest | None = None
+    reply_to: str | None = None
+    answer: Callable[[MessageRow | StoreError], None] | None = None  # for whoever is not answered with stored or NACK
+    duplicates: list[Peer] = []  # the same SEND came again
+
+
 class Message(Struct, gc=False):
     """`row` is what the store keeps; the rest is what only a running relay needs."""
 
@@ -32,16 +41,13 @@ class Message(Struct, gc=False):
     shared: bool  # addressed to many at once: broadcasts keep their order among each other
     to: str | None  # what DELIVER says in `to`; None: the recipient's own name
     requires_ack: bool
-    sync: SyncRequest | None
-    reply_to: str | None
     accepted: int  # steady clock
     expires: int  # steady clock
     open: int  # recipients that have not settled it
     # Until it is durable:
     peer: Peer | None = None  # who sent it
     body: str = ""  # for whoever is told of it; the row's tail holds it too
-    duplicates: list[Peer] | None = None  # the same SEND came again before the first was durable
-    answer: Callable[[MessageRow | StoreError], None] | None = None  # for whoever is not answered with stored or NACK
+    aside: Aside | None = None
     hop: Hop | None = None  # how far from new input its sender, a guarded agent, was; None: it is new input itself
 
 

@@ -63,7 +63,7 @@ def _reopen(row: MessageRow, context: Context, registry: Registry, journal: Jour
     to = row.target if row.target[:1] in {"*", "#"} else None
     message = Message(
         row, sender, [recipient for _, recipient, _, _ in owed], shared=to is not None or not row.target, to=to,
-        requires_ack=_requires_ack(row), sync=None, reply_to=None,
+        requires_ack=_requires_ack(row),
         accepted=context.steady_ms - age_ms, expires=context.steady_ms + left_ms, open=len(owed),
     )  # fmt: skip
     if not in_backlog:

@@ -108,7 +108,7 @@ class Resumption:
         sender = self._registry.find(row.sender) or agent
         to = row.target if row.target[:1] in {"*", "#"} else None
         message = Message(
-            row, sender, [agent], shared=False, to=to, requires_ack=False, sync=None, reply_to=None,
+            row, sender, [agent], shared=False, to=to, requires_ack=False,
             accepted=self._context.steady_ms, expires=NEVER, open=1,
         )  # fmt: skip
         return Delivery(message, agent, stream, seq, delivery_id(row, place), attempts=1, replay=True)

@@ -17,7 +17,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.journal import Journal
-from agent_relay.core.messages import Message
+from agent_relay.core.messages import Aside, Message
 from agent_relay.core.publishing import publish_exchanged
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
@@ -102,7 +102,7 @@ class Sending:
             message = pending[client_id] = Message(
                 MessageRow(
                     0, "", name, client_id, agent.name, "", "message", None, 0, 0, DEFAULT_PRIORITY, 0, (), (), tail
-                ), sender, [agent], False, None, False, None, None, now, expires, 1, peer, body,
+                ), sender, [agent], False, None, False, now, expires, 1, peer, body,
             )  # fmt: skip
             add(message)
 
@@ -157,8 +157,9 @@ class Sending:
         now = self._context.steady_ms
         message = pending[client_id] = Message(
             MessageRow(0, "", name, client_id, target, topic, kind, thread, 0, 0, meta.priority, 0, skipped, (), tail),
-            sender, recipients, shared, shown, meta.requires_ack, meta.sync, meta.reply_to,
-            now, now + (meta.ttl_ms or self._ttl_ms), len(recipients), peer, body,
+            sender, recipients, shared, shown, meta.requires_ack, now, now + (meta.ttl_ms or self._ttl_ms), len(recipients),
+            peer, body,
+            Aside(meta.sync, meta.reply_to) if meta.sync is not None or meta.reply_to is not None else None,
         )  # fmt: skip
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
@@ -240,9 +241,9 @@ class Sending:
         now = self._context.steady_ms
         message = sender.pending[client_id] = Message(
             replace(row, number=0, id="", client_id=client_id, queued=0, skipped=(), recipients=()), sender, recipients,
-            shared=False, to=row.target if row.target[:1] in {"*", "#"} else None, requires_ack=meta.requires_ack, sync=None,
-            reply_to=meta.reply_to, accepted=now, expires=now + (meta.ttl_ms or self._ttl_ms),
-            open=1, peer=peer, body=str(found["payload"].get("body", "")), answer=answer,
+            shared=False, to=row.target if row.target[:1] in {"*", "#"} else None, requires_ack=meta.requires_ack, accepted=now,
+            expires=now + (meta.ttl_ms or self._ttl_ms), open=1, peer=peer, body=str(found["payload"].get("body", "")),
+            aside=Aside(reply_to=meta.reply_to, answer=answer),
         )  # fmt: skip
         self.committer.add(message)
 
@@ -258,9 +259,9 @@ class Sending:
         now = self._context.steady_ms
         message = sender.pending[client_id] = Message(
             MessageRow(0, "", sender.name, client_id, recipient.name, "", "message", None, 0, 0, 5, 0, (), (), tail), sender,
-            [recipient], shared=False, to=None, requires_ack=False, sync=None, reply_to=None, accepted=now,
+            [recipient], shared=False, to=None, requires_ack=False, accepted=now,
             expires=now + self._ttl_ms, open=1, peer=None, body=body,
-            answer=lambda row: stored(not isinstance(row, StoreError)),
+            aside=Aside(answer=lambda row: stored(not isinstance(row, StoreError))),
         )  # fmt: skip
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
@@ -271,7 +272,8 @@ class Sending:
     def _is_duplicate(self, peer: Peer, sender: Agent, client_id: str, meta: payloads.SendMeta) -> bool:
         pending = sender.pending.get(client_id)
         if pending is not None:
-            pending.duplicates = [*(pending.duplicates or ()), peer]
+            pending.aside = pending.aside or Aside()
+            pending.aside.duplicates.append(peer)
             return True
         number = sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms)
         if number is None:
@@ -297,34 +299,42 @@ class Sending:
 
     def _stored(self, messages: list[Message], deliveries: list[Delivery]) -> None:
         """Everybody who sent one is answered, and then they go out."""
-        wall_text = self._context.wall_text
+        wall_text, special = self._context.wall_text, []
         for message in messages:
             row, sender, peer = message.row, message.sender, message.peer
             client_id, seen = row.client_id, sender.seen
+            younger = seen.younger
             del sender.pending[client_id]
-            seen.younger[client_id] = row.number
-            if len(seen.younger) >= seen.capacity:
+            younger[client_id] = row.number
+            if len(younger) >= seen.capacity:
                 seen.turn_over()
-            if message.answer is not None:
-                message.answer(row)
-            elif peer is not None and peer.acks and not peer.closed:
+            if message.aside is not None:
+                special.append((message, message.aside))
+            if peer is not None and peer.acks and not peer.closed and (message.aside is None or message.aside.answer is None):
                 peer.connection.send(
                     encode_stored(peer.version, wall_text, client_id, row.id, len(row.recipients), row.queued, row.skipped)
                 )
-            if message.duplicates is not None:
-                for other in message.duplicates:
-                    self._say_stored_again(other, row)
+        for message, aside in special:
+            self._answer_more(message, aside)
         self.accepted += len(messages)
         self._journal.opened(messages)
         self._ledger.take_over(deliveries)
-        for message in messages:
-            if message.sync is not None and message.sync.blocking:
-                self._correlations.ask(message.sender, message.row, message.sync)
-            if message.reply_to is not None and self._correlations.answer_by_message(
-                message.sender, message.reply_to, message.row
-            ):
-                self._ledger.mark_told(message.sender, message.reply_to)
+        for message, aside in special:
+            self._correlate(message, aside)
         publish_exchanged(self._context, messages)
+
+    def _answer_more(self, message: Message, aside: Aside) -> None:
+        if aside.answer is not None:
+            aside.answer(message.row)
+        for peer in aside.duplicates:
+            self._say_stored_again(peer, message.row)
+
+    def _correlate(self, message: Message, aside: Aside) -> None:
+        sender, row = message.sender, message.row
+        if aside.sync is not None and aside.sync.blocking:
+            self._correlations.ask(sender, row, aside.sync)
+        if aside.reply_to is not None and self._correlations.answer_by_message(sender, aside.reply_to, row):
+            self._ledger.mark_told(sender, aside.reply_to)
 
     def _failed(self, messages: list[Message], error: StoreError) -> None:
         refusal = _not_stored(error)
@@ -333,10 +343,11 @@ class Sending:
             for agent in message.recipients:
                 agent.mailbox.release(row.tail)
             del message.sender.pending[row.client_id]
-            if message.answer is not None:
-                message.answer(error)
+            aside = message.aside or Aside()
+            if aside.answer is not None:
+                aside.answer(error)
                 continue
-            for peer in (message.peer, *(message.duplicates or ())):
+            for peer in (message.peer, *aside.duplicates):
                 if peer is not None and not peer.closed:
                     peer.say_nack(refusal, row.client_id)
         for recipient in {agent.key: agent for message in messages for agent in message.recipients}.values():
