@@ -31,11 +31,7 @@ class DedupWindow:
     def remember(self, client_id: str, number: int) -> None:
         self.younger[client_id] = number
         if len(self.younger) >= self.capacity:
-            self.turn_over()
-
-    def turn_over(self) -> None:
-        """The younger generation is full."""
-        self.older, self.younger = self.younger, {}
+            self.older, self.younger = self.younger, {}
 
     def __len__(self) -> int:
         return len(self.younger) + len(self.older)

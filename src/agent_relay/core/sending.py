@@ -81,15 +81,20 @@ class Sending:
             for send in sends:
                 self._receive_read(peer, sender, send)
             return
-        by_name, pending, name, add = self._by_name, sender.pending, sender.name, self.committer.add
-        younger, older = sender.seen.younger, sender.seen.older
+        by_name, name, add = self._by_name, sender.name, self.committer.add
+        pending, younger, older = sender.pending, sender.seen.younger, sender.seen.older
+        may_repeat = not peer.arc
         warn_at, queue_bytes = self._backpressure.warn_at, self._backpressure.queue_bytes
         head, now = encode_tail_head(name), self._context.steady_ms
         expires = now + self._ttl_ms
         for send in sends:
             client_id, to, payload, body = send
             agent = by_name.get(to) if isinstance(to, str) else None
-            if agent is None or agent.hidden or client_id in pending or client_id in younger or client_id in older:
+            if (
+                agent is None
+                or agent.hidden
+                or (may_repeat and (client_id in pending or client_id in younger or client_id in older))
+            ):
                 self._receive_read(peer, sender, send)
                 continue
             tail = b"".join((head, payload, b"}"))
@@ -99,11 +104,13 @@ class Sending:
                 continue
             box.reserved += 1
             box.held_bytes += size
-            message = pending[client_id] = Message(
+            message = Message(
                 MessageRow(
                     0, "", name, client_id, agent.name, "", "message", None, 0, 0, DEFAULT_PRIORITY, 0, (), (), tail
                 ), sender, [agent], False, None, False, now, expires, 1, peer, body,
             )  # fmt: skip
+            if may_repeat:
+                pending[client_id] = message
             add(message)
 
     def _receive_read(self, peer: Peer, sender: Agent, send: ReadSend) -> None:
@@ -132,10 +139,7 @@ class Sending:
         self, peer: Peer, sender: Agent, client_id: str, to: str | list[str] | None, topic: str, payload: Raw | bytes,
         raw_meta: Raw, kind: str, thread: str | None, body: str, meta: payloads.SendMeta,
     ) -> None:  # fmt: skip
-        pending, seen = sender.pending, sender.seen
-        if (client_id in pending or client_id in seen.younger or client_id in seen.older) and self._is_duplicate(
-            peer, sender, client_id, meta
-        ):
+        if not peer.arc and self._is_duplicate(peer, sender, client_id, meta):
             return
         name = sender.name
         tail = encode_tail(name, topic, payload, raw_meta)
@@ -155,7 +159,7 @@ class Sending:
             box.reserved += 1
             box.held_bytes += tail_bytes
         now = self._context.steady_ms
-        message = pending[client_id] = Message(
+        message = Message(
             MessageRow(0, "", name, client_id, target, topic, kind, thread, 0, 0, meta.priority, 0, skipped, (), tail),
             sender, recipients, shared, shown, meta.requires_ack, now, now + (meta.ttl_ms or self._ttl_ms), len(recipients),
             peer, body,
@@ -163,6 +167,8 @@ class Sending:
         )  # fmt: skip
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
+        if not peer.arc:
+            sender.pending[client_id] = message
         self.committer.add(message)
 
     def _route(self, peer: Peer, sender: Agent, to: str | list[str] | None, topic: str) -> Route:
@@ -301,13 +307,11 @@ class Sending:
         """Everybody who sent one is answered, and then they go out."""
         wall_text, special = self._context.wall_text, []
         for message in messages:
-            row, sender, peer = message.row, message.sender, message.peer
-            client_id, seen = row.client_id, sender.seen
-            younger = seen.younger
-            del sender.pending[client_id]
-            younger[client_id] = row.number
-            if len(younger) >= seen.capacity:
-                seen.turn_over()
+            row, peer, client_id = message.row, message.peer, message.row.client_id
+            if peer is None or not peer.arc:
+                sender = message.sender
+                del sender.pending[client_id]
+                sender.seen.remember(client_id, row.number)
             if message.aside is not None:
                 special.append((message, message.aside))
             if peer is not None and peer.acks and not peer.closed and (message.aside is None or message.aside.answer is None):
@@ -342,7 +346,7 @@ class Sending:
             row = message.row
             for agent in message.recipients:
                 agent.mailbox.release(row.tail)
-            del message.sender.pending[row.client_id]
+            message.sender.pending.pop(row.client_id, None)
             aside = message.aside or Aside()
             if aside.answer is not None:
                 aside.answer(error)

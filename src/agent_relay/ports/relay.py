@@ -29,7 +29,8 @@ class RelayCore(Protocol[P]):
     def received(self, peer: P, frames: list[bytes]) -> None: ...
 
     def sent(self, peer: P, sends: list[ReadSend]) -> None:
-        """Messages from a client with words of its own, once its session is open. Only the reading was done elsewhere."""
+        """Messages from a client with words of its own, once its session is open. Only the reading was done elsewhere, and the
+        ids are the transport's: none of them comes twice."""
         ...
 
     def oversized(self, peer: P, size_bytes: int) -> None: ...
