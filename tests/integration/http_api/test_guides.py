@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import threading
@@ -40,12 +39,11 @@ def program(heading: str) -> str:
 @pytest.fixture
 def server() -> Iterator[Server]:
     """With a token, and a port that stays the same."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    daemon = DaemonProcess(f"--port={port}")
+    daemon = DaemonProcess("--port=0")
     daemon.environ = {"AGENT_RELAY_API_TOKEN": TOKEN}
     with daemon:
         found = Server(daemon)
+        daemon.flags = (f"--port={httpx.URL(found.url).port}",)  # when it is started again
         found.http.headers["Authorization"] = f"Bearer {TOKEN}"
         yield found
         found.close()

@@ -80,6 +80,15 @@ def test_numbers_count_up_and_times_never_go_back() -> None:
     assert last == 60
 
 
+def test_a_message_of_a_clock_that_was_set_back_is_told_at_the_moment_before() -> None:
+    early, late = exchange("Bob", "x"), Handover(0, 1_000, "s", "Bob", "m", "Bob", 1, 2)
+    data, last = encode_drafts([late, early, Lost(20), exchange("Bob", "y")], 10, 900)
+    events = [decode_event(line) for line in split_lines(data)]
+    assert [(event.seq, event.ts) for event in events] == [(10, 1_000), (11, 1_000), (12, 1_000), (13, 1_000)]
+    assert [type(event) for event in events] == [MessageDelivered, MessageExchanged, StreamGap, MessageExchanged]
+    assert last == 1_000
+
+
 def test_a_long_report_weighs_what_it_holds() -> None:
     assert weigh([make_note(1, text="x" * 100_000)]) > 100_000
     assert weigh([make_note(1)]) < 1_000
