@@ -37,17 +37,14 @@ class Committer:
         self._journal = journal
         self._on_stored = on_stored
         self._on_failed = on_failed
-        self._messages: list[Message] = []
+        self.messages: list[Message] = []  # accepted, for the next batch
         self._changes: list[_Change] = []
         self._all_news = False
         self.under_way = False
 
     @property
     def idle(self) -> bool:
-        return not self.under_way and not self._messages and not self._changes
-
-    def add(self, message: Message) -> None:
-        self._messages.append(message)
+        return not self.under_way and not self.messages and not self._changes
 
     def change(self, fill: Callable[[Batch], None], settled: Settled) -> None:
         self._changes.append(_Change(fill, settled))
@@ -63,9 +60,9 @@ class Committer:
             return
         news_due = self._journal.is_due() or (self._all_news and self._journal.has_news())
         self._all_news = False
-        if not (self._messages or self._changes or news_due):
+        if not (self.messages or self._changes or news_due):
             return
-        messages, self._messages = self._messages, []
+        messages, self.messages = self.messages, []
         changes, self._changes = self._changes, []
         batch = Batch()
         for change in changes:

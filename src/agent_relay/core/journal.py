@@ -39,7 +39,7 @@ class Journal:
         self._spent: list[SpentToken] = []
         self.buried: set[tuple[int, str]] = set()  # (message, recipient) of every dead letter
         self._then: list[Callable[[], None]] = []  # what may be said once all of this is durable
-        self.recent: dict[int, Message] = {}  # open messages after the checkpoint, by number
+        self._recent: dict[int, Message] = {}  # open messages after the checkpoint, by number
         self._backlog: set[int] = set()
         self._backlog_added: list[int] = []
         self._backlog_removed: list[int] = []
@@ -51,7 +51,7 @@ class Journal:
 
     def opened(self, messages: list[Message]) -> None:
         """They are durable; those that have recipients are to be settled."""
-        recent = self.recent
+        recent = self._recent
         for message in messages:
             if message.open:
                 recent[message.row.number] = message
@@ -60,7 +60,7 @@ class Journal:
         self._last_number = number
 
     def closed(self, message: Message) -> None:
-        if self.recent.pop(message.row.number, None) is None:
+        if self._recent.pop(message.row.number, None) is None:
             self.finished(message.row.number)
 
     def finished(self, number: int) -> None:
@@ -166,13 +166,13 @@ class Journal:
         """Moves the checkpoint on, and what is still open before it into the backlog."""
         oldest_young = self._context.steady_ms - _YOUNG_MS
         aged = []
-        for number, message in self.recent.items():
+        for number, message in self._recent.items():
             if message.accepted > oldest_young:
                 break
             aged.append(number)
         for number in aged:
-            del self.recent[number]
+            del self._recent[number]
             self._backlog.add(number)
         self._backlog_added += aged
-        first_open = next(iter(self.recent), None)
+        first_open = next(iter(self._recent), None)
         self._checkpoint = self._last_number if first_open is None else first_open - 1

@@ -81,7 +81,7 @@ class Sending:
             for send in sends:
                 self._receive_read(peer, sender, send)
             return
-        by_name, name, add = self._by_name, sender.name, self.committer.add
+        by_name, name, add = self._by_name, sender.name, self.committer.messages.append
         pending, younger, older = sender.pending, sender.seen.younger, sender.seen.older
         may_repeat = not peer.arc
         warn_at, queue_bytes = self._backpressure.warn_at, self._backpressure.queue_bytes
@@ -169,7 +169,7 @@ class Sending:
             message.hop = sender.loop.speak(sender)
         if not peer.arc:
             sender.pending[client_id] = message
-        self.committer.add(message)
+        self.committer.messages.append(message)
 
     def _route(self, peer: Peer, sender: Agent, to: str | list[str] | None, topic: str) -> Route:
         """Raises RelayError where nobody can be meant."""
@@ -251,7 +251,7 @@ class Sending:
             expires=now + (meta.ttl_ms or self._ttl_ms), open=1, peer=peer, body=str(found["payload"].get("body", "")),
             aside=Aside(reply_to=meta.reply_to, answer=answer),
         )  # fmt: skip
-        self.committer.add(message)
+        self.committer.messages.append(message)
 
     def post(self, sender: Agent, recipient: Agent, body: str, client_id: str, stored: Callable[[bool], None]) -> None:
         """A message in somebody's name, once for each id; `stored` is told whether it is durable."""
@@ -271,7 +271,7 @@ class Sending:
         )  # fmt: skip
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
-        self.committer.add(message)
+        self.committer.messages.append(message)
 
     # --- duplicates ---------------------------------------------------------------------------------------------------
 

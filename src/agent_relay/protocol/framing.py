@@ -45,18 +45,19 @@ class FrameDecoder:
             chunk = bytes(self._partial)
             self._partial = bytearray()
         frames: list[bytes] = []
-        start, end = 0, len(chunk)
-        while end - start >= HEADER_BYTES:
+        start, end, most = 0, len(chunk), self.max_frame_bytes
+        body = HEADER_BYTES
+        while body <= end:
             (length,) = _read_length(chunk, start)
-            if length > self.max_frame_bytes:
+            if length > most:
                 self.oversize_bytes = length
                 return frames
-            stop = start + HEADER_BYTES + length
+            stop = body + length
             if stop > end:
                 self._keep(chunk, start, HEADER_BYTES + length)
                 return frames
-            frames.append(chunk[start + HEADER_BYTES : stop])
-            start = stop
+            frames.append(chunk[body:stop])
+            start, body = stop, stop + HEADER_BYTES
         if start < end:
             self._keep(chunk, start, HEADER_BYTES)
         return frames
