@@ -21,6 +21,7 @@ _BUSY_MS = 2_000
 _WAL_PAGES = 4 * 1024 * 1024 // PAGE_BYTES  # beyond it the WAL is copied into the database; without a bound it grew to 330 MB
 _WAL_KEPT_BYTES = 16 * 1024 * 1024  # after one huge transaction the WAL file shrinks back to this
 _CACHE_KIB = 8 * 1024
+_STATEMENTS = 256  # kept prepared: those that store messages come in some 180 shapes (see `sqlite_insert`), and Python keeps 128
 
 
 def make_file(path: Path) -> None:
@@ -71,6 +72,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         timeout=_BUSY_MS / 1000,
         isolation_level=None,
         check_same_thread=False,
+        cached_statements=_STATEMENTS,
     )
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return connection

@@ -1,19 +1,12 @@
 """Rows of the port into SQLite and back. Called by the writer inside its transaction, and by everything that reads.
 
-Messages are the hot path. A plain one (short, no thread, nobody skipped) goes in with up to 511 others in one statement.
-Python's sqlite3 looks for an adapter for every `None` and every `bytes` it is given, which costs more than storing them;
-a bytearray and the left-out column do not. Measured: 2.3 µs a row against 4.5 with executemany and all columns.
-
-Every statement lets go of the interpreter lock and has to get it back from a busy loop, so few are better than many. Of large
-ones there are a few sizes, because each has to be prepared once; what is left goes into one of exactly its size. A
-prepared statement keeps what it was last given, so long messages are not put into these.
+How messages are stored is in `sqlite_insert`.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -35,69 +28,7 @@ _decode_recipients = msgspec.json.Decoder(tuple[tuple[str, int], ...]).decode
 _decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_numbers = msgspec.json.Decoder(tuple[int, ...]).decode
 
-_PLAIN_COLUMNS = "number, id, sender, client_id, target, topic, kind, ts, expires_at, priority, queued, recipients, tail"
-_PLAIN_ROW = "(?,?,?,?,?,?,?,?,?,?,?,?,?)"
-_INSERT_PLAIN = f"INSERT INTO messages ({_PLAIN_COLUMNS}) VALUES {_PLAIN_ROW}"  # noqa: S608 - constants of this file
-_INSERT_FULL = f"INSERT INTO messages ({_PLAIN_COLUMNS}, thread, skipped) VALUES {_PLAIN_ROW[:-1]},?,?)"  # noqa: S608
-
-_LARGE = (512, 256, 128, 64)  # rows a statement; 512 are 6,656 parameters, and SQLite has allowed 32,766 since 3.32
-_SHORT_BYTES = 2_048
-
 MESSAGE_COLUMNS = ", ".join(f"m.{name}" for name in MessageRow.__struct_fields__)
-
-
-def write_messages(connection: sqlite3.Connection, rows: list[MessageRow]) -> None:
-    plain = [row for row in rows if row.thread is None and not row.skipped and len(row.tail) <= _SHORT_BYTES]
-    start = 0
-    for size in _divide(len(plain)):
-        connection.execute(*_insert(plain[start : start + size]))
-        start += size
-    if start < len(rows):
-        others = [row for row in rows if row.thread is not None or row.skipped or len(row.tail) > _SHORT_BYTES]
-        connection.executemany(_INSERT_FULL, map(_full_values, others))
-
-
-def write_alone(rows: list[MessageRow]) -> tuple[str, list[Any]] | None:
-    """The one statement, with its parameters, that stores all of these and so needs no transaction around it; None: it takes
-    several."""
-    if len(rows) >= _LARGE[-1] and len(rows) not in _LARGE:
-        return None
-    for row in rows:
-        if row.thread is not None or row.skipped or len(row.tail) > _SHORT_BYTES:
-            return None
-    return _insert(rows)
-
-
-def _divide(count: int) -> Iterator[int]:
-    for size in _LARGE:
-        while count >= size:
-            yield size
-            count -= size
-    if count:
-        yield count
-
-
-def _insert(rows: list[MessageRow]) -> tuple[str, list[Any]]:
-    values: list[Any] = []
-    for row in rows:
-        values += _plain_values(row)
-    return _insert_of(len(rows)), values
-
-
-@cache
-def _insert_of(rows: int) -> str:
-    return _INSERT_PLAIN + f",{_PLAIN_ROW}" * (rows - 1)
-
-
-def _plain_values(row: MessageRow) -> tuple[Any, ...]:
-    return (
-        row.number, row.id, row.sender, row.client_id, row.target, row.topic, row.kind, row.ts, row.expires_at,
-        row.priority, row.queued, _encode(row.recipients).decode(), bytearray(row.tail),
-    )  # fmt: skip
-
-
-def _full_values(row: MessageRow) -> tuple[Any, ...]:
-    return (*_plain_values(row), row.thread, _encode(row.skipped).decode() if row.skipped else None)
 
 
 def write_rest(connection: sqlite3.Connection, batch: Batch) -> None:

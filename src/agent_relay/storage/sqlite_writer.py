@@ -23,8 +23,9 @@ from agent_relay.ports.store import Batch, MessageRow, PruneDone, StoreError, St
 from agent_relay.storage.posting import Post, post_answer
 from agent_relay.storage.sqlite_files import Durability, connect_writer, is_locked, needs_new_connection, report
 from agent_relay.storage.sqlite_index import index_chunk
+from agent_relay.storage.sqlite_insert import Statement, write_alone, write_messages
 from agent_relay.storage.sqlite_prune import prune_messages, return_pages
-from agent_relay.storage.sqlite_rows import read_meta, write_alone, write_messages, write_meta, write_rest
+from agent_relay.storage.sqlite_rows import read_meta, write_meta, write_rest
 from agent_relay.storage.sqlite_snapshot import count_messages, last_number
 from agent_relay.storage.times import lag_of
 
@@ -136,14 +137,15 @@ class Writer:
 
     def _take(self) -> list[_Item]:
         """Waits for something to do; everything that is queued by then, or nothing: then there is time for the index."""
-        items: list[_Item] = []
         busy = self._readers or (self._idle and self._behind)
         try:
-            items.append(self._queue.get_nowait() if busy else self._queue.get(timeout=_IDLE_SECONDS if self._behind else None))
-            while True:
-                items.append(self._queue.get_nowait())
+            items = [self._queue.get_nowait() if busy else self._queue.get(timeout=_IDLE_SECONDS if self._behind else None)]
         except Empty:
-            self._idle = not items
+            self._idle = True
+            return []
+        while not self._queue.empty():  # nobody else takes from it
+            items.append(self._queue.get_nowait())
+        self._idle = False
         return items
 
     def _handle(self, items: list[_Item]) -> None:
@@ -185,20 +187,19 @@ class Writer:
             post_answer(self._post, partial(write.done, failure))
 
     def _foresee(self, batches: list[Batch], messages: list[MessageRow]) -> _Change:
-        change = _Change(len(messages), self.last_number, self._lag_ms)
+        newest, lag_ms = self.last_number, self._lag_ms
         if messages:
-            change.newest = max(self.last_number, messages[-1].number)
-            # A batch is one turn, and one moment: its last message speaks for all of them.
-            lasts = [batch.messages[-1] for batch in batches if batch.messages]
-            change.lag_ms = max(self._lag_ms, *(lag_of(row.number, row.ts) for row in lasts))
-        return change
+            newest = max(newest, messages[-1].number)
+        for batch in batches:
+            if batch.messages:  # a batch is one turn, and one moment: its last message speaks for all of them
+                last = batch.messages[-1]
+                lag_ms = max(lag_ms, lag_of(last.number, last.ts))
+        return _Change(len(messages), newest, lag_ms)
 
     def _is_count_due(self, change: _Change) -> bool:
         return self._uncounted + change.messages >= _COUNT_SAVED_EVERY
 
-    def _in_one_statement(
-        self, batches: list[Batch], messages: list[MessageRow], change: _Change
-    ) -> tuple[str, list[Any]] | None:
+    def _in_one_statement(self, batches: list[Batch], messages: list[MessageRow], change: _Change) -> Statement | None:
         if not messages or self._is_count_due(change) or change.lag_ms > self._lag_ms or any(batch.has_more for batch in batches):
             return None
         try:
