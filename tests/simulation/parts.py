@@ -144,6 +144,10 @@ class Link:
         self._world.check.daemon_said(self, said)
         self.to_client.append(said)
 
+    def send_all(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            self.send(frame)
+
     def close(self, reason: CloseReason) -> None:
         assert self.daemon_closed is None, "closed twice"
         self.daemon_closed = reason

@@ -53,7 +53,7 @@ class Acting:
                 else:
                     self._sending.receive(peer, agent, frame)
             case e.Ack():
-                self._ledger.acknowledge(agent, frame.payload)
+                self._ledger.acknowledge(agent, [frame.payload])
             case e.Nack():
                 self._ledger.refuse(agent, frame.payload)
             case e.Subscribe() if frame.payload.topic != EVENTS_TOPIC:

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 from agent_relay.core.backpressure import FULL_BUFFER_BYTES, Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.correlation import Correlations, seen_in
+from agent_relay.core.dispatch import Dispatch
 from agent_relay.core.journal import Journal
 from agent_relay.core.loops import Loops
 from agent_relay.core.mailbox import NEVER
 from agent_relay.core.notices import tell
 from agent_relay.core.publishing import publish_delivered
-from agent_relay.protocol.encode import encode_deliver
 from agent_relay.protocol.errors import ErrorCode, RelayError, error_payload
 from agent_relay.protocol.reports import encode_seen
-from agent_relay.protocol.retry import REDELIVERY
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from agent_relay.core.peer import Peer
     from agent_relay.protocol import payloads
 
-_HANDED_BYTES = 64 * 1024  # given to a connection at once, which then knows better how much waits for its client
 _BUSY_RETRY_MS = 1_000  # for a recipient that says AGENT_BUSY and not for how long
 
 
@@ -41,10 +39,9 @@ class Ledger:
         self._correlations = correlations
         self._backpressure = backpressure
         self._loops = loops
+        self._dispatch = Dispatch(context, journal)
         self._ack_timeout_ms = context.limits.ack_timeout_ms
         self._to_pump: dict[str, Agent] = {}  # recipients that may have something to send at the end of this turn
-        self._unpublished: list[Delivery] = []  # acknowledged in this turn, and no event says so yet
-        self._handing: list[Peer] = []  # who is being given messages in words of its own
         self._owing: dict[str, Agent] = {}  # recipients with anything waiting or on the wire, for the clock
 
     # --- in ---------------------------------------------------------------------------------------------------------
@@ -56,7 +53,7 @@ class Ledger:
     def admit(self, deliveries: list[Delivery], reserved: int = 0) -> None:
         """Sends them where nothing waits before them and there is room on the wire; queues the others. `reserved` is 1 where a
         place was reserved for each."""
-        now = self._context.steady_ms
+        now, put = self._context.steady_ms, self._dispatch.put
         for delivery in deliveries:
             recipient, message = delivery.recipient, delivery.message
             box, peer = recipient.mailbox, recipient.peer
@@ -71,21 +68,17 @@ class Ledger:
                 and peer.active
                 and not box.waiting
                 and recipient.loop is None
-                and len(box.inflight) < peer.window
+                and len(box.inflight) + len(peer.outgoing) < peer.window
                 and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES
                 and message.expires > now
             ):
-                if peer.deliver is None:
-                    self._send(peer, delivery)
-                else:
-                    self._hand(peer, delivery)
+                put(peer, delivery)
             else:
                 box.push(delivery)
                 self._to_pump[recipient.key] = recipient
                 if recipient.loop is not None:
                     self._loops.arrived(recipient.loop, delivery)
-        if self._handing:
-            self._hand_over()
+        self._dispatch.send()
 
     def wake(self, recipient: Agent) -> None:
         self._to_pump[recipient.key] = recipient
@@ -115,9 +108,6 @@ class Ledger:
 
     def pump(self) -> None:
         """At the end of a turn: fills the windows of everyone something changed for."""
-        if self._unpublished:
-            publish_delivered(self._context, self._unpublished)
-            self._unpublished = []
         if not self._to_pump:
             return
         recipients, self._to_pump = self._to_pump, {}
@@ -128,22 +118,23 @@ class Ledger:
                 self._loops.look_again(recipient)
             if peer is not None and peer.active:
                 inflight, connection = box.inflight, peer.connection
-                while box.waiting and len(inflight) < peer.window and connection.unsent_bytes <= FULL_BUFFER_BYTES:
+                while (
+                    box.waiting
+                    and len(inflight) + len(peer.outgoing) < peer.window
+                    and connection.unsent_bytes <= FULL_BUFFER_BYTES
+                ):
                     if standing is not None and not self._loops.lets_go(standing, box.first()):
                         break
                     delivery = box.pop()
-                    if delivery.message.expires <= now:
-                        self._bury(delivery)
-                    elif peer.deliver is None:
-                        self._send(peer, delivery)
+                    if delivery.message.expires > now:
+                        self._dispatch.put(peer, delivery)
                     else:
-                        self._hand(peer, delivery)
+                        self._bury(delivery)
+                self._dispatch.send()
                 if box.waiting and connection.unsent_bytes > FULL_BUFFER_BYTES:
                     connection.notify_drained = True
             if box.told_busy:
                 self._backpressure.relax(recipient)
-        if self._handing:
-            self._hand_over()
 
     def writable(self, peer: Peer) -> None:
         """All bytes given to this connection have left: deliveries that nobody will acknowledge are done."""
@@ -153,93 +144,33 @@ class Ledger:
         self._count_as_acknowledged(unwritten)
         self._to_pump[peer.agent.key] = peer.agent
 
-    def _send(self, peer: Peer, delivery: Delivery) -> None:
-        stream, message, seq, gap_after = delivery.stream, delivery.message, delivery.seq, None
-        delivery.attempts = attempt = delivery.attempts + 1
-        if seq > stream.base_seq:
-            if seq != stream.base_seq + 1:
-                gap_after = stream.base_seq
-            stream.base_seq = seq
-            if seq > stream.wire_seq:
-                stream.wire_seq = seq
-        if attempt > 1:
-            self._journal.noted(delivery, "resent", f"attempt {attempt}")
-        elif not stream.sent_at:
-            self._journal.sent(stream)
-        context, recipient, row = self._context, delivery.recipient, message.row
-        now = context.steady_ms
-        peer.connection.send(
-            encode_deliver(
-                peer.version, delivery.id, context.wall_text, message.to or recipient.name, recipient.session_id, row.id,
-                seq, attempt, now - message.accepted, gap_after, row.tail,
-            )
-        )  # fmt: skip
-        if not peer.acks:
-            peer.unwritten.append(delivery)
-            peer.connection.notify_drained = True
-            return
-        delivery.tries += 1
-        box = recipient.mailbox
-        deadline = now + self._ack_timeout_ms
-        if delivery.tries > 1:
-            deadline += REDELIVERY.delay_ms(delivery.tries - 1, context.entropy.fraction())
-        delivery.sent = now
-        delivery.deadline = deadline
-        box.inflight[delivery.id] = delivery
-        if deadline < box.next_retry:
-            box.next_retry = deadline
-        if message.expires < box.next_expiry:
-            box.next_expiry = message.expires
-
-    def _hand(self, peer: Peer, delivery: Delivery) -> None:
-        """To a client that is given messages in words of its own: those of a turn together, unless they are many bytes."""
-        stream, seq = delivery.stream, delivery.seq
-        delivery.attempts = attempt = delivery.attempts + 1
-        if seq > stream.wire_seq:
-            stream.wire_seq = seq
-        if attempt > 1:
-            self._journal.noted(delivery, "resent", f"attempt {attempt}")
-        elif not stream.sent_at:
-            self._journal.sent(stream)
-        if not peer.handed:
-            self._handing.append(peer)
-        peer.handed.append(delivery)
-        peer.handed_bytes += len(delivery.message.row.tail)
-        if peer.handed_bytes > _HANDED_BYTES:
-            peer.hand_over()
-
-    def _hand_over(self) -> None:
-        handing, self._handing = self._handing, []
-        for peer in handing:
-            peer.hand_over()
-
     # --- answers ----------------------------------------------------------------------------------------------------
 
-    def acknowledge(self, recipient: Agent, ack: payloads.Ack) -> None:
-        box = recipient.mailbox
-        delivery = box.inflight.pop(ack.ack_id, None)
-        if delivery is None:  # acknowledged before, or the answer to a question whose delivery is settled
-            self._correlations.answer_by_ack(recipient, None, ack)
-            return
+    def acknowledge(self, recipient: Agent, acks: list[payloads.Ack]) -> None:
+        box, standing, settled = recipient.mailbox, recipient.loop, []
+        inflight = box.inflight
+        for ack in acks:
+            delivery = inflight.pop(ack.ack_id, None)
+            if delivery is None:  # acknowledged before, or the answer to a question whose delivery is settled
+                self._correlations.answer_by_ack(recipient, None, ack)
+                continue
+            if delivery.replay:
+                continue
+            if standing is not None:
+                self._loops.heard(standing, delivery)
+            if box.waiting:  # how fast it is matters while somebody waits
+                box.mean_ack_ms += (self._context.steady_ms - delivery.sent - box.mean_ack_ms) / 16
+            if ack.door is None:
+                settled.append(delivery)
+            else:
+                self._settle_injected(delivery, ack.door, ack.evidence)
+            if ack.correlationId is not None and self._correlations.answer_by_ack(recipient, delivery.message.sender, ack):
+                continue
+            if delivery.message.requires_ack and not delivery.told:
+                self._tell_delivered(delivery, _answer_in(ack))
+        self._settle_acknowledged(settled)
         if box.waiting or box.told_busy:
             self._to_pump[recipient.key] = recipient
-        if delivery.replay:
-            return
-        message = delivery.message
-        if recipient.loop is not None:
-            self._loops.heard(recipient.loop, delivery)
-        if box.waiting:  # how fast it is matters while somebody waits
-            box.mean_ack_ms += (self._context.steady_ms - delivery.sent - box.mean_ack_ms) / 16
-        if ack.door is None:
-            self._settle_acknowledged(delivery)
-            self._unpublished.append(delivery)
-        else:
-            self._settle_injected(delivery, ack.door, ack.evidence)
-            publish_delivered(self._context, [delivery], ack.door, ack.evidence)
-        if ack.correlationId is not None and self._correlations.answer_by_ack(recipient, message.sender, ack):
-            return
-        if message.requires_ack and not delivery.told:
-            self._tell_delivered(delivery, _answer_in(ack))
 
     def mark_told(self, recipient: Agent, message_id: str) -> None:
         """The recipient answered with a message of its own: its acknowledgement is no second receipt."""
@@ -298,8 +229,8 @@ class Ledger:
 
     def _retry(self, recipient: Agent, now: int) -> None:
         box, peer = recipient.mailbox, recipient.peer
-        box.next_retry = NEVER
         if peer is None or not peer.active:
+            box.next_retry = NEVER
             return
         full = peer.connection.unsent_bytes > FULL_BUFFER_BYTES
         for delivery in list(box.inflight.values()):
@@ -310,8 +241,9 @@ class Ledger:
                     delivery.deadline = NEVER
                     self._journal.noted(delivery, "unanswered", f"{delivery.tries} attempts on this connection")
                 else:
-                    self._send(peer, delivery)
-            box.next_retry = min(box.next_retry, delivery.deadline)
+                    self._dispatch.put(peer, delivery)
+        self._dispatch.send()
+        box.next_retry = min((delivery.deadline for delivery in box.inflight.values()), default=NEVER)
 
     def _expire(self, recipient: Agent, now: int) -> None:
         box = recipient.mailbox
@@ -347,35 +279,38 @@ class Ledger:
         for delivery in counted:
             if delivery.recipient.loop is not None:
                 self._loops.heard(delivery.recipient.loop, delivery)
-            self._settle_acknowledged(delivery)
             if delivery.message.requires_ack:
                 self._tell_delivered(delivery, {})
-        publish_delivered(self._context, counted)
+        self._settle_acknowledged(counted)
 
     # --- the one way out ----------------------------------------------------------------------------------------------
 
-    def _settle_acknowledged(self, delivery: Delivery) -> None:
-        stream, seq = delivery.stream, delivery.seq
-        if seq > stream.heard_seq:
-            stream.heard_seq = seq
-        if seq != stream.done_seq + 1 or stream.done_above:  # not simply the next
-            if seq != stream.done_seq + 1:
-                self._journal.ended(delivery, "acknowledged")
-            stream.settle(seq)
-        else:
-            stream.done_seq = seq
-        if not stream.done_at:
-            self._journal.acknowledged(stream)
-        message = delivery.message
-        message.open = still_open = message.open - 1
-        if not still_open:
-            self._journal.closed(message)
+    def _settle_acknowledged(self, deliveries: list[Delivery]) -> None:
+        closed = []
+        for delivery in deliveries:
+            stream, seq, message = delivery.stream, delivery.seq, delivery.message
+            if seq > stream.heard_seq:
+                stream.heard_seq = seq
+            if seq != stream.done_seq + 1 or stream.done_above:  # not simply the next
+                if seq != stream.done_seq + 1:
+                    self._journal.ended(delivery, "acknowledged")
+                stream.settle(seq)
+            else:
+                stream.done_seq = seq
+            if not stream.done_at:
+                self._journal.acknowledged(stream)
+            message.open = still_open = message.open - 1
+            if not still_open:
+                closed.append(message.row.number)
+        self._journal.closed(closed)
+        publish_delivered(self._context, deliveries)
 
     def _settle_injected(self, delivery: Delivery, door: str, evidence: str | None) -> None:
         """Acknowledged with what was seen of it: that is a step of the trail by itself, in place of the plain one."""
         delivery.stream.heard_seq = max(delivery.stream.heard_seq, delivery.seq)
         self._journal.ended(delivery, "injected", encode_seen(door, evidence))
         self._settle(delivery)
+        publish_delivered(self._context, [delivery], door, evidence)
 
     def _settle(self, delivery: Delivery) -> None:
         delivery.stream.settle(delivery.seq)
@@ -384,7 +319,7 @@ class Ledger:
     def _close(self, message: Message) -> None:
         message.open -= 1
         if not message.open:
-            self._journal.closed(message)
+            self._journal.closed([message.row.number])
 
     def _tell_delivered(self, delivery: Delivery, more: dict[str, Any]) -> None:
         row = delivery.message.row

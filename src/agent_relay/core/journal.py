@@ -59,9 +59,12 @@ class Journal:
     def stored(self, number: int) -> None:
         self._last_number = number
 
-    def closed(self, message: Message) -> None:
-        if self._recent.pop(message.row.number, None) is None:
-            self.finished(message.row.number)
+    def closed(self, numbers: list[int]) -> None:
+        """These messages are settled for all their recipients."""
+        recent = self._recent
+        for number in numbers:
+            if recent.pop(number, None) is None:
+                self.finished(number)
 
     def finished(self, number: int) -> None:
         """A message of the backlog is settled for all its recipients."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Peer:
     __slots__ = (
         "acks", "active", "agent", "allowance", "arc", "at_ease", "backpressure", "bad_frames", "close_reason", "closed",
-        "confirmed", "connection", "context", "deliver", "greeted_at", "handed", "handed_bytes", "hears_events", "held",
-        "last_heard", "observer", "pinged",
+        "confirmed", "connection", "context", "deliver", "greeted_at", "hears_events", "held",
+        "last_heard", "observer", "outgoing", "outgoing_bytes", "pinged",
         "state", "takes_control", "uid", "unwritten", "version", "window",
     )  # fmt: skip
 
@@ -49,8 +49,8 @@ class Peer:
         self.bad_frames = 0
         self.at_ease = False  # in the middle of its work: its next SEND or ACK needs no second look at who is speaking
         self.held: list[bytes] = []  # frames that came before the session was durable
-        self.handed: list[Delivery] = []  # in this turn, to a client with words of its own
-        self.handed_bytes = 0
+        self.outgoing: list[Delivery] = []  # put together for it right now
+        self.outgoing_bytes = 0
         self.unwritten: list[Delivery] = []  # deliveries to a client that never acknowledges, until the bytes are gone
         self.allowance: Allowance | None = None
         self.close_reason: CloseReason | None = None
@@ -60,15 +60,6 @@ class Peer:
         self.active = self.state is DaemonState.ACTIVE
         self.at_ease = False
         self.closed = self.state is DaemonState.CLOSED
-
-    def hand_over(self) -> None:
-        """Gives the connection what was handed so far, in the client's own words."""
-        handed, self.handed = self.handed, []
-        self.handed_bytes = 0
-        if handed and self.deliver is not None:
-            self.unwritten += handed
-            self.connection.notify_drained = True
-            self.deliver([(delivery.message.row, delivery.message.accepted) for delivery in handed])
 
     def say(self, kind: str, payload: Any) -> None:
         if self.closed:  # an answer that took longer than its asker stayed

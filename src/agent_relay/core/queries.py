@@ -103,8 +103,8 @@ class Queries:
             "started_at": self._started_at,
             "uptime_ms": self._context.steady_ms - self._started,
             "connected": len(self._registry.connected),
-            "accepted": self._sending.accepted,
-            "refused": self._sending.refused,
+            "accepted": self._sending.outcomes.accepted,
+            "refused": self._sending.outcomes.refused,
             "dead_letters": len(self._journal.buried),
             "storage": {
                 "kind": stats.kind,

@@ -47,6 +47,7 @@ from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import BadFrame, decode_client_frame
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.payloads import Ack
 from agent_relay.protocol.states import CloseReason, DaemonEvent, DaemonState
 
 
@@ -101,7 +102,8 @@ class Relay:
     def received(self, peer: Peer, frames: list[bytes]) -> None:
         peer.last_heard = self.context.steady_ms
         peer.pinged = False
-        plain: list[ReadSend] = []  # messages in a row that are accepted together
+        plain: list[ReadSend] = []  # messages in a row are accepted together,
+        acks: list[Ack] = []  # and acknowledgements in a row settled
         for data in frames:
             if not peer.at_ease:
                 if peer.state is DaemonState.OPENING:
@@ -112,32 +114,42 @@ class Relay:
             try:
                 frame = decode_client_frame(data)
             except BadFrame as bad:
-                self._accept(peer, plain)
+                self._catch_up(peer, plain, acks)
                 self._hear_nonsense(peer, bad)
                 continue
             agent = peer.agent
             if not peer.at_ease or agent is None or frame.from_ is not None:
-                self._accept(peer, plain)
+                self._catch_up(peer, plain, acks)
                 self._hear(peer, frame)
-                continue
-            if frame.__class__ is e.Send and (read := read_plain(frame)) is not None:
-                plain.append(read)
-                continue
-            if plain:
-                self._accept(peer, plain)
-            if frame.__class__ is e.Ack:
-                self.ledger.acknowledge(agent, frame.payload)
+            elif frame.__class__ is e.Ack:
+                if plain:
+                    self._catch_up(peer, plain, acks)
+                acks.append(frame.payload)
             elif frame.__class__ is e.Send:
-                self.sending.receive(peer, agent, frame)
+                if acks:
+                    self._catch_up(peer, plain, acks)
+                read = read_plain(frame)
+                if read is not None:
+                    plain.append(read)
+                else:
+                    self._catch_up(peer, plain, acks)
+                    self.sending.receive(peer, agent, frame)
             else:
+                self._catch_up(peer, plain, acks)
                 self._acting.act(peer, agent, frame)
-        self._accept(peer, plain)
+        self._catch_up(peer, plain, acks)
 
-    def _accept(self, peer: Peer, plain: list[ReadSend]) -> None:
-        """What was said before something else is done before it. The list is empty afterwards."""
-        if plain and peer.agent is not None:
-            self.sending.receive_plain(peer, peer.agent, plain)
+    def _catch_up(self, peer: Peer, plain: list[ReadSend], acks: list[Ack]) -> None:
+        """What was said before something else is done before it. Both lists are empty afterwards."""
+        agent = peer.agent
+        if agent is None:
+            return
+        if plain:
+            self.sending.receive_plain(peer, agent, plain)
             plain.clear()
+        if acks:
+            self.ledger.acknowledge(agent, acks)
+            acks.clear()
 
     def sent(self, peer: Peer, sends: list[ReadSend]) -> None:
         agent = peer.agent

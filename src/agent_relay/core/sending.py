@@ -18,28 +18,24 @@ from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.journal import Journal
 from agent_relay.core.messages import Aside, Message
-from agent_relay.core.publishing import publish_exchanged
+from agent_relay.core.outcomes import Outcomes, not_stored, say_outcomes
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Route, Router
 from agent_relay.ports.connection import ARC_UID
 from agent_relay.ports.relay import ReadSend
-from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError, TrailRow
+from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.checksums import check_checksum
 from agent_relay.protocol.decode import DEFAULT_META, decode_meta, decode_send, is_object
-from agent_relay.protocol.encode import encode_json, encode_stored, encode_tail, encode_tail_head, read_tail
+from agent_relay.protocol.encode import encode_json, encode_tail, encode_tail_head, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK
 from agent_relay.protocol.payloads import DEFAULT_PRIORITY, NOTHING
-from agent_relay.protocol.reports import read_seen
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
-    from agent_relay.core.messages import Delivery
     from agent_relay.core.peer import Peer
     from agent_relay.protocol import envelope, payloads
-
-_STORE_RETRY_MS = 1_000
 
 
 class Sending:
@@ -51,16 +47,13 @@ class Sending:
         self._registry = registry
         self._router = Router(registry)
         self._store = store
-        self._journal = journal
-        self._ledger = ledger
         self._correlations = correlations
         self._backpressure = backpressure
-        self.committer = Committer(context, store, journal, self._stored, self._failed)
+        self.outcomes = Outcomes(context, journal, ledger, correlations, backpressure)
+        self.committer = Committer(context, store, journal, self.outcomes.stored, self.outcomes.failed)
         self._by_name = registry.by_name
         self._is_ephemeral = context.limits.arc_ephemeral
         self._ttl_ms = context.limits.message_ttl_ms
-        self.accepted = 0
-        self.refused = 0
 
     # --- accepting ----------------------------------------------------------------------------------------------------
 
@@ -71,7 +64,7 @@ class Sending:
             if not is_object(frame.payload):  # that is the envelope's fault, and answered as such
                 peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "`payload` must be an object.", field="payload"), frame.id)
                 return
-            self.refused += 1
+            self.outcomes.refused += 1
             peer.say_nack(error, frame.id)
 
     def receive_plain(self, peer: Peer, sender: Agent, sends: list[ReadSend]) -> None:
@@ -120,7 +113,7 @@ class Sending:
                 check_rate(self._context, peer.allowance)
             self._accept(peer, sender, client_id, to, "", payload, NOTHING, "message", None, body, DEFAULT_META)
         except RelayError as error:
-            self.refused += 1
+            self.outcomes.refused += 1
             peer.say_nack(error, client_id)
 
     def _read(self, peer: Peer, sender: Agent, frame: envelope.Send) -> None:
@@ -292,80 +285,14 @@ class Sending:
         if peer.closed:
             return
         if isinstance(page, StoreError) or not page.messages:
-            peer.say_nack(_not_stored(page if isinstance(page, StoreError) else "it is being removed"), client_id)
+            peer.say_nack(not_stored(page if isinstance(page, StoreError) else "it is being removed"), client_id)
             return
         row = page.messages[0]
-        self._say_stored_again(peer, row)
+        self.outcomes.say_stored_again(peer, row)
         if meta.sync is not None and meta.sync.blocking:
             self._correlations.ask(sender, row, meta.sync)
         if meta.requires_ack:
-            self.committer.when_written(lambda: self._store.trail(row, lambda trail: _say_outcomes(peer, row, trail)))
-
-    # --- durable, or not ----------------------------------------------------------------------------------------------
-
-    def _stored(self, messages: list[Message], deliveries: list[Delivery]) -> None:
-        """Everybody who sent one is answered, and then they go out."""
-        wall_text, special = self._context.wall_text, []
-        for message in messages:
-            row, peer, client_id = message.row, message.peer, message.row.client_id
-            if peer is None or not peer.arc:
-                sender = message.sender
-                del sender.pending[client_id]
-                sender.seen.remember(client_id, row.number)
-            if message.aside is not None:
-                special.append((message, message.aside))
-            if peer is not None and peer.acks and not peer.closed and (message.aside is None or message.aside.answer is None):
-                peer.connection.send(
-                    encode_stored(peer.version, wall_text, client_id, row.id, len(row.recipients), row.queued, row.skipped)
-                )
-        for message, aside in special:
-            self._answer_more(message, aside)
-        self.accepted += len(messages)
-        self._journal.opened(messages)
-        self._ledger.take_over(deliveries)
-        for message, aside in special:
-            self._correlate(message, aside)
-        publish_exchanged(self._context, messages)
-
-    def _answer_more(self, message: Message, aside: Aside) -> None:
-        if aside.answer is not None:
-            aside.answer(message.row)
-        for peer in aside.duplicates:
-            self._say_stored_again(peer, message.row)
-
-    def _correlate(self, message: Message, aside: Aside) -> None:
-        sender, row = message.sender, message.row
-        if aside.sync is not None and aside.sync.blocking:
-            self._correlations.ask(sender, row, aside.sync)
-        if aside.reply_to is not None and self._correlations.answer_by_message(sender, aside.reply_to, row):
-            self._ledger.mark_told(sender, aside.reply_to)
-
-    def _failed(self, messages: list[Message], error: StoreError) -> None:
-        refusal = _not_stored(error)
-        for message in messages:
-            row = message.row
-            for agent in message.recipients:
-                agent.mailbox.release(row.tail)
-            message.sender.pending.pop(row.client_id, None)
-            aside = message.aside or Aside()
-            if aside.answer is not None:
-                aside.answer(error)
-                continue
-            for peer in (message.peer, *aside.duplicates):
-                if peer is not None and not peer.closed:
-                    peer.say_nack(refusal, row.client_id)
-        for recipient in {agent.key: agent for message in messages for agent in message.recipients}.values():
-            self._backpressure.relax(recipient)
-        self.refused += len(messages)
-
-    def _say_stored_again(self, peer: Peer, row: MessageRow) -> None:
-        if peer.acks and not peer.closed:
-            wall_text, count = self._context.wall_text, len(row.recipients)
-            peer.connection.send(
-                encode_stored(
-                    peer.version, wall_text, row.client_id, row.id, count, row.queued, row.skipped, again=self._context.frame_id()
-                )
-            )
+            self.committer.when_written(lambda: self._store.trail(row, lambda trail: say_outcomes(peer, row, trail)))
 
 
 def read_plain(frame: envelope.Send) -> ReadSend | None:
@@ -379,27 +306,3 @@ def read_plain(frame: envelope.Send) -> ReadSend | None:
     if send.kind != "message" or send.thread is not None:
         return None
     return frame.id, frame.to, frame.payload, send.body
-
-
-def _not_stored(why: object) -> RelayError:
-    return RelayError(
-        ErrorCode.SERVICE_UNAVAILABLE,
-        f"The message could not be stored ({why}); nothing was sent. Try again.",
-        retry_after_ms=_STORE_RETRY_MS,
-    )
-
-
-def _say_outcomes(peer: Peer, row: MessageRow, trail: list[TrailRow] | StoreError) -> None:
-    """For each recipient that has settled the message, the frame its sender was sent then."""
-    if isinstance(trail, StoreError) or peer.closed:
-        return
-    about = {"message_id": row.id}
-    for name, seq in row.recipients:
-        events = {step.event for step in trail if step.recipient == name}
-        if "rejected" in events:
-            peer.say_nack(RelayError(ErrorCode.REJECTED, f"{name} refused the message."), row.client_id, to=name, **about)
-        elif "expired" in events:
-            peer.say_nack(RelayError(ErrorCode.DELIVERY_TIMEOUT), row.client_id, to=name, **about)
-        elif "acknowledged" in events or "injected" in events:
-            seen = next((step.detail for step in trail if step.recipient == name and step.event == "injected"), "")
-            peer.say("ACK", {"ack_id": row.client_id, "stage": "delivered", "by": name, "seq": seq} | about | read_seen(seen))

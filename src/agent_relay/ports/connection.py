@@ -18,6 +18,10 @@ class Connection(Protocol):
         """Queues one whole frame, to be written with the others of this turn. Never waits, never raises."""
         ...
 
+    def send_all(self, frames: list[bytes]) -> None:
+        """The same for several."""
+        ...
+
     def close(self, reason: CloseReason) -> None:
         """Writes what is queued, then ends the connection. The core is not told about a close it asked for."""
         ...

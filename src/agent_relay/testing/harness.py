@@ -91,6 +91,10 @@ class HarnessConnection:
         if self.stalled:
             self.unsent_bytes += len(frame)
 
+    def send_all(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            self.send(frame)
+
     def close(self, reason: CloseReason) -> None:
         if self.closed is not None:
             raise AssertionError(f"The connection was closed twice: {self.closed}, then {reason}.")

@@ -117,6 +117,10 @@ class InnerClient(Generic[P]):
                 if waiting is not None:
                     waiting.put_nowait(found)
 
+    def send_all(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            self.send(frame)
+
     def close(self, reason: CloseReason) -> None:
         del reason
         self._peer = None

@@ -113,8 +113,11 @@ class StreamConnection(asyncio.Protocol, Generic[P]):
     # --- from the relay -------------------------------------------------------------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        self._out.append(frame)
-        self.unsent_bytes += len(frame)
+        self.send_all([frame])
+
+    def send_all(self, frames: list[bytes]) -> None:
+        self._out += frames
+        self.unsent_bytes += sum(map(len, frames))
         if not self._queued:
             self._queued = True
             self._pump.will_flush(self)

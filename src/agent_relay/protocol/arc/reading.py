@@ -18,7 +18,7 @@ from agent_relay.protocol.payloads import NOTHING
 
 _IGNORED = frozenset({"id", "from", "ts"})  # the relay sets them
 _KNOWN = _IGNORED | {"to", "payload", "type", "ref"}
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class PlainSaid(Struct, forbid_unknown_fields=True, gc=False):
@@ -54,7 +54,7 @@ def read_said(text: bytes) -> Said:
     """`text` is UTF-8. Raises ArcProblem."""
     try:
         plain = _decode_plain(text)
-    except _UNREADABLE:
+    except UNREADABLE:
         return _read_slowly(text)
     if not plain.to:
         return _read_slowly(text)
@@ -109,7 +109,7 @@ def _read_names(parts: dict[str, Raw], ref: Any) -> list[str]:
         _refuse("`to` is missing.", ref)
     try:
         names = _decode_names(raw)
-    except _UNREADABLE:
+    except UNREADABLE:
         _refuse("`to` must be an array of strings.", ref)
     if not names:
         _refuse("`to` must name at least one recipient.", ref)
@@ -122,7 +122,7 @@ def _read_type(parts: dict[str, Raw], ref: Any) -> str | None:
         return None
     try:
         return _decode_text(raw)
-    except _UNREADABLE:
+    except UNREADABLE:
         _refuse("`type` must be a string.", ref)
 
 
@@ -148,7 +148,7 @@ def _check_readable(name: str, raw: Raw, ref: Any) -> None:
     """What is forwarded unread must be readable to whoever gets it."""
     try:
         _decode_any(raw)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         _refuse(f"`{name}` cannot be read: {error}.", ref)
 
 

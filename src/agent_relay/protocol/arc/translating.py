@@ -24,6 +24,8 @@ _encode = msgspec.json.Encoder().encode
 _decode_parts = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_any = msgspec.json.Decoder().decode
 
+BODY = b'{"body":'  # what every payload begins with that was made here
+
 
 class FromArc(Struct, gc=False):
     """What `encode_payload` made."""
@@ -67,13 +69,13 @@ def make_payload(said: Said) -> tuple[bytes, str]:
     along = _encode_along(said)
     content = _decode_any(raw)
     if isinstance(content, str):
-        return b"".join((b'{"body":', raw, along, b"}")), content
+        return b"".join((BODY, raw, along, b"}")), content
     body = msgspec.json.format(bytes(raw), indent=-1).decode()
-    return b"".join((b'{"body":', _encode(body), b',"data":', raw, along, b"}")), body
+    return b"".join((BODY, _encode(body), b',"data":', raw, along, b"}")), body
 
 
 def _encode_along(said: Said) -> bytes:
-    is_plain = len(said.to) == 1 and _is_plain_name(said.to[0])  # it can be told from what the relay says of the message
+    is_plain = len(said.to) == 1 and is_plain_name(said.to[0])  # it can be told from what the relay says of the message
     if is_plain and isinstance(said, PlainSaid):
         return b""
     along: dict[str, object] = dict(said.extras)
@@ -86,8 +88,7 @@ def _encode_along(said: Said) -> bytes:
     return b',"arc":' + _encode(along)
 
 
-@lru_cache(4_096)
-def _is_plain_name(name: str) -> bool:
+def is_plain_name(name: str) -> bool:
     return name == BROADCAST or is_agent_id(name)
 
 
@@ -124,8 +125,8 @@ def encode_envelope(
     written = _encode([to] if to == BROADCAST else to.split(",")) if names is None else names
     found = [
         b'{"id":"', message_id.encode(), b'","from":', _encode(sender), b',"to":', written,
-        *_fields(along, ("type",)), b',"payload":', content, b',"ts":',
-        _text_of_moment(message_id[4:14]), *_fields(along, [name for name in along if name not in _PLACED]),
+        *_fields(along, ("type",)), b',"payload":', content,
+        encode_moment(message_id[4:14]), *_fields(along, [name for name in along if name not in _PLACED]),
     ]  # fmt: skip
     if stored:
         found.append(b',"stored":true')
@@ -138,10 +139,15 @@ def encode_envelope(
 
 
 def encode_plain(message_id: str, sender: str, to: str, content: Raw, *, stored: bool) -> bytes:
-    """A message with nothing but a payload. Names and ids are ASCII without quotes by their own rules, so they are spliced."""
+    """A message with nothing but a payload."""
+    end = b',"stored":true}' if stored else b"}"
+    return b"".join((b'{"id":"', message_id.encode(), encode_route(sender, to), content, encode_moment(message_id[4:14]), end))
+
+
+def encode_route(sender: str, to: str) -> bytes:
+    """What stands between the id and the payload. Names are ASCII without quotes by their own rules, so they are spliced."""
     names = to.replace(",", '","')
-    head = f'{{"id":"{message_id}","from":"{sender}","to":["{names}"],"payload":'.encode()
-    return b"".join((head, content, b',"ts":', _text_of_moment(message_id[4:14]), b',"stored":true}' if stored else b"}"))
+    return f'","from":"{sender}","to":["{names}"],"payload":'.encode()
 
 
 def _fields(along: dict[str, Raw], names: tuple[str, ...] | list[str]) -> list[bytes | Raw]:
@@ -158,5 +164,6 @@ def time_of(message_id: str) -> int:
 
 
 @lru_cache(1_024)
-def _text_of_moment(moment: str) -> bytes:
-    return str(decode_bits(moment)).encode()
+def encode_moment(moment: str) -> bytes:
+    """`ts`, behind another field; `moment` is what stands for it in an id."""
+    return b',"ts":%d' % decode_bits(moment)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agent_relay.ports.connection import ARC_UID
@@ -16,6 +17,7 @@ from agent_relay.ports.relay import Handed, ReadSend
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
 from agent_relay.protocol.arc.reading import Said, is_command, read_ref, read_said
+from agent_relay.protocol.arc.skimming import skim_sends
 from agent_relay.protocol.arc.translating import make_send
 from agent_relay.protocol.decode import decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
@@ -45,7 +47,7 @@ log = logging.getLogger(__name__)
 
 class ArcConnection(asyncio.Protocol, Generic[P]):
     __slots__ = (
-        "_early", "_hub", "_out", "_peer", "_prefix", "_queued", "_reader", "_refs", "_refused", "_sent", "_transport",
+        "_early", "_hub", "_numbers", "_out", "_peer", "_prefix", "_queued", "_reader", "_refs", "_refused", "_transport",
         "_was_held", "address", "agent_id", "catching_up", "changes", "closed_with", "heard_ms", "is_open", "lookups",
         "notify_drained", "opened_ms", "pinged_ms", "record", "unsent_bytes",
     )  # fmt: skip
@@ -61,8 +63,8 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         self._peer: P | None = None
         self._early: list[bytes] = []  # what came before the relay had opened the session
         self._queued = False  # the pump will call flush at the end of this turn
-        self._sent = 0
-        self._prefix = hub.next_prefix()  # of the ids that the relay knows our messages under
+        self._prefix = hub.next_prefix()  # of the ids that the relay knows our messages under, each with a number of its own
+        self._numbers = count(1)
         self._refs: Refs | None = None  # of the last messages that had one
         self._refused = 0  # messages in a row that were over the limit
         self._was_held = False
@@ -113,7 +115,9 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
     def _hear(self, frames: list[tuple[int, bytes]]) -> None:
         sends: list[ReadSend] = []
         ping: bytes | None = None
-        for kind, content in frames:
+        left = iter(frames)
+        while (frame := self._skim(left, sends)) is not None:
+            kind, content = frame
             if kind == _TEXT:
                 self._hear_text(content, sends)
             elif kind == Kind.PING:
@@ -133,6 +137,13 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         if ping is not None:
             self.write(encode_frame(Kind.PONG, ping))
         self._pass_on(sends)
+
+    def _skim(self, frames: Iterator[tuple[int, bytes]], sends: list[ReadSend]) -> tuple[int, bytes] | None:
+        """Takes plain messages. Returns the next frame that needs a closer look, if there is one."""
+        settings = self._hub.settings
+        if self.record.rate.is_limited or self._hub.hooks or settings.max_bytes > settings.max_frame_bytes:
+            return next(frames, None)
+        return skim_sends(frames, _TEXT, self._prefix, self._numbers, sends)
 
     def _hear_text(self, text: bytes, sends: list[ReadSend]) -> None:
         try:
@@ -175,8 +186,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         return False
 
     def _make_send(self, said: Said) -> ReadSend:
-        self._sent += 1
-        client_id = f"{self._prefix}{self._sent:x}"
+        client_id = f"{self._prefix}{next(self._numbers)}"
         found = make_send(said, client_id)
         if len(found[2]) > self._hub.settings.max_frame_bytes:
             raise ArcProblem(ArcCode.MESSAGE_TOO_LARGE, "The message is larger than other clients take.", read_ref(said))
@@ -237,8 +247,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
     # --- from the relay -------------------------------------------------------------------------------------------------
 
     def _deliver(self, messages: list[Handed]) -> None:
-        for row, accepted_ms in messages:
-            self.write(self._hub.encode_delivery(self, row, accepted_ms))
+        self.write(self._hub.deliveries.encode(messages, self.agent_id, self.opened_ms))
 
     def send(self, frame: bytes) -> None:
         match decode_daemon_frame(frame[HEADER_BYTES:]):
@@ -251,6 +260,10 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
                     self.refuse(problem)
             case _:
                 pass  # what else the relay says is for clients that ask for it, or comes before a `close`
+
+    def send_all(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            self.send(frame)
 
     def _welcomed(self) -> None:
         self.is_open = True
@@ -278,10 +291,10 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
     def refuse(self, problem: ArcProblem) -> None:
         self.write(self._hub.encode_error(self, problem))
 
-    def write(self, frame: bytes) -> None:
-        """One encoded frame, to be written with the others of this turn."""
-        self._out.put(frame)
-        self.unsent_bytes += len(frame)
+    def write(self, frames: bytes) -> None:
+        """Encoded frames, all of them whole, to be written with the others of this turn."""
+        self._out.put(frames)
+        self.unsent_bytes += len(frames)
         if self.catching_up and self.unsent_bytes > _CATCH_UP_BYTES:
             self._was_held = True
             self.unsent_bytes = _HELD

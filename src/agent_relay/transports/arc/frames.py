@@ -18,7 +18,8 @@ from agent_relay.protocol.arc.codes import CloseCode
 
 _KEY_SUFFIX = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455, 1.3
 _FIN, _RESERVED, _OPCODE, _MASKED, _LENGTH = 0x80, 0x70, 0x0F, 0x80, 0x7F
-_LONGEST_CONTROL = 125
+_LONGEST_CONTROL = LONGEST_SMALL = 125  # sizes that are told by their first byte
+LONGEST_MIDDLE = (1 << 16) - 1
 _CLOSE_CODES = frozenset({1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014})  # that may be sent
 
 
@@ -34,9 +35,13 @@ class Kind(IntEnum):
 
 # As plain numbers, for what is done with every frame.
 _TEXT, _FIRST_CONTROL = int(Kind.TEXT), int(Kind.CLOSE)
-_WHOLE_TEXT = _FIN | _TEXT
+WHOLE_TEXT = _FIN | _TEXT
 _DATA = frozenset(map(int, (Kind.CONTINUATION, Kind.TEXT, Kind.BINARY)))
-_pack_small, _pack_middle, _pack_large = (struct.Struct(layout).pack for layout in (">BB", ">BBH", ">BBQ"))
+_pack_small, pack_middle, _pack_large = (struct.Struct(layout).pack for layout in (">BB", ">BBH", ">BBQ"))
+_SMALL_TEXT = WHOLE_TEXT << 8 | _MASKED  # the first two bytes of an empty one, to which its size is added
+_MIDDLE_TEXT = _SMALL_TEXT + LONGEST_SMALL + 1
+_SMALL_HEAD_BYTES, _MIDDLE_HEAD_BYTES = 6, 8
+_unpack_head = struct.Struct(">HH4s").unpack_from  # of a middle one: the size and the mask stand behind the first two bytes
 _CONTROL = frozenset(map(int, (Kind.CLOSE, Kind.PING, Kind.PONG)))
 
 
@@ -63,54 +68,73 @@ class FrameReader:
             return found
         if self._kept:
             data = self._kept + data
-        at, end, max_bytes = 0, len(data), self._max_bytes
-        while True:
-            if self._skip:
-                taken = min(self._skip, end - at)
-                at += taken
-                self._skip -= taken
-                if self._skip:
-                    break
-                if self._skip_ends:
-                    found.append(self._end_oversize())
-                continue
-            if end - at < 2:
+        at, end = 0, len(data)
+        while at < end:
+            if self._message is None:
+                at = self._read_texts(data, at, found)
+            before, at = at, self._read_frame(data, at, found)
+            if at == before:
                 break
-            first, length = data[at], data[at + 1]
-            if not length & _MASKED:
-                self.broken = CloseCode.PROTOCOL_ERROR, "A client's frames are masked."
-                break
-            length &= _LENGTH
-            start = at + 6
-            if length > _LONGEST_CONTROL:
-                wide = 2 if length == _LONGEST_CONTROL + 1 else 8
-                start += wide
-                if end < start:
-                    break
-                length = int.from_bytes(data[at + 2 : at + 2 + wide])
-            stop = start + length
-            if first == _WHOLE_TEXT and length <= max_bytes and self._message is None:  # nearly all of them
-                if end < stop:
-                    break
-                found.append((_TEXT, apply_mask(data[start:stop], data[start - 4 : start])))
-                at = stop
-                continue
-            if not self._is_allowed(first, length):
-                break
-            if first & _OPCODE < _FIRST_CONTROL and self._size + length > max_bytes:
-                if end < start:
-                    break
-                at = start
-                self._skip_over(first, length)
-                if not length and self._skip_ends:
-                    found.append(self._end_oversize())
-                continue
-            if end < stop:
-                break
-            self._take(first, apply_mask(data[start:stop], data[start - 4 : start]), found)
-            at = stop
-        self._kept = data[at:] if at < end else b""
+        self._kept = data[at:]
         return found
+
+    def _read_texts(self, data: bytes, at: int, found: list[tuple[int, bytes]]) -> int:
+        """Whole messages of one frame, as nearly all are, as far as they follow each other; where the last one ends."""
+        end, max_bytes = len(data), self._max_bytes
+        while end - at >= _MIDDLE_HEAD_BYTES:
+            head, length, mask = _unpack_head(data, at)
+            if head == _MIDDLE_TEXT:
+                start = at + _MIDDLE_HEAD_BYTES
+            elif _SMALL_TEXT <= head < _MIDDLE_TEXT:
+                start = at + _SMALL_HEAD_BYTES
+                length = head - _SMALL_TEXT
+                mask = data[start - 4 : start]
+            else:
+                break
+            stop = start + length
+            if stop > end or length > max_bytes:
+                break
+            found.append((_TEXT, apply_mask(data[start:stop], mask)))
+            at = stop
+        return at
+
+    def _read_frame(self, data: bytes, at: int, found: list[tuple[int, bytes]]) -> int:
+        """Any frame, or the rest of one that is read past; where it ends, or `at` where it is not whole or breaks the rules."""
+        end = len(data)
+        if self._skip:
+            taken = min(self._skip, end - at)
+            self._skip -= taken
+            if not self._skip and self._skip_ends:
+                found.append(self._end_oversize())
+            return at + taken
+        if end - at < 2:
+            return at
+        first, length = data[at], data[at + 1]
+        if not length & _MASKED:
+            self.broken = CloseCode.PROTOCOL_ERROR, "A client's frames are masked."
+            return at
+        length &= _LENGTH
+        start = at + _SMALL_HEAD_BYTES
+        if length > LONGEST_SMALL:
+            wide = 2 if length == LONGEST_SMALL + 1 else 8
+            start += wide
+            if end < start:
+                return at
+            length = int.from_bytes(data[at + 2 : at + 2 + wide])
+        if not self._is_allowed(first, length):
+            return at
+        if first & _OPCODE < _FIRST_CONTROL and self._size + length > self._max_bytes:
+            if end < start:
+                return at
+            self._skip_over(first, length)
+            if not length and self._skip_ends:
+                found.append(self._end_oversize())
+            return start
+        stop = start + length
+        if end < stop:
+            return at
+        self._take(first, apply_mask(data[start:stop], data[start - 4 : start]), found)
+        return stop
 
     def _is_allowed(self, first: int, length: int) -> bool:
         kind = first & _OPCODE
@@ -165,13 +189,13 @@ def encode_frame(kind: Kind, content: bytes) -> bytes:
     return encode_text(content, _FIN | kind)
 
 
-def encode_text(content: bytes, first: int = _WHOLE_TEXT) -> bytes:
+def encode_text(content: bytes, first: int = WHOLE_TEXT) -> bytes:
     """The frame of nearly everything that is said; `first` is the first byte of another kind."""
     size = len(content)
-    if size <= _LONGEST_CONTROL:
+    if size <= LONGEST_SMALL:
         return _pack_small(first, size) + content
-    if size < 1 << 16:
-        return _pack_middle(first, 126, size) + content
+    if size <= LONGEST_MIDDLE:
+        return pack_middle(first, 126, size) + content
     return _pack_large(first, 127, size) + content
 
 

@@ -10,15 +10,14 @@ from agent_relay.ports.arc import ArcNames
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.entropy import Entropy
 from agent_relay.ports.service import RelayService
-from agent_relay.ports.store import MessageRow
 from agent_relay.protocol.arc.answers import encode_answer, encode_error, encode_welcome
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
 from agent_relay.protocol.arc.reading import Said
-from agent_relay.protocol.arc.translating import encode_tail
 from agent_relay.protocol.states import CloseReason
 from agent_relay.protocol.ulid import encode_bits, encode_time
 from agent_relay.transports.arc.commands import Commands
 from agent_relay.transports.arc.connection import ArcConnection
+from agent_relay.transports.arc.deliveries import Deliveries
 from agent_relay.transports.arc.frames import Kind, encode_frame, encode_text
 from agent_relay.transports.arc.hooks import HookRunner
 from agent_relay.transports.arc.registrar import Record, Registrar
@@ -27,8 +26,6 @@ from agent_relay.transports.pump import Pump
 
 P = TypeVar("P")
 
-_KEPT_FRAMES = 256  # messages whose frame is kept for their next recipients; all of them are sent within a turn or two
-_KEPT_BYTES = 4 * 1024 * 1024
 _LONGEST_ROUND_S = 1.0
 _STOP_S = 0.5  # what connections have for their last words when the daemon stops
 
@@ -45,12 +42,11 @@ class Hub(Generic[P]):
         self.clock = clock
         self.hooks = hooks
         self.commands = Commands(self, service)
+        self.deliveries = Deliveries(registrar.records)
         self.connections: dict[str, ArcConnection[P]] = {}  # the one that speaks for each agent
         self._all: set[ArcConnection[P]] = set()  # also those that are being closed
         self._addresses: Counter[str] = Counter()
         self._watchers: set[ArcConnection[P]] = set()  # told who comes and goes
-        self._frames: dict[str, bytes] = {}
-        self._frames_bytes = 0
         self._random = encode_bits(entropy.bits(60), 12)
         self._count = 0
         self._serial = 0
@@ -163,26 +159,6 @@ class Hub(Generic[P]):
         """For what the relay itself says; the random part is not that of the messages' ids."""
         self._count += 1
         return f"msg_{encode_time(wall_ms)}{self._random}{encode_bits(self._count, 4)}"
-
-    def encode_delivery(self, connection: ArcConnection[P], row: MessageRow, accepted_ms: int) -> bytes:
-        """A message as this client gets it. It is the same for all who get it live, and made once."""
-        stored = accepted_ms < connection.opened_ms
-        is_shared = len(row.recipients) > 1 and row.target != "" and not stored
-        found = self._frames.get(row.id) if is_shared else None
-        if found is None:
-            sender, to = row.sender, row.target or connection.agent_id  # what is said on a topic is written to nobody
-            from_arc = sender in self.registrar.records
-            found = encode_text(encode_tail(row.id, sender, to, row.topic, row.tail, from_arc=from_arc, stored=stored))
-            if is_shared:
-                self._keep(row.id, found)
-        return found
-
-    def _keep(self, message_id: str, frame: bytes) -> None:
-        if len(self._frames) >= _KEPT_FRAMES or self._frames_bytes >= _KEPT_BYTES:
-            self._frames.clear()
-            self._frames_bytes = 0
-        self._frames[message_id] = frame
-        self._frames_bytes += len(frame)
 
     def encode_welcome(self, connection: ArcConnection[P]) -> bytes:
         settings, now = self.settings, self.clock.wall_ms()

@@ -41,6 +41,10 @@ class MessageRate:
         spans = ((per_minute, MINUTE_MS), (per_hour, HOUR_MS))
         self._buckets = tuple(Bucket(count, span_ms, now_ms) for count, span_ms in spans if count)
 
+    @property
+    def is_limited(self) -> bool:
+        return bool(self._buckets)
+
     def take(self, now_ms: int) -> int:
         """0: go ahead. Otherwise nothing was taken, and this is how long it has to wait."""
         wait_ms = 0

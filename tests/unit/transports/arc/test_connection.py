@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import queue
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -153,6 +154,55 @@ def test_what_was_said_before_the_end_is_passed_on_though_it_came_in_one_piece(l
     play(act)
 
 
+def test_what_is_plain_and_what_is_not_arrives_in_the_order_it_was_said_in() -> None:
+    async def act(scene: Scene) -> None:
+        connection, wire = await scene.connect()
+        _, other = await scene.connect("bob-1")
+
+        def say(payload: Any, **more: Any) -> bytes:
+            return text({"to": ["bob-1"], "payload": payload} | more)
+
+        ask, nonsense = text({"to": ["relay"], "type": "ping"}), text({"to": [], "payload": "nobody"})
+        chunk = say("0") + say(1) + say("2") + ask + say("3") + PING + say("4", type="t") + nonsense + say("5")
+        for cut in (len(chunk), 30):
+            other.written = wire.written = b""
+            for at in range(0, len(chunk), cut):
+                connection.data_received(chunk[at : at + cut])
+            await scene.settle()
+            assert payloads(other.written) == ["0", 1, "2", "3", "4", "5"]
+            assert wire.written.count(b"\x8a\x00") == 1
+            answers = payloads(wire.written.replace(b"\x8a\x00", b""))
+            assert [answer.get("code") for answer in answers] == [None, "invalid_message"]
+
+    play(act)
+
+
+def test_hooks_hear_plain_messages_too() -> None:
+    async def act(scene: Scene) -> None:
+        hook = Register()
+        scene.hub.hooks.append(HookRunner(hook))
+        connection, _ = await scene.connect()
+        connection.data_received(text({"to": ["bob-1"], "payload": "plain"}))
+        heard = [hook.heard.get(timeout=30) for _ in range(2)]
+        assert heard == [("joined", "ann-1"), ("routed", "plain")]
+
+    play(act)
+
+
+def test_a_plain_message_that_others_do_not_take_is_refused() -> None:
+    async def act(scene: Scene) -> None:
+        scene.hub.settings = replace(scene.hub.settings, max_frame_bytes=1_024)
+        connection, wire = await scene.connect()
+        _, other = await scene.connect("bob-1")
+        sizes = [1_024 - len('{"body":""}'), 1_025 - len('{"body":""}')]
+        connection.data_received(b"".join(text({"to": ["bob-1"], "payload": "x" * size}) for size in sizes))
+        await scene.settle()
+        assert [len(payload) for payload in payloads(other.written)] == sizes[:1]
+        assert [answer["code"] for answer in payloads(wire.written)] == ["message_too_large"]
+
+    play(act)
+
+
 def test_changes_of_subscriptions_are_taken_a_few_at_a_time() -> None:
     async def act(scene: Scene) -> None:
         connection, wire = await scene.connect()
@@ -251,7 +301,7 @@ def test_nobody_is_told_of_its_own_going() -> None:
 
 
 class Register:
-    """A hook that writes down who is there."""
+    """A hook that writes down who is there, and what is said."""
 
     name = "register"
 
@@ -263,6 +313,9 @@ class Register:
 
     def left(self, agent_id: str) -> None:
         self.heard.put(("left", agent_id))
+
+    def routed(self, message: dict[str, Any]) -> None:
+        self.heard.put(("routed", message["payload"]))
 
 
 def test_hooks_hear_who_comes_and_who_goes() -> None:

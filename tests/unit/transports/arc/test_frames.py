@@ -69,6 +69,33 @@ def test_what_is_too_large_is_read_past_and_not_kept(size: int) -> None:
     assert reader.feed(b"x" + after) == [(Kind.OVERSIZE, str(size).encode()), (Kind.TEXT, b"after")]
 
 
+@pytest.mark.parametrize("size", [0, 1, 2, 125, 126, MOST])
+def test_a_size_may_be_written_in_more_bytes_than_it_needs(size: int) -> None:
+    content = b"x" * size
+    heads = [b"\x81\xfe" + size.to_bytes(2), b"\x81\xff" + size.to_bytes(8)]
+    heads += [b"\x81" + bytes([0x80 | size])] if size < 126 else []
+    for head in heads:
+        frame = head + b"\0\0\0\0" + content
+        assert FrameReader(MOST, HARD).feed(frame) == [(Kind.TEXT, content)]
+        reader = FrameReader(MOST, HARD)
+        assert reader.feed(frame * 2 + frame[:-1]) == [(Kind.TEXT, content)] * 2
+        assert reader.feed(frame[-1:]) == [(Kind.TEXT, content)]
+
+
+@pytest.mark.parametrize("cut", [1, 7, 8, 500, 10_000])
+def test_what_is_read_past_is_not_looked_at(cut: int) -> None:
+    short = encode(Opcode.TEXT, [b"short"])
+    stream = short + encode(Opcode.TEXT, [short * 99]) + short + encode(Opcode.TEXT, [short * 50, short * 99, short]) + short
+    reader, found = FrameReader(MOST, HARD), []
+    for at in range(0, len(stream), cut):
+        found += reader.feed(stream[at : at + cut])
+    sizes = [len(short) * 99, len(short) * 150]
+    assert found == [
+        (Kind.TEXT, b"short"), (Kind.OVERSIZE, str(sizes[0]).encode()), (Kind.TEXT, b"short"),
+        (Kind.OVERSIZE, str(sizes[1]).encode()), (Kind.TEXT, b"short"),
+    ]  # fmt: skip
+
+
 def test_far_too_large_is_told_from_the_header() -> None:
     reader = FrameReader(MOST, HARD)
     head = encode(Opcode.TEXT, [b"x" * (HARD + 1)])[:8]
@@ -132,8 +159,18 @@ def test_the_key_of_the_standard() -> None:
         b"\x09\x80mask",
         b"\x80\x80mask",
         b"\x01\x81maskx\x81\x80mask",
+        b"\x01\x81maskx\x81\x82maskxx",
     ],
-    ids=["not masked", "an extension", "no such kind", "a long ping", "half a ping", "a continuation of nothing", "two at once"],
+    ids=[
+        "not masked",
+        "an extension",
+        "no such kind",
+        "a long ping",
+        "half a ping",
+        "a continuation of nothing",
+        "two at once",
+        "two and more",
+    ],
 )
 def test_what_breaks_the_rules_ends_the_stream(data: bytes) -> None:
     reader = FrameReader(MOST, HARD)

@@ -25,6 +25,10 @@ def test_the_hour_counts_beside_the_minute() -> None:
     assert rate.take(60_000) > 1_000
 
 
+def test_without_a_limit_nothing_is_counted() -> None:
+    assert [MessageRate(*limits, 0).is_limited for limits in ((0, 0), (1, 0), (0, 1))] == [False, True, True]
+
+
 def test_what_is_refused_costs_nothing() -> None:
     rate = MessageRate(1, 0, 0)
     assert rate.take(0) == 0

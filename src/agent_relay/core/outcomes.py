@@ -1,0 +1,132 @@
+"""What becomes of accepted messages: durable and on their way, or not; and what their senders are told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_relay.core.backpressure import Backpressure
+from agent_relay.core.context import Context
+from agent_relay.core.correlation import Correlations
+from agent_relay.core.delivery import Ledger
+from agent_relay.core.journal import Journal
+from agent_relay.core.messages import Aside, Message
+from agent_relay.core.publishing import publish_exchanged
+from agent_relay.ports.store import MessageRow, StoreError, TrailRow
+from agent_relay.protocol.encode import encode_stored
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.reports import read_seen
+
+if TYPE_CHECKING:
+    from agent_relay.core.messages import Delivery
+    from agent_relay.core.peer import Peer
+
+_STORE_RETRY_MS = 1_000
+
+
+class Outcomes:
+    def __init__(
+        self, context: Context, journal: Journal, ledger: Ledger, correlations: Correlations, backpressure: Backpressure
+    ) -> None:
+        self._context = context
+        self._journal = journal
+        self._ledger = ledger
+        self._correlations = correlations
+        self._backpressure = backpressure
+        self.accepted = 0
+        self.refused = 0
+
+    def stored(self, messages: list[Message], deliveries: list[Delivery]) -> None:
+        """Everybody who sent one is answered, and then they go out."""
+        wall_text, special = self._context.wall_text, []
+        answered: Peer | None = None
+        answers: list[bytes] = []  # to that one
+        for message in messages:
+            row, peer, client_id = message.row, message.peer, message.row.client_id
+            if peer is None or not peer.arc:
+                sender = message.sender
+                del sender.pending[client_id]
+                sender.seen.remember(client_id, row.number)
+            if message.aside is not None:
+                special.append((message, message.aside))
+            if peer is not None and peer.acks and not peer.closed and (message.aside is None or message.aside.answer is None):
+                if peer is not answered:
+                    if answered is not None:
+                        answered.connection.send_all(answers)
+                    answered, answers = peer, []
+                answers.append(
+                    encode_stored(peer.version, wall_text, client_id, row.id, len(row.recipients), row.queued, row.skipped)
+                )
+        if answered is not None:
+            answered.connection.send_all(answers)
+        for message, aside in special:
+            self._answer_more(message, aside)
+        self.accepted += len(messages)
+        self._journal.opened(messages)
+        self._ledger.take_over(deliveries)
+        for message, aside in special:
+            self._correlate(message, aside)
+        publish_exchanged(self._context, messages)
+
+    def _answer_more(self, message: Message, aside: Aside) -> None:
+        if aside.answer is not None:
+            aside.answer(message.row)
+        for peer in aside.duplicates:
+            self.say_stored_again(peer, message.row)
+
+    def _correlate(self, message: Message, aside: Aside) -> None:
+        sender, row = message.sender, message.row
+        if aside.sync is not None and aside.sync.blocking:
+            self._correlations.ask(sender, row, aside.sync)
+        if aside.reply_to is not None and self._correlations.answer_by_message(sender, aside.reply_to, row):
+            self._ledger.mark_told(sender, aside.reply_to)
+
+    def failed(self, messages: list[Message], error: StoreError) -> None:
+        refusal = not_stored(error)
+        for message in messages:
+            row = message.row
+            for agent in message.recipients:
+                agent.mailbox.release(row.tail)
+            message.sender.pending.pop(row.client_id, None)
+            aside = message.aside or Aside()
+            if aside.answer is not None:
+                aside.answer(error)
+                continue
+            for peer in (message.peer, *aside.duplicates):
+                if peer is not None and not peer.closed:
+                    peer.say_nack(refusal, row.client_id)
+        for recipient in {agent.key: agent for message in messages for agent in message.recipients}.values():
+            self._backpressure.relax(recipient)
+        self.refused += len(messages)
+
+    def say_stored_again(self, peer: Peer, row: MessageRow) -> None:
+        if peer.acks and not peer.closed:
+            wall_text, count = self._context.wall_text, len(row.recipients)
+            peer.connection.send(
+                encode_stored(
+                    peer.version, wall_text, row.client_id, row.id, count, row.queued, row.skipped, again=self._context.frame_id()
+                )
+            )
+
+
+def not_stored(why: object) -> RelayError:
+    return RelayError(
+        ErrorCode.SERVICE_UNAVAILABLE,
+        f"The message could not be stored ({why}); nothing was sent. Try again.",
+        retry_after_ms=_STORE_RETRY_MS,
+    )
+
+
+def say_outcomes(peer: Peer, row: MessageRow, trail: list[TrailRow] | StoreError) -> None:
+    """For each recipient that has settled the message, the frame its sender was sent then."""
+    if isinstance(trail, StoreError) or peer.closed:
+        return
+    about = {"message_id": row.id}
+    for name, seq in row.recipients:
+        events = {step.event for step in trail if step.recipient == name}
+        if "rejected" in events:
+            peer.say_nack(RelayError(ErrorCode.REJECTED, f"{name} refused the message."), row.client_id, to=name, **about)
+        elif "expired" in events:
+            peer.say_nack(RelayError(ErrorCode.DELIVERY_TIMEOUT), row.client_id, to=name, **about)
+        elif "acknowledged" in events or "injected" in events:
+            seen = next((step.detail for step in trail if step.recipient == name and step.event == "injected"), "")
+            peer.say("ACK", {"ack_id": row.client_id, "stage": "delivered", "by": name, "seq": seq} | about | read_seen(seen))
