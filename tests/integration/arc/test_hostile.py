@@ -258,3 +258,33 @@ def test_memory_does_not_grow_with_attacks(make_stage: Callable[..., Stage]) -> 
         flood_with_pings_and_read_nothing(stage)
         grown.append(_resident_bytes(stage))
     assert grown[-1] - grown[0] < MOST_GROWTH_BYTES / 4
+
+
+def test_what_waited_comes_in_order_whatever_is_done_in_the_middle_of_it(make_stage: Callable[..., Stage]) -> None:
+    """What the system took is gone with the connection; all the rest comes to the next."""
+    stage = make_stage(*FREE)
+    attacks = [
+        b"\x81\x02{}",  # not masked
+        frame(Opcode.PING, b"x" * 125) * 20_000,
+        frame(Opcode.TEXT, b"null") * 5_000 + frame(Opcode.TEXT, b"x" * 60_000)[:5_000],
+        frame(Opcode.CLOSE, b"\x03\xe8") * 20,
+    ]
+    with stage.connect() as writer:
+        for attack in attacks:
+            member = stage.register()
+            for number in range(600):
+                writer.send([member.id], f"{number:03d}{'x' * 12_000}")
+            assert writer.ask("ping")["type"] == "pong"
+            with stage.connect(member, max_queue=1, close_timeout=0.2) as client:
+                read = [int(client.next()["payload"][:3]) for _ in range(5)]
+                client.connection.socket.settimeout(1)
+                send_raw(client, attack)
+                client.connection.socket.shutdown(socket.SHUT_RDWR)
+            with stage.connect(member) as client:
+                rest = [int(client.next()["payload"][:3])]
+                while rest[-1] < 599:
+                    rest.append(int(client.next()["payload"][:3]))
+                assert read == list(range(5))
+                assert rest[0] >= 5
+                assert rest == list(range(rest[0], 600))  # in order, none twice, none left out
+                assert client.ask("ping")["type"] == "pong"  # and nothing follows
