@@ -62,9 +62,9 @@ def write_messages(connection: sqlite3.Connection, rows: list[MessageRow]) -> No
         connection.executemany(_INSERT_FULL, (_full_values(row) for row in rows if not _is_plain(row)))
         rows = [row for row in rows if _is_plain(row)]
         values = _lay_out(rows)
-    if values is not None:
-        for start, size in _divide(len(rows)):
-            connection.execute(*values.insert(start, size))
+        assert values is not None
+    for start, size in _divide(len(rows)):
+        connection.execute(*values.insert(start, size))
 
 
 def write_alone(rows: list[MessageRow]) -> Statement | None:
@@ -119,8 +119,8 @@ def _are_plain(columns: dict[str, list[Any]], rows: int) -> bool:
     """A long one among short ones may pass: together they are no more to keep than what is allowed them."""
     return (
         columns["thread"].count(None) == rows
-        and columns["skipped"].count(()) == rows
-        and len(b"".join(columns["tail"])) <= _SHORT_BYTES * rows
+        and not any(columns["skipped"])
+        and sum(map(len, columns["tail"])) <= _SHORT_BYTES * rows
     )
 
 
