@@ -113,7 +113,7 @@ def test_a_past_that_is_no_longer_in_memory_is_read_from_the_store(scene: Scene)
     scene.spend(3)
     scene.settle()
     for place in range(600):
-        scene.events.recorder.record(make_note(place))
+        scene.events.recorder.record([make_note(place)])
     scene.settle()
     keeper = scene.open(EventBus(scene.events.store))
     keeper.set(total(2))
