@@ -7,7 +7,6 @@ the boundary of a frame, and whatever is said after that can be read.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 
 PIECE_BYTES = 256 * 1024  # at most about this much is with the transport and cannot be taken back
 
@@ -21,7 +20,7 @@ class Outbox:
         # with 0 it would pause with nothing left, and nothing would ever resume it.
         is_tls = transport.get_extra_info("ssl_object") is not None
         transport.set_write_buffer_limits(high=1 if is_tls else 0, low=0)
-        self._frames: deque[bytes] = deque()
+        self._frames: list[bytes] = []  # one or several in each
         self._waiting_bytes = 0
         self._given_at = 0  # when the piece that the system has not taken yet was given to it
         self.is_stalled = False
@@ -49,10 +48,12 @@ class Outbox:
             self.is_stalled = transport.get_write_buffer_size() > 0
 
     def _take_piece(self) -> bytes:
-        taken, size = [], 0
-        while self._frames and size < PIECE_BYTES:
-            taken.append(self._frames.popleft())
-            size += len(taken[-1])
+        count = size = 0
+        while count < len(self._frames) and size < PIECE_BYTES:
+            size += len(self._frames[count])
+            count += 1
+        taken = self._frames[:count]
+        del self._frames[:count]
         return b"".join(taken)
 
     def stalled_ms(self, now_ms: int) -> int:
