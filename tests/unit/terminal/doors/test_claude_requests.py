@@ -9,7 +9,7 @@ import pytest
 
 from agent_relay.ports.door import Decision, Door, DoorError, NotOpen, Request, RequestKind, Resolution
 from agent_relay.terminal.doors import claude_requests
-from tests.unit.terminal.doors.claude_cli import Stage, play
+from tests.unit.terminal.doors.claude_cli import Looks, Stage, play
 
 COMMAND = {"command": "rm -rf build", "description": "Remove the build directory"}
 QUESTIONS = {
@@ -115,12 +115,13 @@ def test_a_dialog_that_closed_is_over_though_the_session_file_is_silent(
     status: str, resolution: Resolution, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claude_requests, "GRACE_S", 0.3)
+    looks = Looks(monkeypatch, "read_session")
 
     async def scene(stage: Stage) -> None:
         await open_inbox(stage)
         asking = Asking(stage, "Bash", COMMAND)
         (request,) = await asking.asked()
-        await stage.heard.until("state", 2)
+        await looks.pass_by()  # the dialog is seen while its request is known
         stage.cli.be(status)
         assert await stage.heard.until("resolved") == [(request.id, resolution, by)]
         assert await asking.output() is None
