@@ -21,6 +21,7 @@ EVENTS_FILE = "events.jsonl"
 AGENTS_FILE = "agents.json"
 BUDGET_FILE = "budget.json"
 HTTP_FILE = "http.json"  # where the HTTP server listens, or why it does not
+API_TOKEN_FILE = "api-token"  # who may use the HTTP API, and who owns this relay (0600)
 LOG_FILE = "daemon.log"
 CONFIG_FILE = "config.toml"
 PROJECT_DIRECTORY = ".agent-relay"

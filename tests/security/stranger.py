@@ -1,0 +1,31 @@
+"""Another user of this machine: runs Python as a second uid, after the imports and before the attack."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+STRANGER_UID = 65_534  # nobody: there on every system, and owner of nothing
+
+_BECOME = f"""
+import http.client, json, os, socket, struct, sys, urllib.error, urllib.request  # readable only before the change of user
+os.setgroups([])
+os.setgid({STRANGER_UID})
+os.setuid({STRANGER_UID})
+"""
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as a second user")
+
+
+def run_as_stranger(code: str, *arguments: str, timeout_s: float = 30.0) -> str:
+    """What the code printed; fails with what it complained about. `sys.argv[1:]` are the arguments."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", _BECOME + textwrap.dedent(code), *arguments],
+        capture_output=True, text=True, timeout=timeout_s, check=False, cwd="/",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
