@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_relay.ports.arc import ArcRow, ArcStore
+from agent_relay.ports.arc import ArcBook, ArcRow, ArcStore, InvitationRow
 from agent_relay.ports.store import StoreError, StoreUnusable
 from agent_relay.storage.arc_memory import MemoryArc
 from agent_relay.storage.arc_sqlite import SqliteArc
@@ -27,7 +27,7 @@ class Driver:
         self._folder = folder
         self.store = make(folder, lambda callback: callback())
 
-    def write(self, *rows: ArcRow) -> list[StoreError | None]:
+    def write(self, *rows: ArcRow | InvitationRow, erase: bool = False) -> list[StoreError | None]:
         answers: list[StoreError | None] = []
         whole = threading.Event()
 
@@ -37,11 +37,14 @@ class Driver:
                 whole.set()
 
         for row in rows:
-            self.store.write(row, done)
+            (self.store.erase if erase else self.store.write)(row, done)
         assert whole.wait(DEADLINE_S)
         return answers
 
     def reopen(self) -> list[ArcRow]:
+        return self.reopen_book().registrations
+
+    def reopen_book(self) -> ArcBook:
         self.store.close()
         if isinstance(self.store, SqliteArc):
             self.store = self._make(self._folder, lambda callback: callback())
@@ -54,7 +57,7 @@ def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
         return MemoryArc(post) if request.param == "memory" else SqliteArc(folder / "arc.sqlite", post)
 
     found = Driver(make, tmp_path)
-    assert found.store.open() == []
+    assert found.store.open() == ArcBook()
     yield found
     found.store.close()
 
@@ -75,6 +78,23 @@ def test_many_at_once_are_all_answered(driver: Driver) -> None:
     rows = [ArcRow(f"agent-{number}", f"hash-{number}", number) for number in range(500)]
     assert driver.write(*rows) == [None] * 500
     assert sorted(driver.reopen(), key=lambda row: row.registered_at) == rows
+
+
+def test_invitations_are_kept_beside_registrations(driver: Driver) -> None:
+    first = InvitationRow("a", "hash-a", "bob-1", 1, 1_000, 2_000)
+    second = InvitationRow("b", "hash-b", None, 20, 1_000, 2_000)
+    driver.write(ROW, first, second, replace(second, uses_left=19))
+    book = driver.reopen_book()
+    assert book.registrations == [ROW]
+    assert sorted(book.invitations, key=lambda row: row.id) == [first, replace(second, uses_left=19)]
+
+
+def test_what_was_erased_is_gone(driver: Driver) -> None:
+    invitation = InvitationRow("a", "hash-a", None, 1, 1_000, 2_000)
+    driver.write(ROW, invitation, ArcRow("al-1", "hash-2", 5))
+    assert driver.write(ROW, invitation, ArcRow("never-1", "", 0), erase=True) == [None] * 3
+    book = driver.reopen_book()
+    assert ([row.agent_id for row in book.registrations], book.invitations) == (["al-1"], [])
 
 
 # --- the file --------------------------------------------------------------------------------------------------------------
@@ -112,4 +132,19 @@ def test_a_write_that_fails_is_told(tmp_path: Path) -> None:
     connection.close()
     (failure,) = driver.write(ROW)
     assert isinstance(failure, StoreError)
+    driver.store.close()
+
+
+def test_a_file_of_the_first_version_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "arc.sqlite"
+    driver = Driver(lambda folder, post: SqliteArc(folder / "arc.sqlite", post), tmp_path)
+    driver.store.open()
+    driver.write(ROW)
+    driver.store.close()
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE invitations")
+    connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    assert driver.reopen() == [ROW]
+    assert driver.write(InvitationRow("a", "hash-a", None, 1, 1_000, 2_000)) == [None]
     driver.store.close()

@@ -17,10 +17,20 @@ class Registration:
     token: str = field(repr=False)  # whoever has it is this agent
 
 
-async def register(url: str, agent_id: str | None = None, *, tls: ssl.SSLContext | None = None) -> Registration:
-    """Registers under `agent_id`, or under one that the relay picks. Raises ArcRefused (`agent_id_taken`, …)."""
-    body = {} if agent_id is None else {"agent_id": agent_id}
-    return _read(await expect(parse_address(url).http_url, "POST", "/register", body=body, tls=tls))
+async def register(
+    url: str, agent_id: str | None = None, *, invite: str | None = None, api_token: str | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Registration:  # fmt: skip
+    """Registers under `agent_id`, or under one that the relay picks. Raises ArcRefused (`agent_id_taken`, `unauthorized`, …).
+
+    A relay that is not open to everybody asks for an invitation, or for the token of its API.
+    """
+    body = registration_body(agent_id, invite)
+    return _read(await expect(parse_address(url).http_url, "POST", "/register", body=body, token=api_token, tls=tls))
+
+
+def registration_body(agent_id: Any, invite: str | None) -> dict[str, Any]:
+    return {name: value for name, value in (("agent_id", agent_id), ("invite", invite)) if value is not None}
 
 
 async def refresh_token(url: str, token: str, *, tls: ssl.SSLContext | None = None) -> Registration:
@@ -29,7 +39,7 @@ async def refresh_token(url: str, token: str, *, tls: ssl.SSLContext | None = No
 
 
 async def unregister(url: str, token: str, *, tls: ssl.SSLContext | None = None) -> None:
-    """Revokes the token and ends its connection. The id stays taken for ever."""
+    """Revokes the token and ends its connection. The id stays taken."""
     await expect(parse_address(url).http_url, "DELETE", "/register", token=token, tls=tls)
 
 

@@ -23,12 +23,13 @@ _SIGNS = {
 
 
 async def check_relay(
-    url: str, screen: Screen, sections: Sequence[str], timeout_s: float, *, strict: bool, as_json: bool
+    url: str, screen: Screen, sections: Sequence[str], timeout_s: float, *, invite: str | None, api_token: str | None,
+    strict: bool, as_json: bool,
 ) -> int:  # fmt: skip
     known = [section.name for section in SECTIONS]
     if unknown := [name for name in sections if name not in known]:
         raise Failure(f"There is no section {unknown[0]!r}; there are: {', '.join(known)}.", USAGE)
-    relay = Relay(url, timeout_s)
+    relay = Relay(url, timeout_s, invite=invite, api_token=api_token)
     results: list[Result] = []
     try:
         async for result in run_cases(relay, [case for case in CASES if not sections or case.section in sections]):

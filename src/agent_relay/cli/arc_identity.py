@@ -18,7 +18,9 @@ from agent_relay.arc.errors import ArcError
 from agent_relay.arc.token_file import TokenFile
 from agent_relay.cli.failures import USAGE, Failure, not_running
 from agent_relay.cli.safe_text import clean_line
+from agent_relay.protocol.places import ENV_API_TOKEN
 from agent_relay.sdk.locate import Place
+from agent_relay.sdk.owner import read_api_token
 
 T = TypeVar("T")
 
@@ -31,6 +33,11 @@ Url = Annotated[
 As = Annotated[str | None, typer.Option("--as", metavar="ID", help="Which agent to be, where several are registered.")]
 TokenSource = Annotated[
     str | None, typer.Option("--token-file", metavar="PATH", help="Read the token from there; - is standard input.")
+]
+
+
+Invite = Annotated[
+    str | None, typer.Option("--invite", metavar="CODE", help="An invitation to the relay; - reads it from standard input.")
 ]
 
 
@@ -67,6 +74,21 @@ def find_url(place: Place, given: str | None) -> str:
     if found.url is None:
         raise Failure(clean_line(f"The daemon serves no HTTP, which ARC needs: {found.reason}"))
     return found.url
+
+
+def find_admission(place: Place, url: str | None, invite: str | None) -> tuple[str | None, str | None]:
+    """What lets us register: an invitation, or at the project's own daemon the token of its API."""
+    if invite is not None:
+        code = sys.stdin.readline().strip() if invite == "-" else invite
+        if not code:
+            raise Failure("There is no invitation on standard input.", USAGE)
+        return code, None
+    return None, own_api_token(place) if url is None else None
+
+
+def own_api_token(place: Place) -> str | None:
+    """Of the project's own daemon, as whoever runs it."""
+    return os.environ.get(ENV_API_TOKEN) or read_api_token(place.state_dir)
 
 
 def find_identity(place: Place, url: str | None, agent_id: str | None, token_source: str | None) -> Identity:

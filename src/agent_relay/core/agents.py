@@ -9,6 +9,7 @@ import msgspec
 from agent_relay.core.dedup import DedupWindow
 from agent_relay.core.mailbox import Mailbox
 from agent_relay.core.streams import Stream
+from agent_relay.ports.connection import NOBODY_UID
 from agent_relay.ports.store import AgentRow
 from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.names import fold_name
@@ -27,6 +28,7 @@ class Traits(msgspec.Struct):
     capabilities: list[str] = []
     version: int = 1
     max_inflight: int = 256
+    first_number: int = 0  # ids of messages with a lower number are those of whoever had the name before
 
 
 class Agent:
@@ -59,6 +61,13 @@ class Agent:
         self.pending: dict[str, Message] = {}  # client ids of SENDs that are being stored, with their message
         self.notices: list[tuple[str, dict[str, Any]]] = []  # what it could not be told while it was away
 
+    def begin_anew(self, uid: int, now: int, first_number: int) -> None:
+        """Somebody else has the name from now on. The numbers of its streams go on: nobody is given one twice."""
+        self.uid = uid
+        self.registered_at = self.last_seen_at = now
+        self.seen = DedupWindow(self.seen.capacity)
+        self.traits = Traits(first_number=first_number)
+
     @property
     def connected(self) -> bool:
         return self.peer is not None
@@ -88,6 +97,7 @@ class Agent:
 def restore_agent(row: AgentRow, dedup_ids: int) -> Agent:
     agent = Agent(row.name, row.uid, row.registered_at, dedup_ids)
     agent.cli = row.cli
+    agent.hidden = row.uid == NOBODY_UID
     agent.last_seen_at = row.last_seen_at
     agent.session_id = row.session_id
     agent.token_hash = row.token_hash

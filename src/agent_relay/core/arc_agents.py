@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from agent_relay.core.agents import Agent
 from agent_relay.core.commit import Committer
 from agent_relay.core.context import Context
+from agent_relay.core.delivery import Ledger
 from agent_relay.core.registry import FOLLOWS, Registry
-from agent_relay.ports.connection import ARC_UID
+from agent_relay.ports.connection import ARC_UID, NOBODY_UID
 from agent_relay.ports.store import Batch, StoreError, SubscriptionRow
 from agent_relay.protocol.names import fold_name
 
@@ -20,19 +21,27 @@ _CLI = "arc"
 
 
 class ArcAgents:
-    def __init__(self, context: Context, registry: Registry, committer: Committer, is_arriving: Callable[[str], bool]) -> None:
+    def __init__(
+        self, context: Context, registry: Registry, committer: Committer, ledger: Ledger, is_arriving: Callable[[str], bool]
+    ) -> None:
         self._context = context
         self._registry = registry
         self._committer = committer
+        self._ledger = ledger
         self._is_arriving = is_arriving
         self._watchers: list[Callable[[str, bool], None]] = []
 
     # --- names --------------------------------------------------------------------------------------------------------
 
     def claim(self, name: str) -> bool:
-        if self._registry.find(name) is not None or self._is_arriving(name):
+        known = self._registry.find(name)
+        if self._is_arriving(name) or (known is not None and known.uid != NOBODY_UID):
             return False
-        self._add(name)
+        if known is None:
+            self._add(name)
+        else:
+            known.begin_anew(ARC_UID, self._context.wall_ms, self._context.ids.reserve(self._context.wall_ms)[1])
+            known.cli = _CLI
         return True
 
     def _add(self, name: str) -> Agent:
@@ -45,7 +54,10 @@ class ArcAgents:
     def abandon(self, name: str) -> None:
         agent = self._find(name)
         if agent is not None and agent.hidden:
-            self._registry.remove(agent)
+            if agent.streams:  # it was freed before, and the numbers of its streams go on
+                agent.uid = NOBODY_UID
+            else:
+                self._registry.remove(agent)
 
     def register(self, name: str, done: Callable[[StoreError | None], None]) -> None:
         agent = self._find(name)
@@ -68,6 +80,27 @@ class ArcAgents:
         agent = self._find(name)
         if agent is not None:
             agent.hidden = True
+
+    def free(self, name: str, done: Callable[[StoreError | None], None]) -> None:
+        agent = self._find(name)
+        if agent is None:  # it was, before somebody pulled the plug
+            done(None)
+            return
+        followed = list(agent.subscriptions)
+        agent.hidden = True
+        agent.uid = NOBODY_UID
+        self._set(agent, followed, active=False)
+        self._ledger.bury_all(agent)
+
+        def fill(batch: Batch) -> None:
+            batch.agents.append(agent.row())
+            batch.subscriptions += [SubscriptionRow(agent.name, pattern, active=False) for pattern in sorted(followed)]
+
+        def settled(error: StoreError | None) -> None:
+            self._ledger.bury_all(agent)  # what was being stored when the name was freed
+            done(error)
+
+        self._committer.change(fill, settled)
 
     def adopt(self, current: Iterable[str], revoked: Iterable[str]) -> None:
         """What the two stores say may differ: the daemon can be killed between two writes, and people copy files."""

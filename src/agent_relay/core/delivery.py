@@ -129,7 +129,7 @@ class Ledger:
                     if delivery.message.expires > now:
                         self._dispatch.put(peer, delivery)
                     else:
-                        self._bury(delivery)
+                        self._bury_expired(delivery)
                 self._dispatch.send()
                 if box.waiting and connection.unsent_bytes > FULL_BUFFER_BYTES:
                     connection.notify_drained = True
@@ -255,18 +255,29 @@ class Ledger:
             del box.inflight[delivery.id]
         for delivery in ended + on_wire:
             if not delivery.replay:
-                self._bury(delivery)
+                self._bury_expired(delivery)
         left = [*box.all_waiting(), *box.inflight.values()]
         box.next_expiry = min((delivery.message.expires for delivery in left), default=NEVER)
         self._to_pump[recipient.key] = recipient
 
-    def _bury(self, delivery: Delivery) -> None:
-        """Its time is over: a dead letter; and once that is durable, so that it stays dead, the sender learns it."""
-        self._journal.ended(delivery, "expired", f"after {delivery.attempts} attempts")
-        self._journal.dead(delivery, ErrorCode.DELIVERY_TIMEOUT.value)
+    def _bury_expired(self, delivery: Delivery) -> None:
+        sentence = f"{delivery.recipient.name} did not acknowledge the message before its time was over."
+        error = RelayError(ErrorCode.DELIVERY_TIMEOUT, sentence)
+        self._bury(delivery, "expired", f"after {delivery.attempts} attempts", error)
+
+    def bury_all(self, recipient: Agent) -> None:
+        """There is no such agent any more: whoever has its name next must not get its mail."""
+        for delivery in recipient.mailbox.take_all():
+            if not delivery.replay:
+                error = RelayError(ErrorCode.AGENT_NOT_FOUND, f"{recipient.name} was removed before it got the message.")
+                self._bury(delivery, "dead_lettered", "the agent was removed", error)
+
+    def _bury(self, delivery: Delivery, event: str, detail: str, error: RelayError) -> None:
+        """A dead letter; and once that is durable, so that it stays dead, the sender learns it."""
+        self._journal.ended(delivery, event, detail)
+        self._journal.dead(delivery, error.code.value)
         self._settle(delivery)
         name = delivery.recipient.name
-        error = RelayError(ErrorCode.DELIVERY_TIMEOUT, f"{name} did not acknowledge the message before its time was over.")
 
         def say_so() -> None:
             self._context.log.note("dead_letter", message_id=delivery.message.row.id, to=name, attempts=delivery.attempts)

@@ -15,6 +15,7 @@ from agent_relay.core.rate import Allowance
 from agent_relay.core.registry import Registry
 from agent_relay.core.resume import Resumption
 from agent_relay.core.tokens import Tokens, Verdict
+from agent_relay.ports.connection import NOBODY_UID
 from agent_relay.ports.store import Batch, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, fold_name, show
@@ -127,6 +128,7 @@ class Handshake:
             promised = self._session_for(name, traits.meta)
             agent.session_id = promised or "ses_" + self._context.ids.reserve(self._context.wall_ms)[0]
             agent.notices.clear()
+        traits.first_number = agent.traits.first_number
         agent.traits = traits
         agent.cli = cli if cli is not None else agent.cli
         agent.last_seen_at = self._context.wall_ms
@@ -149,6 +151,10 @@ class Handshake:
     def _claim(self, peer: Peer, agent: Agent | None, *, resumes: bool) -> None:
         """Makes the name free for this connection, or raises."""
         if agent is None:
+            return
+        if agent.uid == NOBODY_UID:
+            agent.begin_anew(peer.uid, self._context.wall_ms, self._context.ids.reserve(self._context.wall_ms)[1])
+            agent.hidden = False
             return
         if agent.uid != peer.uid:
             raise RelayError(

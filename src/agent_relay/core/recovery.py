@@ -34,7 +34,8 @@ def recover(snapshot: Snapshot, context: Context, registry: Registry, tokens: To
         if (agent_ := registry.find(stream_row.recipient)) is not None:
             agent_.streams[(stream_row.topic, fold_name(stream_row.sender))] = restore_stream(stream_row)
     for seen in snapshot.seen_ids:
-        if (agent_ := registry.find(seen.sender)) is not None:
+        agent_ = registry.find(seen.sender)
+        if agent_ is not None and seen.number >= agent_.traits.first_number:
             agent_.seen.remember(seen.client_id, seen.number)
     journal.resume_from(snapshot)
     backlog = frozenset(snapshot.backlog)  # there may be as many of either as messages came in a busy moment

@@ -88,7 +88,7 @@ class Relay:
             context, self.registry, self.tokens, self.sending.committer, resumption, self._end, self._opened,
             self.spawning.session_for,
         )  # fmt: skip
-        self.arc = ArcAgents(context, self.registry, self.sending.committer, self._handshake.is_arriving)
+        self.arc = ArcAgents(context, self.registry, self.sending.committer, self.ledger, self._handshake.is_arriving)
         self._housekeeping = Housekeeping(context, self.registry, self.tokens, self.journal, self.sending.committer, store)
         recover(snapshot, context, self.registry, self.tokens, self.journal, self.ledger)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import pkgutil
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.logs import logger
 from agent_relay.daemon.system import SystemEntropy
-from agent_relay.ports.arc import ArcNames, ArcRow, ArcStore
+from agent_relay.ports.arc import ArcBook, ArcNames, ArcStore
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.service import RelayService
 from agent_relay.ports.store import StoreUnusable
@@ -19,6 +20,8 @@ from agent_relay.storage.arc_sqlite import SqliteArc
 from agent_relay.transports.arc.desk import Desk
 from agent_relay.transports.arc.hooks import HookRunner
 from agent_relay.transports.arc.hub import Hub
+from agent_relay.transports.arc.invitations import Invitations
+from agent_relay.transports.arc.records import Records
 from agent_relay.transports.arc.registrar import Registrar
 from agent_relay.transports.pump import Pump
 
@@ -30,7 +33,7 @@ class Arc:
             self._store: ArcStore = MemoryArc(post)
         else:
             self._store = SqliteArc(config.file(places.ARC_FILE), post)
-        self._rows: list[ArcRow] | None = None
+        self._book: ArcBook | None = None
         self._hooks: list[HookRunner] = []
 
     def open(self) -> None:
@@ -39,18 +42,23 @@ class Arc:
             return
         try:
             self._hooks = [HookRunner(_load(place)) for place in self._config.arc_hooks]
-            self._rows = self._store.open()
+            self._book = self._store.open()
         except StoreUnusable as error:
             logger.warning("arc_unavailable", extra={"relay_fields": {"reason": str(error)}})
 
     def start(self, pump: Pump[Any], names: ArcNames, service: RelayService, clock: Clock) -> tuple[Hub[Any], Desk] | None:
-        if self._rows is None:
+        if self._book is None:
             return None
-        settings, entropy = self._config.arc_settings, SystemEntropy()
-        registrar = Registrar(self._store, names, settings, clock, entropy, pump.run)
-        registrar.start(self._rows)
+        settings, entropy, saved = self._config.arc_settings, SystemEntropy(), Records(self._store)
+        registrar = Registrar(saved, names, settings, clock, entropy, pump.run)
+        registrar.start(self._book.registrations)
+        invitations = Invitations(saved, clock, entropy, self._book.invitations)
         hub = Hub(pump, registrar, names, service, settings, clock, entropy, self._hooks)
-        return hub, Desk(registrar, hub, names, settings, clock)
+        return hub, Desk(registrar, invitations, hub, names, settings, clock, self._is_owner)
+
+    def _is_owner(self, bearer: str) -> bool:
+        token = self._config.api_token
+        return token is not None and hmac.compare_digest(bearer.encode("utf-8", "replace"), token.encode())
 
     def close(self) -> None:
         self._store.close()

@@ -170,6 +170,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("tls_cert", _path, None, "certificate (PEM) to serve HTTPS and WSS with; needs tls_key"),
     Setting("tls_key", _path, None, "its private key (PEM)"),
     Setting("arc", _switch, "true", "take agents over WebSocket (ARC) on the port of the HTTP API"),
+    Setting("arc_open", _switch, "false", "let anybody register over ARC who reaches the port, without the API token or an "
+            "invitation", is_switch=True, is_for_owner=True),
     Setting("arc_rate_limit", _whole(0, 10_000_000), "100", "messages a minute and agent over ARC; 0 means no limit"),
     Setting("arc_hourly_limit", _whole(0, 10_000_000), "1000", "the same an hour"),
     Setting("arc_registrations_per_hour", _whole(0, 10_000_000), "30", "agents that one address may register over ARC in an "
@@ -309,6 +311,7 @@ def check_tls(config: Config) -> None:
 
 def _read_arc(values: Mapping[str, Any]) -> ArcSettings:
     return ArcSettings(
+        open=values["arc_open"],
         rate_limit=values["arc_rate_limit"],
         hourly_limit=values["arc_hourly_limit"],
         registrations_per_hour=values["arc_registrations_per_hour"],

@@ -15,7 +15,7 @@ from agent_relay.ports.store import StoreError
 
 
 class ArcRow(Struct, frozen=True):
-    """One registration. It stays for ever: no id is given out twice."""
+    """One registration. It stays until the owner frees its name: no id is given out twice before."""
 
     agent_id: str
     token_hash: str
@@ -26,16 +26,38 @@ class ArcRow(Struct, frozen=True):
     revoked_at: int | None = None
 
 
+class InvitationRow(Struct, frozen=True):
+    """Lets somebody register who has no API token. Its code is known by its hash alone."""
+
+    id: str  # how the owner names it; not secret
+    code_hash: str
+    agent_id: str | None  # the one id it is for; None: any
+    uses_left: int
+    made_at: int
+    expires_at: int
+
+
+class ArcBook(Struct):
+    """Everything there is."""
+
+    registrations: list[ArcRow] = []
+    invitations: list[InvitationRow] = []
+
+
 RowDone = Callable[["StoreError | None"], None]
 
 
 class ArcStore(Protocol):
-    def open(self) -> list[ArcRow]:
+    def open(self) -> ArcBook:
         """Blocks until it is ready; raises StoreUnusable."""
         ...
 
-    def write(self, row: ArcRow, done: RowDone) -> None:
+    def write(self, row: ArcRow | InvitationRow, done: RowDone) -> None:
         """Makes it durable, in place of an earlier one of the same id; calls back on the loop, exactly once."""
+        ...
+
+    def erase(self, row: ArcRow | InvitationRow, done: RowDone) -> None:
+        """Makes it durable that there is none of this id."""
         ...
 
     def close(self) -> None:
@@ -60,6 +82,11 @@ class ArcNames(Protocol):
 
     def retire(self, name: str) -> None:
         """Nobody can write to it any more; the name stays taken."""
+        ...
+
+    def free(self, name: str, done: RowDone) -> None:
+        """A retired name is anybody's from when this is durable. What waited for its holder becomes dead letters: whoever
+        takes the name next is somebody else."""
         ...
 
     def adopt(self, current: Iterable[str], revoked: Iterable[str]) -> None:

@@ -11,6 +11,9 @@ BROADCAST = "*"
 CHANNEL_MARK = "#"
 EVENTS_TOPIC = "$events"  # subscribing to it follows what happens in the relay; nothing can be published to it
 RESERVED = frozenset({"relay", "daemon", "system", "all", "everyone", "spawn", "release", "human"})
+# The relay speaks of itself, its owner and the owner's commands under these names: nobody else may be called so.
+OWN_NAMES = frozenset({"http", "policy", "door", "person", "owner"})
+OWN_PREFIX = "cli-"
 MAX_TOPIC_LENGTH = 256  # a topic is part of every stream's key; a longer one is a mistake, not a topic
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
@@ -27,6 +30,15 @@ def is_channel(text: str) -> bool:
 def fold_name(name: str) -> str:
     """The form names are compared in: `bob` reaches `Bob`."""
     return name.lower()
+
+
+def is_reserved(name: str) -> bool:
+    return fold_name(name) in RESERVED or is_own(name)
+
+
+def is_own(name: str) -> bool:
+    folded = fold_name(name)
+    return folded in OWN_NAMES or folded.startswith(OWN_PREFIX)
 
 
 def check_agent_name(name: str) -> None:

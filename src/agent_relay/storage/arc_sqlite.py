@@ -1,4 +1,4 @@
-"""ARC registrations in a small SQLite file of their own, beside the messages.
+"""ARC registrations and invitations in a small SQLite file of their own, beside the messages.
 
 They are few and change rarely, so a thread writes them one transaction after another; what arrived while the last one was being
 written shares the next.
@@ -11,15 +11,16 @@ import sqlite3
 import threading
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import astuple
 
-from agent_relay.ports.arc import ArcRow, RowDone
+from agent_relay.ports.arc import ArcBook, ArcRow, InvitationRow, RowDone
 from agent_relay.ports.store import StoreUnusable
 from agent_relay.storage.posting import Post, post_answer
 from agent_relay.storage.sqlite_files import make_file, refuse, report
 
 APPLICATION_ID = 0x41524343  # "ARCC": what tells this file from the messages' and from other people's
-_VERSION = 1
+_VERSION = 2  # 2: invitations
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS registrations (
@@ -31,14 +32,50 @@ CREATE TABLE IF NOT EXISTS registrations (
     old_expires_at INTEGER,
     revoked_at     INTEGER
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS invitations (
+    id         TEXT PRIMARY KEY,
+    code_hash  TEXT NOT NULL,
+    agent_id   TEXT,
+    uses_left  INTEGER NOT NULL,
+    made_at    INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {_VERSION};
 COMMIT;
 """
-_COLUMNS = ", ".join(ArcRow.__struct_fields__)
-_PUT = f"INSERT OR REPLACE INTO registrations ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - of our own names
 
-_Job = tuple[ArcRow, RowDone]
+_Row = ArcRow | InvitationRow
+
+
+class _Table:
+    """One kind of row, and its statements."""
+
+    def __init__(self, name: str, row: type[_Row]) -> None:
+        columns = row.__struct_fields__
+        marks = ", ".join("?" * len(columns))
+        # All of it is of our own names.
+        self.select = f"SELECT {', '.join(columns)} FROM {name}"  # noqa: S608
+        self.put = f"INSERT OR REPLACE INTO {name} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608
+        self.remove = f"DELETE FROM {name} WHERE {columns[0]} = ?"  # noqa: S608
+
+
+_TABLES: dict[type[_Row], _Table] = {
+    ArcRow: _Table("registrations", ArcRow), InvitationRow: _Table("invitations", InvitationRow),
+}  # fmt: skip
+
+
+class _Job(Struct, frozen=True):
+    row: _Row
+    done: RowDone
+    is_erased: bool = False
+
+    def run(self, connection: sqlite3.Connection) -> None:
+        table, values = _TABLES[type(self.row)], astuple(self.row)
+        if self.is_erased:
+            connection.execute(table.remove, values[:1])
+        else:
+            connection.execute(table.put, values)
 
 
 class SqliteArc:
@@ -49,17 +86,18 @@ class SqliteArc:
         self._connection: sqlite3.Connection | None = None
         self._thread: threading.Thread | None = None
 
-    def open(self) -> list[ArcRow]:
+    def open(self) -> ArcBook:
         make_file(self._path)
         try:
             connection = self._connect()
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM registrations").fetchall()  # noqa: S608
+            registrations = connection.execute(_TABLES[ArcRow].select).fetchall()
+            invitations = connection.execute(_TABLES[InvitationRow].select).fetchall()
         except sqlite3.Error as error:
             raise refuse(self._path, error) from None
         self._connection = connection
         self._thread = threading.Thread(target=self._work, name="arc-store", daemon=True)
         self._thread.start()
-        return [ArcRow(*row) for row in rows]
+        return ArcBook([ArcRow(*row) for row in registrations], [InvitationRow(*row) for row in invitations])
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
@@ -77,8 +115,11 @@ class SqliteArc:
             raise
         return connection
 
-    def write(self, row: ArcRow, done: RowDone) -> None:
-        self._jobs.put((row, done))
+    def write(self, row: _Row, done: RowDone) -> None:
+        self._jobs.put(_Job(row, done))
+
+    def erase(self, row: _Row, done: RowDone) -> None:
+        self._jobs.put(_Job(row, done, is_erased=True))
 
     def close(self) -> None:
         if self._thread is not None:
@@ -116,7 +157,8 @@ class SqliteArc:
         failure = None
         try:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(_PUT, [astuple(row) for row, _ in jobs])
+            for job in jobs:
+                job.run(connection)
             connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits is told
             if connection.in_transaction:
@@ -124,7 +166,7 @@ class SqliteArc:
             failure = report(self._path, error)
 
         def answer() -> None:
-            for _, done in jobs:
-                done(failure)
+            for job in jobs:
+                job.done(failure)
 
         post_answer(self._post, answer)

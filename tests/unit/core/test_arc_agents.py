@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.ports.connection import ARC_UID
+from agent_relay.ports.connection import ARC_UID, NOBODY_UID
 from agent_relay.ports.relay import ReadSend
 from agent_relay.ports.store import StoreError
 from agent_relay.protocol.encode import encode_json
@@ -253,3 +253,58 @@ def test_nothing_is_taken_from_a_client_that_is_not_here_or_while_the_relay_stop
     relay.turn(lambda: relay.relay.sent(bob.peer, [read_send("sock", "x", "three")]))
     assert bob.payload("NACK")["code"] == "SERVICE_UNAVAILABLE"
     assert sock.bodies() == []
+
+
+# --- names that the owner frees --------------------------------------------------------------------------------------------
+
+
+def free(relay: RelayHarness, name: str) -> None:
+    answers: list[StoreError | None] = []
+    relay.turn(lambda: relay.relay.arc.retire(name))
+    relay.turn(lambda: relay.relay.arc.free(name, answers.append))
+    relay.settle()
+    assert answers == [None]
+
+
+def test_a_freed_name_can_be_claimed_and_its_mail_is_not_the_next_ones(relay: RelayHarness) -> None:
+    sender = relay.connect("Sock")
+    sender.send("bob-1", "for the first Bob")
+    relay.settle()
+    free(relay, "bob-1")
+    nack = sender.payload("NACK")
+    assert (nack["code"], nack["to"]) == ("AGENT_NOT_FOUND", "bob-1")
+    register(relay, "bob-1")
+    bob = connect(relay, "bob-1")
+    sender.send("bob-1", "for the second Bob")
+    relay.settle()
+    assert bob.bodies() == ["for the second Bob"]
+
+
+def test_a_client_of_the_socket_can_have_a_freed_name(relay: RelayHarness) -> None:
+    free(relay, "bob-1")
+    assert relay.connect("bob-1").take("ERROR") == []
+
+
+def test_a_freed_name_stays_free_and_hidden_over_a_restart(relay: RelayHarness) -> None:
+    free(relay, "bob-1")
+    relay.restart()
+    relay.turn(lambda: relay.relay.arc.adopt(["ann-1"], []))
+    assert "bob-1" not in [name for name, _ in relay.relay.arc.present()]
+    assert relay.relay.arc.claim("bob-1")
+
+
+def test_ids_of_the_one_before_are_not_the_next_ones(relay: RelayHarness) -> None:
+    """The same id of another holder is another message, also after a restart."""
+    reader = relay.connect("Sock")
+    free(relay, "bob-1")
+    first = relay.connect("bob-1")
+    first.send("Sock", "first", id="same")
+    relay.settle()
+    agent = relay.relay.registry.find("bob-1")
+    assert agent is not None
+    first.drop()
+    agent.uid, agent.hidden = NOBODY_UID, True
+    second = relay.connect("bob-1")
+    second.send("Sock", "second", id="same")
+    relay.settle()
+    assert reader.bodies() == ["first", "second"]

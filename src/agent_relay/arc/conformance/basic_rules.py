@@ -36,7 +36,7 @@ async def picks_an_id(stage: Stage) -> None:
 async def refuses_a_taken_id(stage: Stage) -> None:
     """An id that is registered cannot be registered again: 409, with `error` and `message`."""
     agent = await stage.relay.take_agent()
-    answer = await stage.relay.call("POST", "/register", {"agent_id": agent.agent_id})
+    answer = await stage.relay.try_to_register(agent.agent_id)
     require(answer.status in {400, 409}, f"the second registration of {agent.agent_id} was answered with {answer.status}")
     body = answer.body if isinstance(answer.body, dict) else {}
     require("token" not in body, "the refusal came with a token")
@@ -47,7 +47,7 @@ async def refuses_a_taken_id(stage: Stage) -> None:
 async def refuses_ids_that_are_none(stage: Stage) -> None:
     """Ids are 3 to 64 of a-z, 0-9 and hyphens, with no hyphen at either end; others are answered with 400."""
     for wrong in ("ab", "-abc", "abc-", "Upper-1", "under_score", "a" * 65, "", 42):
-        answer = await stage.relay.call("POST", "/register", {"agent_id": wrong})
+        answer = await stage.relay.try_to_register(wrong)
         if answer.status == 429:
             raise Unchecked("the relay allows no more registrations now")
         require(answer.status in {400, 409, 422}, f"agent_id {wrong!r} was answered with {answer.status}")
@@ -64,7 +64,7 @@ async def tokens_differ(stage: Stage) -> None:
 @registration.advice
 async def keeps_the_relays_name(stage: Stage) -> None:
     """Nobody can register as `relay`, and speak in its name."""
-    answer = await stage.relay.call("POST", "/register", {"agent_id": "relay"})
+    answer = await stage.relay.try_to_register("relay")
     require(answer.status in {400, 409}, f"`relay` could be registered: {answer.status}")
 
 

@@ -165,7 +165,7 @@ async def revoking_ends_everything(stage: Stage) -> None:
     require(answer.status in {200, 204}, f"it was answered with {answer.status}")
     require(await peer.hear_close() == 4001, f"the connection was closed with {peer.connection.close_code}")
     require(await stage.refused_status(agent.token) == 401, "the token is not refused with 401")
-    again = await stage.relay.call("POST", "/register", {"agent_id": agent.agent_id})
+    again = await stage.relay.try_to_register(agent.agent_id)
     require(again.status in {400, 409}, f"the id could be registered again: {again.status}")
 
 

@@ -2,7 +2,8 @@
 
     from agent_relay.arc.conformance.pytest_cases import *
 
-and, beside it or in `conftest.py`, a fixture `arc_url` with the address of a running relay, or the address in `ARC_URL`.
+and, beside it or in `conftest.py`, a fixture `arc_url` with the address of a running relay, or the address in `ARC_URL`. A relay
+that lets nobody register just so is given what `ARC_INVITE` or `ARC_API_TOKEN` says.
 Advice that is not followed is an expected failure; what a relay does not offer is skipped.
 """
 
@@ -32,7 +33,7 @@ def arc_url() -> str:
 @pytest.fixture(scope="module")
 def arc_relay(arc_url: str) -> Relay:
     """One for all rules: its agents are registered once."""
-    relay = Relay(arc_url)
+    relay = Relay(arc_url, invite=os.environ.get("ARC_INVITE"), api_token=os.environ.get("ARC_API_TOKEN"))
     asyncio.run(relay.learn_facts())
     return relay
 

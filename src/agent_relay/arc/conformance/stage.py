@@ -23,7 +23,7 @@ from agent_relay.arc.conformance.case import Broken, Unchecked
 from agent_relay.arc.conformance.facts import Facts, read_facts
 from agent_relay.arc.errors import ArcError
 from agent_relay.arc.http_calls import Answer, call
-from agent_relay.arc.registering import Registration
+from agent_relay.arc.registering import Registration, registration_body
 from agent_relay.arc.tls import choose_tls
 
 Frame = dict[str, Any]
@@ -121,11 +121,16 @@ class Peer:
 class Relay:
     """The relay under test, over all checks."""
 
-    def __init__(self, url: str, timeout_s: float = 5.0, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, url: str, timeout_s: float = 5.0, tls: ssl.SSLContext | None = None, *, invite: str | None = None,
+        api_token: str | None = None,
+    ) -> None:  # fmt: skip
         self.address: ArcAddress = parse_address(url)
         self.facts = Facts()
         self.timeout_s = timeout_s
         self.tls = tls
+        self._invite = invite  # good for at least twenty registrations; or the token of the relay's API
+        self._api_token = api_token
         self._pool: list[Registration] = []
         self._next = 0
 
@@ -135,8 +140,13 @@ class Relay:
         except ArcError as error:
             raise Unchecked(error.message) from None
 
+    async def try_to_register(self, agent_id: Any) -> Answer:
+        return await self.call("POST", "/register", registration_body(agent_id, self._invite), self._api_token)
+
     async def register(self, agent_id: str | None = None) -> Registration:
-        answer = await self.call("POST", "/register", {} if agent_id is None else {"agent_id": agent_id})
+        answer = await self.try_to_register(agent_id)
+        if answer.status == 401:
+            raise Unchecked("the relay lets nobody register without its API token or an invitation: say --invite CODE")
         if answer.status == 429:
             raise Unchecked("the relay allows no more registrations now; raise its limit for the check, or come back later")
         body = answer.body if isinstance(answer.body, dict) else {}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
 
 import typer
 
-from agent_relay.cli.arc_identity import As, TokenSource, Url
+from agent_relay.cli.arc_identity import As, Invite, TokenSource, Url
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.options import Json, Socket, StateDir, find_place, inherit
+from agent_relay.cli.formats import count, format_time
+from agent_relay.cli.options import Json, Socket, StateDir, find_place, inherit, read_duration_ms
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Column, Screen
 
@@ -17,9 +20,12 @@ if TYPE_CHECKING:
     from agent_relay.sdk.locate import Place
 
 _AGENTS = "/api/v1/arc/agents"
+_INVITATIONS = "/api/v1/arc/invitations"
 
 arc = typer.Typer(
-    rich_markup_mode=None, add_completion=False, subcommand_metavar="[register|listen|send|tokens|revoke|conformance]"
+    rich_markup_mode=None,
+    add_completion=False,
+    subcommand_metavar="[register|listen|send|tokens|revoke|free|invite|invitations|conformance]",
 )
 
 
@@ -48,6 +54,7 @@ def register(
         str | None,
         typer.Argument(metavar="ID", help="3 to 64 of a-z, 0-9 and hyphens; else the relay picks one.", show_default=False),
     ] = None,
+    invite: Invite = None,
     url: Url = None,
     as_json: Json = False,
     socket: Socket = None,
@@ -55,21 +62,22 @@ def register(
 ) -> int:
     """Register an agent at a relay, and keep its token.
 
-    The token is shown this once. It is kept in arc-tokens.json in the daemon's directory, which only you can read, and `arc
+    Your own daemon lets you in by itself; a relay of somebody else's usually asks for an invitation. The token is shown this once. It is kept in arc-tokens.json in the daemon's directory, which only you can read, and `arc
     listen`, `arc send` and `bridge` find it there.
     """
     from agent_relay.arc import registering
     from agent_relay.arc.token_file import TokenFile
-    from agent_relay.cli.arc_identity import find_url, run_arc
+    from agent_relay.cli.arc_identity import find_admission, find_url, run_arc
 
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     place = find_place(socket, state_dir)
     address = find_url(place, url)
+    code, api_token = find_admission(place, url, invite)
     kept = TokenFile(place.state_dir)
 
     async def work() -> Any:
-        kept.all()  # a file that cannot be used is said before the id is taken for ever
-        given = await registering.register(address, agent_id)
+        kept.all()  # a file that cannot be used is said before the id is taken
+        given = await registering.register(address, agent_id, invite=code, api_token=api_token)
         kept.keep(address, given.agent_id, given.token, own=url is None)
         return given
 
@@ -102,7 +110,7 @@ def revoke(
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Make an agent's token invalid and end its connection. Its id stays taken for ever.
+    """Make an agent's token invalid and end its connection. Its id stays taken; `arc free` gives it back.
 
     With the token that is kept here this works at any relay; without it, only at the project's own daemon.
     """
@@ -114,7 +122,7 @@ def revoke(
     address = find_url(place, url)
 
     async def work() -> None:
-        await _revoke(address, agent_id, TokenFile(place.state_dir), own_daemon=url is None)
+        await _revoke(place, address, agent_id, TokenFile(place.state_dir), own_daemon=url is None)
 
     run_arc(work())
     screen = Screen()
@@ -125,7 +133,7 @@ def revoke(
     return 0
 
 
-async def _revoke(address: str, agent_id: str, file: Any, *, own_daemon: bool) -> None:
+async def _revoke(place: Place, address: str, agent_id: str, file: Any, *, own_daemon: bool) -> None:
     from agent_relay.arc import registering
     from agent_relay.arc.errors import ArcRefused
 
@@ -141,23 +149,21 @@ async def _revoke(address: str, agent_id: str, file: Any, *, own_daemon: bool) -
             kept = []  # it was not valid any more, which says nothing about another token of the same agent
         file.forget(address, agent_id, own=own_daemon)
     if not kept and own_daemon:
-        _expect(await _administer(address, "DELETE", f"{_AGENTS}/{agent_id}"))
+        _expect(await _administer(place, address, "DELETE", f"{_AGENTS}/{quote(agent_id, safe='')}"))
 
 
-async def _administer(address: str, method: str, path: str) -> Answer:
-    """As whoever runs the daemon: with the API's token, where it asks for one."""
-    import os
-
+async def _administer(place: Place, address: str, method: str, path: str, body: Any = None) -> Answer:
+    """As whoever runs the daemon."""
     from agent_relay.arc.http_calls import call
-    from agent_relay.protocol.places import ENV_API_TOKEN
+    from agent_relay.cli.arc_identity import own_api_token
 
-    return await call(address, method, path, token=os.environ.get(ENV_API_TOKEN))
+    return await call(address, method, path, body=body, token=own_api_token(place))
 
 
 def _expect(answer: Answer) -> dict[str, Any]:
     from agent_relay.arc.http_calls import read_refusal
 
-    if answer.status != 200:
+    if answer.status not in {200, 201}:
         raise read_refusal(answer)
     return answer.body if isinstance(answer.body, dict) else {}
 
@@ -170,7 +176,7 @@ def _list(place: Place, url: str | None, *, as_json: bool) -> int:
     async def work() -> tuple[list[dict[str, Any]], str]:
         address = parse_address(find_url(place, url)).http_url
         kept = {one.agent_id for one in TokenFile(place.state_dir).find(address, own=url is None)}
-        found = [] if url is not None else _expect(await _administer(address, "GET", _AGENTS)).get("agents", [])
+        found = [] if url is not None else _expect(await _administer(place, address, "GET", _AGENTS)).get("agents", [])
         known = {str(agent.get("agent_id")): agent for agent in found}
         return [
             {**known.get(name, {"agent_id": name}), "kept_here": name in kept} for name in sorted(known.keys() | kept)
@@ -200,6 +206,116 @@ def _state(agent: dict[str, Any]) -> tuple[str, str]:
     if agent.get("revoked_at") is not None:
         return ("revoked", "red")
     return ("connected", "green") if agent["connected"] else ("offline", "dim")
+
+
+@arc.command("free", epilog="\b\nExample:\n  agent-relay arc free rawk-042")
+def free(
+    context: typer.Context,
+    agent_id: Annotated[str, typer.Argument(metavar="ID", help="The agent.", show_default=False)],
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Revoke an agent of the project's daemon, and let anybody have its id again.
+
+    What waited for the agent becomes dead letters: whoever registers the id next is somebody else.
+    """
+    socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
+    place = find_place(socket, state_dir)
+    _ask_daemon(place, "POST", f"{_AGENTS}/{quote(agent_id, safe='')}/free")
+    screen = Screen()
+    if as_json:
+        screen.json({"agent_id": agent_id, "freed": True})
+    else:
+        screen.line(("freed", "bold green"), "  ", clean_line(agent_id))
+    return 0
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _ask_daemon(place: Place, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    from agent_relay.cli.arc_identity import find_url, run_arc
+
+    address = find_url(place, None)
+
+    async def work() -> dict[str, Any]:
+        return _expect(await _administer(place, address, method, path, body))
+
+    return run_arc(work())
+
+
+# --- invitations --------------------------------------------------------------------------------------------------------
+
+
+@arc.command(
+    "invite",
+    epilog="\b\nExamples:\n  agent-relay arc invite rawk-042\n  agent-relay arc invite --uses 20 --expires 7d --json",
+)
+def invite(
+    context: typer.Context,
+    agent_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="The only id it can register; else any.", show_default=False)
+    ] = None,
+    uses: Annotated[int, typer.Option("--uses", min=1, metavar="N", help="How many agents can register with it.")] = 1,
+    expires: Annotated[str, typer.Option("--expires", metavar="TIME", help="How long it is good: 30m, 24h, 7d.")] = "24h",
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Invite somebody to register at the project's daemon without its API token. The code is shown this once."""
+    from agent_relay.cli.arc_identity import find_url
+
+    socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
+    place = find_place(socket, state_dir)
+    body = {"uses": uses, "lasts_ms": read_duration_ms(expires, "--expires")} | ({"agent_id": agent_id} if agent_id else {})
+    made = _ask_daemon(place, "POST", _INVITATIONS, body)
+    screen = Screen()
+    if as_json:
+        screen.json(made)
+        return 0
+    screen.line(("invitation", "bold green"), "  ", clean_line(str(made["invite"])), ("  shown this once", "dim"))
+    screen.line("good for    ", f"{agent_id or count(uses, 'agent')}, until {format_time(int(made['expires_at']), _now_ms())}")
+    command = " ".join(["agent-relay arc register", *([agent_id] if agent_id else []), f"--invite {made['invite']}"])
+    screen.line("used with   ", clean_line(f"{command} --url {find_url(place, None)}"))
+    return 0
+
+
+@arc.command(
+    "invitations", epilog="\b\nExamples:\n  agent-relay arc invitations\n  agent-relay arc invitations --withdraw 7k2m0q9x"
+)
+def invitations(
+    context: typer.Context,
+    withdraw: Annotated[str | None, typer.Option("--withdraw", metavar="ID", help="Make this one invalid.")] = None,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """List the invitations that can still be used, or withdraw one. No code is shown."""
+    socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
+    place = find_place(socket, state_dir)
+    screen = Screen()
+    if withdraw is not None:
+        gone = _ask_daemon(place, "DELETE", f"{_INVITATIONS}/{quote(withdraw, safe='')}")
+        if as_json:
+            screen.json(gone)
+        else:
+            screen.line(("withdrawn", "bold green"), "  ", clean_line(withdraw))
+        return 0
+    found = _ask_daemon(place, "GET", _INVITATIONS)
+    if as_json:
+        screen.json(found)
+        return 0
+    rows = [
+        [str(one["id"]), str(one["agent_id"] or "any"), str(one["uses_left"]), format_time(int(one["expires_at"]), _now_ms())]
+        for one in found.get("invitations", [])
+    ]
+    if rows:
+        screen.table((Column("id"), Column("for"), Column("uses left"), Column("until")), rows)
+    else:
+        screen.line(("There are no open invitations; make one: agent-relay arc invite", "dim"))
+    return 0
 
 
 # --- talking ------------------------------------------------------------------------------------------------------------
@@ -285,6 +401,7 @@ def conformance(
         float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for a frame.")
     ] = 5.0,
     strict: Annotated[bool, typer.Option("--strict", help="Fail on advice that is not followed, too.")] = False,
+    invite: Invite = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -296,8 +413,12 @@ def conformance(
     could not be checked.
     """
     from agent_relay.cli.arc_check import check_relay
-    from agent_relay.cli.arc_identity import find_url, run_arc
+    from agent_relay.cli.arc_identity import find_admission, find_url, run_arc
 
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
-    address = find_url(find_place(socket, state_dir), url)
-    return run_arc(check_relay(address, Screen(), section or [], timeout_s, strict=strict, as_json=as_json))
+    place = find_place(socket, state_dir)
+    address = find_url(place, url)
+    code, api_token = find_admission(place, url, invite)
+    return run_arc(
+        check_relay(address, Screen(), section or [], timeout_s, invite=code, api_token=api_token, strict=strict, as_json=as_json)
+    )

@@ -31,7 +31,7 @@ Lookup = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 class Commands:
     def __init__(self, hub: Hub[Any], service: RelayService) -> None:
         self._hub = hub
-        persistence = Persistence(service, hub.registrar.is_arc)
+        persistence = Persistence(service, hub.registrar.is_arc, hub.registrar.registered_at)
         self._lookups: dict[str, Lookup] = {
             "history": persistence.history, "search": persistence.search, "replay": persistence.replay,
         }  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.ports.arc import ArcNames
@@ -10,12 +12,20 @@ from agent_relay.ports.clock import Clock
 from agent_relay.ports.store import StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
+from agent_relay.transports.arc.invitations import Invitations, NotInvited, TooManyInvitations, describe
 from agent_relay.transports.arc.limits import Tries
 from agent_relay.transports.arc.registrar import BadId, IdTaken, Record, Registrar, Verdict
 from agent_relay.transports.arc.settings import HOUR_MS, MINUTE_MS, ArcSettings
+from agent_relay.transports.source import source_of
 
 if TYPE_CHECKING:
+    from agent_relay.ports.arc import InvitationRow
     from agent_relay.transports.arc.hub import Hub
+
+_NOT_ALLOWED = (
+    "Registering needs the API token, as `Authorization: Bearer …`, or an invitation, as `invite`; "
+    "the relay's owner makes one with `agent-relay arc invite`."
+)
 
 
 class Unwelcome(Exception):  # noqa: N818 - named by the condition
@@ -41,41 +51,82 @@ class Unwelcome(Exception):  # noqa: N818 - named by the condition
 
 
 class Desk:
-    def __init__(self, registrar: Registrar, hub: Hub[Any], names: ArcNames, settings: ArcSettings, clock: Clock) -> None:
+    def __init__(
+        self, registrar: Registrar, invitations: Invitations, hub: Hub[Any], names: ArcNames, settings: ArcSettings, clock: Clock,
+        is_owner: Callable[[str], bool],
+    ) -> None:  # fmt: skip
         self._registrar = registrar
+        self._invitations = invitations
         self._hub = hub
         self._names = names
         self.settings = settings
         self._clock = clock
+        self._is_owner = is_owner  # by the bearer's token
         self._registrations = Tries(settings.registrations_per_hour, HOUR_MS)
         self._failures = Tries(settings.failed_auths_per_minute, MINUTE_MS)
 
     # --- agents ---------------------------------------------------------------------------------------------------------
 
-    def authenticate(self, token: str, address: str) -> Record:
+    def authenticate(self, token: str, address: str, *, connects: bool = False) -> Record:
         """Raises Unwelcome. A good token is let in whatever others tried from the same address."""
         verdict, record = self._registrar.judge(token)
-        if verdict is Verdict.GOOD and record is not None:
+        if record is not None and (verdict is Verdict.GOOD or (verdict is Verdict.REPLACED and connects)):
             return record
-        now = self._clock.steady_ms()
-        wait_ms = self._failures.wait_ms(address, now)
-        if wait_ms:
-            raise _too_many("Too many failed attempts from this address.", wait_ms)
-        self._failures.add(address, now)
+        self._note_failure(address)
         if verdict is Verdict.EXPIRED:
             raise Unwelcome(401, "token_expired", "The token has expired; register again under another id.")
+        if verdict is Verdict.REPLACED:
+            raise Unwelcome(401, "unauthorized", "The token was replaced by a newer one, and only lets in connections.")
         raise Unwelcome(401, "unauthorized", "The token is missing or not known here.")
 
-    async def register(self, wanted: str | None, address: str) -> dict[str, Any]:
+    def _note_failure(self, address: str) -> None:
+        """Raises Unwelcome where there were too many."""
+        source, now = source_of(address), self._clock.steady_ms()
+        wait_ms = self._failures.wait_ms(source, now)
+        if wait_ms:
+            raise _too_many("Too many failed attempts from this address.", wait_ms)
+        self._failures.add(source, now)
+
+    async def register(self, wanted: str | None, invite: str | None, bearer: str, address: str) -> dict[str, Any]:
+        """Raises Unwelcome. Those whom the owner lets in are counted apart from everybody else: strangers cannot use up what the
+        owner may do."""
+        if self._is_owner(bearer):
+            return await self._register(wanted, f"owner {source_of(address)}")
+        if invite is not None:
+            return await self._register_invited(wanted, invite, address)
+        if not self.settings.open:
+            self._note_failure(address)
+            raise Unwelcome(401, "unauthorized", _NOT_ALLOWED)
+        return await self._register(wanted, source_of(address))
+
+    async def _register_invited(self, wanted: str | None, invite: str, address: str) -> dict[str, Any]:
+        try:
+            used = await self._invitations.use(invite, wanted)
+        except NotInvited as refused:
+            self._note_failure(address)
+            raise Unwelcome(401, "unauthorized", f"{refused} Ask the relay's owner for another one.") from None
+        except StoreError as error:
+            raise _unstored(error) from None
+        try:
+            return await self._register(used.agent_id or wanted, f"invited {source_of(address)}")
+        except Unwelcome:
+            await self._give_back(used)
+            raise
+
+    async def _give_back(self, used: InvitationRow) -> None:
+        with contextlib.suppress(StoreError):  # the owner can make another one
+            await self._invitations.give_back(used)
+
+    async def _register(self, wanted: str | None, source: str) -> dict[str, Any]:
         now = self._clock.steady_ms()
-        wait_ms = self._registrations.wait_ms(address, now)
+        wait_ms = self._registrations.wait_ms(source, now)
         if wait_ms:
             raise _too_many("Too many registrations from this address.", wait_ms)
-        self._registrations.add(address, now)  # before it is written: many may be under way at once
+        self._registrations.add(source, now)  # before it is written: many may be under way at once
         try:
             record, token = await self._registrar.register(wanted)
         except (BadId, IdTaken, StoreError) as error:
-            self._registrations.take_back(address, now)
+            self._registrations.take_back(source, now)
             raise _explain(error, wanted) from None
         return _describe_token(record, token)
 
@@ -119,15 +170,59 @@ class Desk:
 
     async def revoke(self, agent_id: str) -> dict[str, Any]:
         """Raises RelayError."""
-        record = self._registrar.records.get(agent_id)
-        if record is None:
-            raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"{show(agent_id, 80)} was never registered.", name=show(agent_id, 80))
+        record = self._find(agent_id)
         if record.row.revoked_at is not None:
             raise RelayError(ErrorCode.PERMISSION_DENIED, f"{agent_id} is revoked already.", reason="revoked")
         try:
             return await self._revoke(record)
         except Unwelcome as refusal:
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, refusal.message, retry_after_ms=1_000) from None
+
+    async def free(self, agent_id: str) -> dict[str, Any]:
+        """Revokes it where it is not, and lets anybody have the name. Raises RelayError."""
+        record = self._find(agent_id)
+        if record.row.revoked_at is None:
+            await self.revoke(agent_id)
+        try:
+            await self._registrar.free(record)
+        except StoreError as error:
+            raise _unavailable(error) from None
+        return {"agent_id": agent_id, "freed": True}
+
+    def _find(self, agent_id: str) -> Record:
+        record = self._registrar.records.get(agent_id)
+        if record is None:
+            raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"{show(agent_id, 80)} is not registered.", name=show(agent_id, 80))
+        return record
+
+    async def invite(self, agent_id: str | None, uses: int, lasts_ms: int) -> dict[str, Any]:
+        """Raises RelayError."""
+        try:
+            row, code = await self._invitations.make(agent_id, uses, lasts_ms)
+        except TooManyInvitations:
+            raise RelayError(
+                ErrorCode.RATE_LIMITED, "There are too many open invitations; withdraw some first.", retry_after_ms=60_000
+            ) from None
+        except StoreError as error:
+            raise _unavailable(error) from None
+        return {"invite": code} | describe(row)
+
+    def list_invitations(self) -> list[dict[str, Any]]:
+        return self._invitations.describe()
+
+    async def withdraw(self, id_: str) -> dict[str, Any]:
+        """Raises RelayError."""
+        try:
+            found = await self._invitations.withdraw(id_)
+        except StoreError as error:
+            raise _unavailable(error) from None
+        if not found:
+            raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"There is no invitation {show(id_, 40)}.", id=show(id_, 40))
+        return {"id": id_, "withdrawn": True}
+
+
+def _unavailable(error: StoreError) -> RelayError:
+    return RelayError(ErrorCode.SERVICE_UNAVAILABLE, _unstored(error).message, retry_after_ms=1_000)
 
 
 def _describe_token(record: Record, token: str) -> dict[str, Any]:

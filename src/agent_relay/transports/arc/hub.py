@@ -23,6 +23,7 @@ from agent_relay.transports.arc.hooks import HookRunner
 from agent_relay.transports.arc.registrar import Record, Registrar
 from agent_relay.transports.arc.settings import ArcSettings
 from agent_relay.transports.pump import Pump
+from agent_relay.transports.source import source_of
 
 P = TypeVar("P")
 
@@ -45,7 +46,7 @@ class Hub(Generic[P]):
         self.deliveries = Deliveries(registrar.records)
         self.connections: dict[str, ArcConnection[P]] = {}  # the one that speaks for each agent
         self._all: set[ArcConnection[P]] = set()  # also those that are being closed
-        self._addresses: Counter[str] = Counter()
+        self._sources: Counter[str] = Counter()
         self._watchers: set[ArcConnection[P]] = set()  # told who comes and goes
         self._random = encode_bits(entropy.bits(60), 12)
         self._count = 0
@@ -57,7 +58,7 @@ class Hub(Generic[P]):
     # --- coming and going -----------------------------------------------------------------------------------------------
 
     def count_from(self, address: str) -> int:
-        return self._addresses[address]
+        return self._sources[source_of(address)]
 
     def attach(self, record: Record, transport: asyncio.Transport, address: str) -> ArcConnection[P]:
         """The agent's new connection takes the place of the one it had."""
@@ -66,7 +67,7 @@ class Hub(Generic[P]):
         before = self.connections.get(record.agent_id)
         self.connections[record.agent_id] = connection
         self._all.add(connection)
-        self._addresses[address] += 1
+        self._sources[source_of(address)] += 1
         if before is not None:
             before.end(CloseCode.SUPERSEDED, "This agent has connected again.", CloseReason.SUPERSEDED)
         if self._round is None:
@@ -90,9 +91,10 @@ class Hub(Generic[P]):
         """Its socket is closed."""
         if connection in self._all:
             self._all.discard(connection)
-            self._addresses[connection.address] -= 1
-            if not self._addresses[connection.address]:
-                del self._addresses[connection.address]
+            source = source_of(connection.address)
+            self._sources[source] -= 1
+            if not self._sources[source]:
+                del self._sources[source]
 
     def disconnect(self, agent_id: str, message: str) -> None:
         """Its token is good no longer."""

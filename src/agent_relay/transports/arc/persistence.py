@@ -24,9 +24,10 @@ Message = dict[str, Any]
 
 
 class Persistence:
-    def __init__(self, service: RelayService, is_arc: Callable[[str], bool]) -> None:
+    def __init__(self, service: RelayService, is_arc: Callable[[str], bool], registered_at: Callable[[str], int]) -> None:
         self._service = service
         self._is_arc = is_arc
+        self._registered_at = registered_at  # nobody sees what was said before
 
     async def history(self, agent_id: str, payload: dict[str, Any]) -> dict[str, Any]:
         """The newest, oldest first."""
@@ -58,6 +59,7 @@ class Persistence:
         """One more than `limit` where there are, oldest first; True: the look back ended before there were so many."""
         found: dict[str, Message] = {}
         is_cut = False
+        wanted["since"] = max(wanted.get("since") or 0, self._registered_at(agent_id))
         for part in _parts(agent_id):
             asked = History(limit=min(limit + 1, _PAGE), **part, **wanted)  # which is all, where all can be seen
             seen, ended = await self._walk(agent_id, limit, after, asked)

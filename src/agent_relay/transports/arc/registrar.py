@@ -1,23 +1,24 @@
-"""Who is registered, and which token shows it. Tokens are known by their hash alone; an id is given out once, for ever."""
+"""Who is registered, and which token shows it. Tokens are known by their hash alone; an id is given out once, unless the owner
+frees it."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import hmac
 from collections.abc import Callable
 from enum import Enum, auto
 
 from msgspec.structs import replace
 
-from agent_relay.ports.arc import ArcNames, ArcRow, ArcStore
+from agent_relay.ports.arc import ArcNames, ArcRow
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.entropy import Entropy
 from agent_relay.ports.store import StoreError
 from agent_relay.protocol.arc.ids import LONGEST_TOKEN, TOKEN_PREFIX, is_agent_id
-from agent_relay.protocol.names import RESERVED
+from agent_relay.protocol.names import is_reserved
 from agent_relay.protocol.ulid import encode_bits
 from agent_relay.transports.arc.limits import MessageRate
+from agent_relay.transports.arc.records import Records, hash_secret, until_done
 from agent_relay.transports.arc.settings import ArcSettings
 
 _PICKED_BITS, _PICKED_LENGTH = 40, 8
@@ -26,6 +27,7 @@ _PICKS = 20  # ids are tried until one is free; each is free with near certainty
 
 class Verdict(Enum):
     GOOD = auto()
+    REPLACED = auto()  # by a refresh, a moment ago: good for connecting, and for nothing else
     EXPIRED = auto()
     UNKNOWN = auto()
 
@@ -54,10 +56,10 @@ class Record:
 
 class Registrar:
     def __init__(
-        self, store: ArcStore, names: ArcNames, settings: ArcSettings, clock: Clock, entropy: Entropy,
+        self, saved: Records, names: ArcNames, settings: ArcSettings, clock: Clock, entropy: Entropy,
         run: Callable[[Callable[[], None]], None],
     ) -> None:  # fmt: skip
-        self._store = store
+        self._saved = saved
         self._names = names
         self._settings = settings
         self._clock = clock
@@ -90,23 +92,26 @@ class Registrar:
     def judge(self, token: str) -> tuple[Verdict, Record | None]:
         if not 0 < len(token) <= LONGEST_TOKEN:
             return Verdict.UNKNOWN, None
-        token_hash = hash_token(token)
+        token_hash = hash_secret(token)
         record = self._by_hash.get(token_hash)
         if record is None or record.row.revoked_at is not None:
             return Verdict.UNKNOWN, None
         row = record.row
         if hmac.compare_digest(token_hash, row.token_hash):
-            expires_at = row.expires_at
+            expires_at, verdict = row.expires_at, Verdict.GOOD
         elif hmac.compare_digest(token_hash, row.old_token_hash or ""):
-            expires_at = row.old_expires_at
+            expires_at, verdict = row.old_expires_at, Verdict.REPLACED
         else:
             return Verdict.UNKNOWN, None
         if expires_at is not None and expires_at <= self._clock.wall_ms():
             return Verdict.EXPIRED, record
-        return Verdict.GOOD, record
+        return verdict, record
 
     def is_arc(self, name: str) -> bool:
         return name in self.records
+
+    def registered_at(self, name: str) -> int:
+        return self.records[name].row.registered_at
 
     def has_expired(self, record: Record) -> bool:
         expires_at = record.row.expires_at
@@ -119,9 +124,9 @@ class Registrar:
         agent_id = self._claim(wanted) if wanted is not None else self._pick()
         token = TOKEN_PREFIX + self._entropy.token()
         now = self._clock.wall_ms()
-        row = ArcRow(agent_id, hash_token(token), now, self._expiry(now))
+        row = ArcRow(agent_id, hash_secret(token), now, self._expiry(now))
         try:
-            await self._write(row)
+            await self._saved.write(row)
             await self._enlist(agent_id)
         except StoreError:
             self._run(lambda: self._names.abandon(agent_id))
@@ -133,7 +138,7 @@ class Registrar:
     def _claim(self, wanted: str) -> str:
         if not is_agent_id(wanted):
             raise BadId
-        if wanted in RESERVED or wanted in self.records or not self._claimed(wanted):
+        if is_reserved(wanted) or wanted in self.records or not self._claimed(wanted):
             raise IdTaken
         return wanted
 
@@ -163,17 +168,17 @@ class Registrar:
             if before.revoked_at is not None:
                 return None
             row = replace(
-                before, token_hash=hash_token(token), expires_at=self._expiry(now), old_token_hash=before.token_hash,
+                before, token_hash=hash_secret(token), expires_at=self._expiry(now), old_token_hash=before.token_hash,
                 old_expires_at=grace_ends if before.expires_at is None else min(grace_ends, before.expires_at),
             )  # fmt: skip
-            await self._write(row)
+            await self._saved.write(row)
             self._change(record, row)
         return token
 
     async def revoke(self, record: Record) -> None:
         async with self._changing:
             row = replace(record.row, revoked_at=self._clock.wall_ms())
-            await self._write(row)
+            await self._saved.write(row)
             self._change(record, row)
         self._run(lambda: self._names.retire(record.agent_id))
 
@@ -183,25 +188,14 @@ class Registrar:
         record.row = row
         self._remember(record)
 
-    async def _write(self, row: ArcRow) -> None:
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._store.write(row, lambda error: settle(waiting, error))
-        await waiting
+    async def free(self, record: Record) -> None:
+        """Of a revoked registration: anybody may register the id again, or say HELLO with it. Raises StoreError, and can be
+        done again."""
+        async with self._changing:
+            await until_done(lambda done: self._run(lambda: self._names.free(record.agent_id, done)))
+            await self._saved.erase(record.row)  # last: as long as the row is there this can be done once more
+            if self.records.get(record.agent_id) is record:
+                del self.records[record.agent_id]
 
     async def _enlist(self, agent_id: str) -> None:
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._run(lambda: self._names.register(agent_id, lambda error: settle(waiting, error)))
-        await waiting
-
-
-def settle(waiting: asyncio.Future[None], error: StoreError | None) -> None:
-    if waiting.done():  # whoever waited has gone
-        return
-    if error is None:
-        waiting.set_result(None)
-    else:
-        waiting.set_exception(error)
-
-
-def hash_token(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+        await until_done(lambda done: self._run(lambda: self._names.register(agent_id, done)))

@@ -11,6 +11,7 @@ HARD_BYTES = 1_048_576  # a message beyond this is not even read past
 
 @dataclass(frozen=True, slots=True)
 class ArcSettings:
+    open: bool = False  # anybody may register, without a token or an invitation
     name: str = "agent-relay"  # what the welcome calls this relay
     rate_limit: int = 100  # messages a minute
     hourly_limit: int = 1_000

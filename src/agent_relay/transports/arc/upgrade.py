@@ -76,7 +76,7 @@ class Door(asyncio.Protocol):
         key = found.get(b"sec-websocket-key", b"").strip()
         if not is_key(key):
             raise Unwelcome(400, "invalid_request", "`Sec-WebSocket-Key` is missing or wrong.")
-        record = self._desk.authenticate(_read_token(found.get(b"authorization"), query), address)
+        record = self._desk.authenticate(_read_token(found.get(b"authorization"), query), address, connects=True)
         most = self._hub.settings.connections_per_address
         if most and self._hub.count_from(address) >= most:
             raise Unwelcome(429, "rate_limit", f"There are {most} connections from this address.", retry_after_s=60)

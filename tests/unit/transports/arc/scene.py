@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, cast
 
 from agent_relay.ports.arc import ArcRow
@@ -12,6 +13,8 @@ from agent_relay.testing.harness import RelayHarness
 from agent_relay.transports.arc.connection import ArcConnection
 from agent_relay.transports.arc.desk import Desk
 from agent_relay.transports.arc.hub import Hub
+from agent_relay.transports.arc.invitations import Invitations
+from agent_relay.transports.arc.records import Records
 from agent_relay.transports.arc.registrar import Registrar
 from agent_relay.transports.arc.settings import ArcSettings
 from agent_relay.transports.pump import Pump
@@ -73,11 +76,19 @@ class Scene:
         self.harness = harness = RelayHarness()
         clock, names = Moments(harness), harness.relay.arc
         pump = Pump(asyncio.get_running_loop(), harness.relay, clock)  # type: ignore[arg-type]
-        settings = ArcSettings(rate_limit=0, hourly_limit=0, registrations_per_hour=5)
-        self.registrar = Registrar(MemoryArc(lambda call: call()), names, settings, clock, harness.entropy, pump.run)  # type: ignore[arg-type]
+        settings = ArcSettings(open=True, rate_limit=0, hourly_limit=0, registrations_per_hour=5)
+        self.saved = Records(MemoryArc(lambda call: call()))
+        self.registrar = Registrar(self.saved, names, settings, clock, harness.entropy, pump.run)  # type: ignore[arg-type]
         self.registrar.start([ArcRow("ann-1", "h", 0), ArcRow("bob-1", "i", 0)])
         self.hub: Hub[Any] = Hub(pump, self.registrar, names, cast("Any", None), settings, clock, harness.entropy, [])  # type: ignore[arg-type]
-        self.desk = Desk(self.registrar, self.hub, names, settings, clock)  # type: ignore[arg-type]
+        self.invitations = Invitations(self.saved, clock, harness.entropy, [])  # type: ignore[arg-type]
+        self.desk = Desk(
+            self.registrar, self.invitations, self.hub, names, settings, clock, is_owner=lambda bearer: bearer == "owner's"  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def close_desk(self) -> None:
+        """Nobody may register without being let in."""
+        self.desk.settings = replace(self.desk.settings, open=False)
 
     async def settle(self) -> None:
         for _ in range(5):

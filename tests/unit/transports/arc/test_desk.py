@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from agent_relay.protocol.errors import RelayError
 from agent_relay.transports.arc.desk import Unwelcome
 from agent_relay.transports.arc.registrar import Verdict
 from tests.unit.transports.arc.scene import Scene, play
 
 
-async def register_all(scene: Scene, names: list[str]) -> list[Any]:
-    tasks = [asyncio.create_task(scene.desk.register(name, "10.0.0.1")) for name in names]
+async def register_all(
+    scene: Scene, names: list[str], *, invite: str | None = None, bearer: str = "", address: str = "10.0.0.1"
+) -> list[Any]:
+    tasks = [asyncio.create_task(scene.desk.register(name, invite, bearer, address)) for name in names]
     while not all(task.done() for task in tasks):
         await scene.settle()
     return await asyncio.gather(*tasks, return_exceptions=True)
@@ -52,12 +55,97 @@ def test_the_old_token_is_good_for_a_minute() -> None:
         old = (await register_all(scene, ["new-1"]))[0]["token"]
         new = (await scene.desk.refresh(old, "10.0.0.1"))["token"]
         scene.harness.advance(59_999)
-        assert scene.registrar.judge(old)[0] is Verdict.GOOD
+        assert scene.registrar.judge(old)[0] is Verdict.REPLACED
+        assert scene.desk.authenticate(old, "10.0.0.1", connects=True).agent_id == "new-1"
         scene.harness.advance(1)
         assert scene.registrar.judge(old)[0] is Verdict.EXPIRED
         assert scene.registrar.judge(new)[0] is Verdict.GOOD
         with pytest.raises(Unwelcome, match="expired"):
             scene.desk.authenticate(old, "10.0.0.1")
+
+    play(act)
+
+
+def test_the_old_token_is_good_for_connecting_alone() -> None:
+    async def act(scene: Scene) -> None:
+        old = (await register_all(scene, ["new-1"]))[0]["token"]
+        await scene.desk.refresh(old, "10.0.0.1")
+        for ask in (scene.desk.refresh, scene.desk.sign_off):
+            with pytest.raises(Unwelcome, match="replaced") as refused:
+                await ask(old, "10.0.0.1")
+            assert refused.value.status == 401
+        assert scene.registrar.records["new-1"].row.revoked_at is None
+
+    play(act)
+
+
+def test_a_closed_relay_registers_whom_its_owner_lets_in() -> None:
+    async def act(scene: Scene) -> None:
+        scene.close_desk()
+        assert statuses(await register_all(scene, ["new-1"])) == [401]
+        assert statuses(await register_all(scene, ["new-1"], bearer="guess")) == [401]
+        assert statuses(await register_all(scene, ["new-1"], bearer="owner's")) == [200]
+
+    play(act)
+
+
+def test_strangers_at_an_open_relay_do_not_use_up_what_its_owner_may_do() -> None:
+    async def act(scene: Scene) -> None:
+        names = [f"squat-{number}" for number in range(6)]
+        assert statuses(await register_all(scene, names, address="127.0.0.1"))[-1] == 429
+        assert statuses(await register_all(scene, ["more-1"], address="127.9.9.9")) == [429]  # the same machine
+        assert statuses(await register_all(scene, ["mine-1"], bearer="owner's", address="127.0.0.1")) == [200]
+
+    play(act)
+
+
+def test_an_invitation_is_good_for_what_it_says() -> None:
+    async def act(scene: Scene) -> None:
+        scene.close_desk()
+        one = (await scene.desk.invite("named-1", 1, 60_000))["invite"]
+        many = (await scene.desk.invite(None, 2, 60_000))["invite"]
+        assert statuses(await register_all(scene, ["other-1"], invite=one)) == [401]
+        assert statuses(await register_all(scene, ["named-1"], invite=one)) == [200]
+        assert statuses(await register_all(scene, ["named-1"], invite=one)) == [401]
+        assert statuses(await register_all(scene, ["many-1", "many-2", "many-3"], invite=many)) == [200, 200, 401]
+        assert statuses(await register_all(scene, ["none-1"], invite="inv_guess")) == [401]
+
+    play(act)
+
+
+def test_a_registration_that_came_to_nothing_costs_no_invitation() -> None:
+    async def act(scene: Scene) -> None:
+        scene.close_desk()
+        invite = (await scene.desk.invite(None, 1, 60_000))["invite"]
+        assert statuses(await register_all(scene, ["ann-1"], invite=invite)) == [409]
+        assert statuses(await register_all(scene, ["-"], invite=invite)) == [400]
+        assert statuses(await register_all(scene, ["new-1"], invite=invite)) == [200]
+
+    play(act)
+
+
+def test_an_invitation_ends() -> None:
+    async def act(scene: Scene) -> None:
+        scene.close_desk()
+        made = await scene.desk.invite(None, 5, 60_000)
+        assert [one["id"] for one in scene.desk.list_invitations()] == [made["id"]]
+        assert made["invite"] not in str(scene.desk.list_invitations())
+        scene.harness.advance(60_000)
+        assert scene.desk.list_invitations() == []
+        assert statuses(await register_all(scene, ["new-1"], invite=made["invite"])) == [401]
+        other = await scene.desk.invite(None, 5, 60_000)
+        await scene.desk.withdraw(other["id"])
+        assert statuses(await register_all(scene, ["new-1"], invite=other["invite"])) == [401]
+        with pytest.raises(RelayError):
+            await scene.desk.withdraw(other["id"])
+
+    play(act)
+
+
+@pytest.mark.parametrize("agent_id", ["http", "policy", "door", "relay", "human", "cli-root", "cli-"])
+def test_reserved_names_are_nobodys(agent_id: str) -> None:
+    async def act(scene: Scene) -> None:
+        assert statuses(await register_all(scene, [agent_id], bearer="owner's"))[0] in {400, 409}
 
     play(act)
 

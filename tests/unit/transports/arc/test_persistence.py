@@ -26,9 +26,11 @@ class Service:
     def __init__(self, messages: list[dict[str, Any]]) -> None:
         self._messages = messages
         self.limits: list[int] = []
+        self.since: int | None = None
 
     async def messages(self, asked: History) -> MessagePage:
         self.limits.append(asked.limit)
+        self.since = asked.since
         found = [one for one in self._messages if one["to"] == (asked.to or asked.with_)]
         start = int(asked.cursor or 0)
         end = start + asked.limit
@@ -36,7 +38,7 @@ class Service:
 
 
 def look_back(service: Service, limit: int) -> dict[str, Any]:
-    return asyncio.run(Persistence(cast("Any", service), lambda _: False).history("ann-1", {"limit": limit}))
+    return asyncio.run(Persistence(cast("Any", service), lambda _: False, lambda _: 0).history("ann-1", {"limit": limit}))
 
 
 def test_no_more_is_read_than_is_asked_for() -> None:
@@ -57,3 +59,11 @@ def test_a_look_back_that_ends_too_soon_says_that_there_is_more(monkeypatch: pyt
     others = [make(number, "*", "a.topic") for number in range(900, 100, -1)]
     found = look_back(Service([*others, make(7, "*")]), 3)
     assert (found["messages"], found["more"]) == ([], True)
+
+
+@pytest.mark.parametrize(("asked", "since"), [({}, 5_000), ({"since": 1}, 5_000), ({"since": 9_000}, 9_000)])
+def test_nobody_sees_what_was_said_before_it_registered(asked: dict[str, Any], since: int) -> None:
+    service = Service([make(7, "*")])
+    persistence = Persistence(cast("Any", service), lambda _: False, lambda _: 5_000)
+    asyncio.run(persistence.history("ann-1", asked))
+    assert service.since == since

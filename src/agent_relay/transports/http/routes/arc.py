@@ -10,17 +10,21 @@ from msgspec import Meta, Struct
 
 from agent_relay.protocol.encode import encode_json
 from agent_relay.transports.arc.desk import Desk, Unwelcome
+from agent_relay.transports.arc.invitations import MOST_USES
 from agent_relay.transports.arc.upgrade import ARC_PATH, read_bearer
 from agent_relay.transports.http.api import Api, need
 from agent_relay.transports.http.errors import FlatError
 from agent_relay.transports.http.guard import NOT_JSON, is_json
 from agent_relay.transports.http.route import JSON, Call, Route, Text
 
+_USUAL_INVITATION_MS, _LONGEST_INVITATION_MS = 24 * 3_600_000, 365 * 24 * 3_600_000
+
 AgentId = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]*[a-z0-9]$", min_length=3, max_length=64)]
 
 
 class RegisterBody(Struct):
     agent_id: AgentId | None = None  # without one the relay picks a free one
+    invite: str | None = None  # the code of an invitation, for who has no API token
 
 
 class Registered(Struct):
@@ -33,6 +37,39 @@ class Registered(Struct):
 class Revoked(Struct):
     agent_id: str
     revoked: bool = True
+
+
+class Freed(Struct):
+    agent_id: str
+    freed: bool = True
+
+
+class InvitationBody(Struct, forbid_unknown_fields=True):
+    agent_id: AgentId | None = None  # the one id that it is for; without one any
+    uses: Annotated[int, Meta(ge=1, le=MOST_USES)] = 1
+    lasts_ms: Annotated[int, Meta(ge=1_000, le=_LONGEST_INVITATION_MS)] = _USUAL_INVITATION_MS
+
+
+class Invitation(Struct):
+    id: str
+    agent_id: str | None
+    uses_left: int
+    made_at: int
+    expires_at: int
+
+
+class NewInvitation(Invitation):
+    invite: str  # the code, shown this once
+
+
+class InvitationList(Struct):
+    invitations: list[Invitation]
+    next_cursor: str | None = None
+
+
+class Withdrawn(Struct):
+    id: str
+    withdrawn: bool = True
 
 
 class ArcLimits(Struct):
@@ -70,7 +107,8 @@ class ArcAgentList(Struct):
 
 async def register(api: Api, call: Call) -> Any:
     async def answer() -> Any:
-        return await _desk(api).register(_read_wanted(call), call.address)
+        wanted, invite = _read_wish(call)
+        return await _desk(api).register(wanted, invite, _token(call), call.address)
 
     return await _flat(answer())
 
@@ -108,9 +146,10 @@ def _token(call: Call) -> str:
     return read_bearer(call.headers.get("authorization", ""))
 
 
-def _read_wanted(call: Call) -> str | None:
+def _read_wish(call: Call) -> tuple[str | None, str | None]:
+    """The id that is wanted, and the invitation."""
     if not call.body:
-        return None
+        return None, None
     try:
         found = msgspec.json.decode(call.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -119,10 +158,12 @@ def _read_wanted(call: Call) -> str | None:
         raise Unwelcome(400, "invalid_json", "The body must be a JSON object, or empty.")
     if not is_json(call.headers.get("content-type")):
         raise Unwelcome(415, "unsupported_media_type", NOT_JSON)
-    wanted = found.get("agent_id")
+    wanted, invite = found.get("agent_id"), found.get("invite")
     if wanted is not None and not isinstance(wanted, str):
         raise Unwelcome(400, "invalid_agent_id", "`agent_id` must be a string.")
-    return wanted
+    if invite is not None and not isinstance(invite, str):
+        raise Unwelcome(400, "invalid_json", "`invite` must be a string.")
+    return wanted, invite
 
 
 async def _flat(answer: Awaitable[Any]) -> Any:
@@ -150,11 +191,30 @@ async def revoke(api: Api, call: Call) -> dict[str, Any]:
     return await need(api.arc, "ARC").revoke(call.names["id"])
 
 
+async def free(api: Api, call: Call) -> dict[str, Any]:
+    return await need(api.arc, "ARC").free(call.names["id"])
+
+
+async def invite(api: Api, call: Call) -> dict[str, Any]:
+    body = call.body or InvitationBody()
+    return await need(api.arc, "ARC").invite(body.agent_id, body.uses, body.lasts_ms)
+
+
+async def list_invitations(api: Api, call: Call) -> dict[str, Any]:
+    del call
+    return {"invitations": need(api.arc, "ARC").list_invitations(), "next_cursor": None}
+
+
+async def withdraw(api: Api, call: Call) -> dict[str, Any]:
+    return await need(api.arc, "ARC").withdraw(call.names["id"])
+
+
 _TAG = "arc"
 _BEARER = "Authorised by the agent's own token, as `Authorization: Bearer …`."
+_REGISTERING = "With the API token, as `Authorization: Bearer …`, or with an invitation; open to all with `--arc-open`."
 ROUTES = (
     Route("POST", "/register", register, "Register an agent; its token is shown this once.", _TAG, Registered, body=RegisterBody,
-          needs_body=False, errors=(400, 409, 429, 503), is_open=True, is_flat=True),
+          needs_body=False, errors=(400, 401, 409, 429, 503), is_open=True, is_flat=True, description=_REGISTERING),
     Route("DELETE", "/register", sign_off, "Revoke the registration, and disconnect.", _TAG, Revoked, errors=(401, 429, 503),
           is_open=True, is_flat=True, description=_BEARER),
     Route("POST", "/token/refresh", refresh, "A new token; the old one is good for another minute.", _TAG, Registered,
@@ -164,6 +224,13 @@ ROUTES = (
     Route("GET", "/api/v1/arc/limits", limits, "What one agent and one address may do.", _TAG, ArcLimits, errors=(503,),
           is_open=True),
     Route("GET", "/api/v1/arc/agents", list_agents, "All registrations, also revoked ones.", _TAG, ArcAgentList, errors=(503,)),
-    Route("DELETE", "/api/v1/arc/agents/{id}", revoke, "Revoke a registration; its id is never given out again.", _TAG, Revoked,
+    Route("DELETE", "/api/v1/arc/agents/{id}", revoke, "Revoke a registration; its id stays taken.", _TAG, Revoked,
           errors=(404, 409, 503)),
+    Route("POST", "/api/v1/arc/agents/{id}/free", free, "Revoke a registration, and let anybody have its id.", _TAG, Freed,
+          errors=(404, 503)),
+    Route("POST", "/api/v1/arc/invitations", invite, "Make an invitation; its code is shown this once.", _TAG, NewInvitation,
+          status=201, body=InvitationBody, needs_body=False, errors=(422, 429, 503)),
+    Route("GET", "/api/v1/arc/invitations", list_invitations, "Invitations that can still be used, without their codes.", _TAG,
+          InvitationList, errors=(503,)),
+    Route("DELETE", "/api/v1/arc/invitations/{id}", withdraw, "Withdraw an invitation.", _TAG, Withdrawn, errors=(404, 503)),
 )  # fmt: skip
