@@ -11,7 +11,7 @@ import pytest
 
 from agent_relay.transports.http.route import Route
 from agent_relay.transports.http.table import ROUTES
-from tests.integration.arc.stage import FREE, Stage
+from tests.integration.arc.stage import FREE, Member, Stage
 
 TOKEN = re.compile(r"tok_[A-Za-z0-9_-]{43}")
 
@@ -94,9 +94,11 @@ def test_the_api_token_is_not_asked_for(make_stage: Callable[..., Stage]) -> Non
     stage.daemon.environ["AGENT_RELAY_API_TOKEN"] = "secret"
     stage.daemon.restart()
     stage.find()
-    member = stage.register()
-    assert stage.http.get("/api/v1/arc/limits").status_code == 200
-    assert stage.http.get("/api/v1/arc/agents").status_code == 401
+    with httpx.Client(base_url=stage.url) as stranger:
+        given = stranger.post("/register").json()
+        member = Member(given["agent_id"], given["token"])
+        assert stranger.get("/api/v1/arc/limits").status_code == 200
+        assert stranger.get("/api/v1/arc/agents").status_code == 401
     with stage.connect(member) as client:
         assert client.welcome["type"] == "welcome"
 

@@ -126,5 +126,5 @@ def test_a_damaged_file_of_registrations_stops_arc_and_nothing_else(make_stage: 
     stage.find()
     assert stage.http.post("/register").status_code == 503
     assert stage.http.get("/health").status_code == 200
-    assert httpx.get(f"{stage.url}/api/v1/arc/agents").status_code == 503
+    assert stage.http.get("/api/v1/arc/agents").status_code == 503
     assert "arc_unavailable" in (stage.daemon.state_dir / "daemon.log").read_text()

@@ -106,7 +106,6 @@ def revoke(
 
     With the token that is kept here this works at any relay; without it, only at the project's own daemon.
     """
-    from agent_relay.arc.token_file import TokenFile
     from agent_relay.cli.arc_identity import find_url, run_arc
 
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
@@ -114,7 +113,7 @@ def revoke(
     address = find_url(place, url)
 
     async def work() -> None:
-        await _revoke(address, agent_id, TokenFile(place.state_dir), own_daemon=url is None)
+        await _revoke(place, address, agent_id, own_daemon=url is None)
 
     run_arc(work())
     screen = Screen()
@@ -125,10 +124,12 @@ def revoke(
     return 0
 
 
-async def _revoke(address: str, agent_id: str, file: Any, *, own_daemon: bool) -> None:
+async def _revoke(place: Place, address: str, agent_id: str, *, own_daemon: bool) -> None:
     from agent_relay.arc import registering
     from agent_relay.arc.errors import ArcRefused
+    from agent_relay.arc.token_file import TokenFile
 
+    file = TokenFile(place.state_dir)
     kept = file.find(address, agent_id, own=own_daemon)
     if not kept and not own_daemon:
         raise Failure(clean_line(f"There is no token of {agent_id} for {address}, and only its holder can revoke it there."))
@@ -141,17 +142,15 @@ async def _revoke(address: str, agent_id: str, file: Any, *, own_daemon: bool) -
             kept = []  # it was not valid any more, which says nothing about another token of the same agent
         file.forget(address, agent_id, own=own_daemon)
     if not kept and own_daemon:
-        _expect(await _administer(address, "DELETE", f"{_AGENTS}/{agent_id}"))
+        _expect(await _administer(place, address, "DELETE", f"{_AGENTS}/{agent_id}"))
 
 
-async def _administer(address: str, method: str, path: str) -> Answer:
-    """As whoever runs the daemon: with the API's token, where it asks for one."""
-    import os
-
+async def _administer(place: Place, address: str, method: str, path: str) -> Answer:
+    """As whoever runs the daemon: with the API's token."""
     from agent_relay.arc.http_calls import call
-    from agent_relay.protocol.places import ENV_API_TOKEN
+    from agent_relay.sdk.owner import read_api_token
 
-    return await call(address, method, path, token=os.environ.get(ENV_API_TOKEN))
+    return await call(address, method, path, token=read_api_token(place.state_dir))
 
 
 def _expect(answer: Answer) -> dict[str, Any]:
@@ -170,7 +169,7 @@ def _list(place: Place, url: str | None, *, as_json: bool) -> int:
     async def work() -> tuple[list[dict[str, Any]], str]:
         address = parse_address(find_url(place, url)).http_url
         kept = {one.agent_id for one in TokenFile(place.state_dir).find(address, own=url is None)}
-        found = [] if url is not None else _expect(await _administer(address, "GET", _AGENTS)).get("agents", [])
+        found = [] if url is not None else _expect(await _administer(place, address, "GET", _AGENTS)).get("agents", [])
         known = {str(agent.get("agent_id")): agent for agent in found}
         return [
             {**known.get(name, {"agent_id": name}), "kept_here": name in kept} for name in sorted(known.keys() | kept)
