@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 # holds everything a fast sender can be ahead, and no message is sent again because the machine was busy.
 RELAY_FLAGS = ("--queue-capacity", "1000000", "--max-inflight", "1000", "--ack-timeout-ms", "60000", "--heartbeat-ms", "60000")
 
-ARC_FLAGS = ("--arc-rate-limit", "0", "--arc-hourly-limit", "0", "--arc-registrations-per-hour", "0")
+ARC_FLAGS = ("--arc-rate-limit", "0", "--arc-hourly-limit", "0", "--arc-registrations-per-hour", "0", "--arc-open")
 
 
 @dataclass(frozen=True, slots=True)

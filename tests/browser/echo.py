@@ -50,7 +50,7 @@ def open_echo(stage: Stage) -> Iterator[str]:
 
 
 def open_api(stage: Stage) -> httpx.Client:
-    return httpx.Client(base_url=f"{stage.url}/api/v1", timeout=60)
+    return httpx.Client(base_url=f"{stage.url}/api/v1", timeout=60, headers=stage.daemon.api_headers)
 
 
 def is_paused(http: httpx.Client, agent: str) -> Callable[[], bool]:

@@ -85,7 +85,8 @@ class Stage:
         ends = time.monotonic() + WAIT_MS / 1_000
         while True:
             query = {"types": type_, "limit": "1000"}
-            events = httpx.get(f"{self.url}/api/v1/events", params=query, timeout=60).json()["events"]
+            answer = httpx.get(f"{self.url}/api/v1/events", params=query, timeout=60, headers=self.daemon.api_headers)
+            events = answer.json()["events"]
             found: list[dict[str, Any]] = [event for event in events if words in str(event)]
             if found:
                 return found[-1]

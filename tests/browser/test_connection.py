@@ -25,7 +25,8 @@ def expect_live(page: Page) -> None:
 
 
 def post(stage: Stage, body: str) -> None:
-    httpx.post(f"{stage.url}/api/v1/messages", json={"to": "Bob", "body": body}, timeout=60).raise_for_status()
+    url, headers = f"{stage.url}/api/v1/messages", stage.daemon.api_headers
+    httpx.post(url, json={"to": "Bob", "body": body}, timeout=60, headers=headers).raise_for_status()
 
 
 def test_after_the_daemon_was_killed_nothing_is_missing_and_nothing_comes_twice(open_view: OpenPage, stage: Stage) -> None:

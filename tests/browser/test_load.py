@@ -39,12 +39,13 @@ SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimat
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
     with Stage(ENDLESS_CAPACITY, agents=AGENTS, messages=MESSAGES) as made:
-        until(lambda: is_idle(made.url), "all are delivered", deadline_s=600)
+        until(lambda: is_idle(made), "all are delivered", deadline_s=600)
         yield made
 
 
-def is_idle(url: str) -> bool:
-    agents = httpx.get(f"{url}/api/v1/agents", params={"limit": "1000"}, timeout=60).json()["agents"]
+def is_idle(stage: Stage) -> bool:
+    url, headers = f"{stage.url}/api/v1/agents", stage.daemon.api_headers
+    agents = httpx.get(url, params={"limit": "1000"}, timeout=60, headers=headers).json()["agents"]
     return all(agent["queueDepth"] + agent["inflight"] == 0 for agent in agents if agent["connected"])
 
 

@@ -100,7 +100,8 @@ def test_the_timeline_is_zoomed_and_moved_by_buttons_keys_wheel_and_hand(open_vi
 
 def first_moment(stage: Stage) -> float:
     """Of the oldest event, in milliseconds."""
-    return float(httpx.get(f"{stage.url}/api/v1/events", params={"limit": "1"}, timeout=60).json()["events"][0]["_ts"])
+    answer = httpx.get(f"{stage.url}/api/v1/events", params={"limit": "1"}, timeout=60, headers=stage.daemon.api_headers)
+    return float(answer.json()["events"][0]["_ts"])
 
 
 def test_a_click_on_the_picture_opens_an_event_or_comes_closer(open_view: OpenPage, stage: Stage) -> None:

@@ -300,7 +300,7 @@ def test_over_kill_9_of_the_relay_over_there_nothing_is_lost_or_doubled(daemon: 
 
     async def main() -> None:
         url = other.wait_for_url()
-        ours = await register(url, "alice-acme")
+        ours = await register(url, "alice-acme", api_token=other.api_token)
         plan = Plan(url, {"Alice": "alice-acme"}, {"zoe": "Zoe"})
         async with (
             other.connect("zoe", reconnect_attempts=None) as zoe,

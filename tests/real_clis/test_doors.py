@@ -255,7 +255,8 @@ def test_door_http(lab: Lab, own: DoorCli) -> None:
     wiping = Turn(on_message("wipe"), command="rm -rf other")
     (lab.project / "other").mkdir()
     lab.daemon.restart("--port=0")
-    with httpx.Client(base_url=lab.daemon.wait_for_url(), timeout=DEADLINE_S) as http:
+    url, headers = lab.daemon.wait_for_url(), lab.daemon.api_headers
+    with httpx.Client(base_url=url, timeout=DEADLINE_S, headers=headers) as http:
 
         def asked() -> str:
             found = http.get("/api/v1/agents/Bob/permissions").json()["permissions"]

@@ -18,7 +18,6 @@ from agent_relay.arc.errors import ArcError
 from agent_relay.arc.token_file import TokenFile
 from agent_relay.cli.failures import USAGE, Failure, not_running
 from agent_relay.cli.safe_text import clean_line
-from agent_relay.protocol.places import ENV_API_TOKEN
 from agent_relay.sdk.locate import Place
 from agent_relay.sdk.owner import read_api_token
 
@@ -88,7 +87,7 @@ def find_admission(place: Place, url: str | None, invite: str | None) -> tuple[s
 
 def own_api_token(place: Place) -> str | None:
     """Of the project's own daemon, as whoever runs it."""
-    return os.environ.get(ENV_API_TOKEN) or read_api_token(place.state_dir)
+    return read_api_token(place.state_dir)
 
 
 def find_identity(place: Place, url: str | None, agent_id: str | None, token_source: str | None) -> Identity:

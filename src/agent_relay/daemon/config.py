@@ -163,7 +163,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("storage_path", _path, None, "the SQLite file; by default messages.sqlite in the state directory"),
     Setting("http", _switch, "true", "serve the HTTP API"),
     Setting("port", _whole(0, 65_535), "3888", "port of the HTTP API; 0 takes a free one", "AGENT_RELAY_DASHBOARD_PORT"),
-    Setting("host", _host, "127.0.0.1", "address the HTTP API is bound to; any but loopback needs AGENT_RELAY_API_TOKEN"),
+    Setting("host", _host, "127.0.0.1", "address the HTTP API is bound to; any but loopback lets other machines in"),
+    Setting("no_auth", _switch, "false", "let every user of this machine use the HTTP API, without a token", is_switch=True,
+            is_for_owner=True),
     Setting("cors_origins", _origins, "", "other web pages that may use the HTTP API, such as https://example.org, separated by "
             "commas"),
     Setting("max_sse", _whole(1, 100_000), "100", "streams of events over HTTP at the same time"),
@@ -203,9 +205,10 @@ class Config:
     http: bool
     port: int
     host: str
+    no_auth: bool
     cors_origins: frozenset[str]
     max_sse: int
-    api_token: str | None  # from the environment alone: flags can be seen by others, and files are shared
+    api_token: str | None  # from the environment alone: flags can be seen by others; None: the daemon makes one
     limits: Limits
     event_retention_ms: int
     doors: str  # for the agents that the daemon starts; others look it up by themselves
@@ -274,9 +277,10 @@ def load_config(
         http=values["http"],
         port=values["port"],
         host=values["host"],
+        no_auth=values["no_auth"],
         cors_origins=values["cors_origins"],
         max_sse=values["max_sse"],
-        api_token=_read_token(environ, values["host"], http=values["http"]),
+        api_token=_read_token(environ, values["host"], no_auth=values["no_auth"]),
         limits=limits,
         event_retention_ms=values["event_retention"],
         doors=values["doors"],
@@ -326,14 +330,12 @@ def _read_arc(values: Mapping[str, Any]) -> ArcSettings:
     )
 
 
-def _read_token(environ: Mapping[str, str], host: str, *, http: bool) -> str | None:
+def _read_token(environ: Mapping[str, str], host: str, *, no_auth: bool) -> str | None:
     token = environ.get(places.ENV_API_TOKEN) or None
     if token is not None and not (token.isascii() and token.isprintable() and token == token.strip()):
         raise ConfigError(f"{places.ENV_API_TOKEN} cannot be used; it must be plain ASCII characters.")
-    if http and token is None and host not in _LOOPBACK:
-        raise ConfigError(
-            f"--host {host} lets other machines in, so it needs a token: set {places.ENV_API_TOKEN}, or use 127.0.0.1."
-        )
+    if no_auth and host not in _LOOPBACK:
+        raise ConfigError(f"--no-auth is for this machine alone, and --host {host} lets others in; leave one of them out.")
     return token
 
 

@@ -43,10 +43,11 @@ _PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything t
 
 class Http:
     def __init__(
-        self, config: Config, pump: Pump[Any], bus: EventBus, clock: Clock, service: InnerService, budgets: Budgets,
-        names: ArcNames,
+        self, config: Config, token: str, pump: Pump[Any], bus: EventBus, clock: Clock, service: InnerService,
+        budgets: Budgets, names: ArcNames,
     ) -> None:  # fmt: skip
         self._config = config
+        self._token = None if config.no_auth else token
         self._pump = pump
         self._bus = bus
         self._clock = clock
@@ -105,7 +106,7 @@ class Http:
         def post(callback: Callable[[], None]) -> None:
             loop.call_soon_threadsafe(self._pump.run, callback)
 
-        arc = Arc(self._config, post)
+        arc = Arc(self._config, self._token, post)
         arc.open()
         return arc
 
@@ -115,7 +116,7 @@ class Http:
 
         config = self._config
         return HttpServer(
-            self._make_api(desk), listener, config.host, config.api_token, config.cors_origins, config.limits.max_frame_bytes,
+            self._make_api(desk), listener, config.host, self._token, config.cors_origins, config.limits.max_frame_bytes,
             hub=hub, tls=config.tls,
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from agent_relay.core.peer import Peer
 from agent_relay.core.relay import Relay
+from agent_relay.daemon.api_token import settle_api_token
 from agent_relay.daemon.budget_keeper import BudgetKeeper
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.cost_models import load_prices
@@ -80,6 +81,7 @@ class Daemon:
         beside_socket = config.socket + ".lock"
         if os.path.realpath(os.path.dirname(config.socket)) != os.path.realpath(config.state_dir):
             self._locks.append(Lock(beside_socket))
+        self._api_token = settle_api_token(config)
 
     def _make_store(self) -> MessageStore:
         if self._config.storage == "memory":
@@ -136,7 +138,7 @@ class Daemon:
             config.file(places.BUDGET_FILE), recording.bus, recording.recorder, self._relay.spawning, service, clock.wall_ms,
             lambda: load_prices(config.home).prices,
         )  # fmt: skip
-        http = Http(config, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc)
+        http = Http(config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc)
         await server.start()
         write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
         self._write_agents()

@@ -25,6 +25,7 @@ from typing import Any
 
 from agent_relay.protocol.places import ENV_HOME, ENV_PREFIX, HTTP_FILE, SOCKET_FILE
 from agent_relay.sdk.client import RelayClient
+from agent_relay.sdk.owner import read_api_token
 from agent_relay.sdk.sync import SyncRelayClient
 
 START_DEADLINE_S = 30.0  # a cold interpreter on a loaded machine
@@ -90,6 +91,19 @@ class DaemonProcess:
                 raise DaemonFailed(said["reason"])
             return str(said["url"])
         raise DaemonFailed(f"Its HTTP server did not start. It printed: {self.output[-2000:]}")
+
+    @property
+    def api_token(self) -> str:
+        """For its HTTP API, as the owner's own programs read it."""
+        token = read_api_token(self.state_dir)
+        if token is None:
+            raise DaemonFailed("It has no token of the API; was it started?")
+        return token
+
+    @property
+    def api_headers(self) -> dict[str, str]:
+        """What a request of the owner's carries."""
+        return {"Authorization": f"Bearer {self.api_token}"}
 
     @property
     def running(self) -> bool:

@@ -84,7 +84,7 @@ class Stage:
         """Where it listens, which another life may change."""
         self.url = self.daemon.wait_for_url()
         self.http.close()
-        self.http = httpx.Client(base_url=self.url, timeout=DEADLINE_S)
+        self.http = httpx.Client(base_url=self.url, timeout=DEADLINE_S, headers=self.daemon.api_headers)
 
     def close(self) -> None:
         self.http.close()

@@ -11,7 +11,7 @@ import pytest
 
 from agent_relay.transports.http.route import Route
 from agent_relay.transports.http.table import ROUTES
-from tests.integration.arc.stage import FREE, Stage
+from tests.integration.arc.stage import FREE, Member, Stage
 
 TOKEN = re.compile(r"tok_[A-Za-z0-9_-]{43}")
 
@@ -70,7 +70,10 @@ def test_no_id_is_given_out_twice(stage: Stage) -> None:
     assert (after.status_code, after.json()["error"]) == (409, "agent_id_taken")
 
 
-@pytest.mark.parametrize("agent_id", ["relay", "daemon", "system", "all", "everyone", "spawn", "release", "human"])
+@pytest.mark.parametrize(
+    "agent_id",
+    ["relay", "daemon", "system", "all", "everyone", "spawn", "release", "human", "http", "policy", "door", "cli-root"],
+)
 def test_reserved_ids_are_taken(stage: Stage, agent_id: str) -> None:
     answer = stage.http.post("/register", json={"agent_id": agent_id})
     assert (answer.status_code, answer.json()["error"]) == (409, "agent_id_taken")
@@ -85,20 +88,47 @@ def test_the_limit_is_for_an_address_and_counts_what_was_registered(make_stage: 
     over = stage.http.post("/register")
     assert (over.status_code, over.json()["error"]) == (429, "rate_limit")
     assert 3_000 < int(over.headers["retry-after"]) <= 3_600
-    with httpx.Client(base_url=stage.url, transport=httpx.HTTPTransport(local_address="127.0.0.2")) as elsewhere:
-        assert elsewhere.post("/register").status_code == 200
+    local = httpx.HTTPTransport(local_address="127.0.0.2")
+    with httpx.Client(base_url=stage.url, transport=local, headers=stage.daemon.api_headers) as same_machine:
+        assert same_machine.post("/register").status_code == 429
 
 
-def test_the_api_token_is_not_asked_for(make_stage: Callable[..., Stage]) -> None:
-    stage = make_stage(*FREE)
-    stage.daemon.environ["AGENT_RELAY_API_TOKEN"] = "secret"
-    stage.daemon.restart()
-    stage.find()
-    member = stage.register()
-    assert stage.http.get("/api/v1/arc/limits").status_code == 200
-    assert stage.http.get("/api/v1/arc/agents").status_code == 401
-    with stage.connect(member) as client:
+def test_registering_needs_the_api_token(stage: Stage) -> None:
+    with httpx.Client(base_url=stage.url) as stranger:
+        for headers in ({}, {"authorization": "Bearer guess"}):
+            refused = stranger.post("/register", headers=headers)
+            assert (refused.status_code, refused.json()["error"]) == (401, "unauthorized")
+            assert refused.json().keys() == {"error", "message"}
+            assert "arc invite" in refused.json()["message"]
+        assert stranger.get("/api/v1/arc/limits").status_code == 200
+        for method, path in (("GET", "agents"), ("GET", "invitations"), ("POST", "invitations"), ("POST", "agents/ann-1/free")):
+            assert stranger.request(method, f"/api/v1/arc/{path}").status_code == 401
+
+
+def test_or_an_invitation(stage: Stage) -> None:
+    made = stage.http.post("/api/v1/arc/invitations", json={"agent_id": "guest-1"})
+    assert made.status_code == 201
+    with httpx.Client(base_url=stage.url) as stranger:
+        wish = {"agent_id": "guest-1", "invite": made.json()["invite"]}
+        given = stranger.post("/register", json=wish)
+        assert given.status_code == 200
+        assert stranger.post("/register", json=wish).status_code == 401  # it was for one
+    with stage.connect(Member("guest-1", given.json()["token"])) as client:
         assert client.welcome["type"] == "welcome"
+
+
+def test_an_open_relay_lets_in_everybody(make_stage: Callable[..., Stage]) -> None:
+    stage = make_stage(*FREE, "--arc-open")
+    with httpx.Client(base_url=stage.url) as stranger:
+        assert stranger.post("/register").status_code == 200
+        assert stranger.get("/api/v1/arc/agents").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "body", [{"uses": 0}, {"uses": 10**9}, {"lasts_ms": 0}, {"agent_id": "No"}, {"uses": "1"}, {"who": "me"}, {"uses": True}]
+)
+def test_an_invitation_that_cannot_be(stage: Stage, body: Any) -> None:
+    assert stage.http.post("/api/v1/arc/invitations", json=body).status_code == 422
 
 
 def test_without_arc_the_routes_say_so(make_stage: Callable[..., Stage]) -> None:

@@ -42,11 +42,12 @@ class Registering(threading.Thread):
     def __init__(self, stage: Stage, stem: str, enough: threading.Semaphore) -> None:
         super().__init__()
         self._url, self._stem, self._enough = stage.url, stem, enough
+        self._headers = stage.daemon.api_headers
         self.found: list[Member] = []
         self.start()
 
     def run(self) -> None:
-        with httpx.Client(base_url=self._url) as http:
+        with httpx.Client(base_url=self._url, headers=self._headers) as http:
             while True:
                 try:
                     answer = http.post("/register", json={"agent_id": f"{self._stem}-{len(self.found)}"}).json()
@@ -126,5 +127,5 @@ def test_a_damaged_file_of_registrations_stops_arc_and_nothing_else(make_stage: 
     stage.find()
     assert stage.http.post("/register").status_code == 503
     assert stage.http.get("/health").status_code == 200
-    assert httpx.get(f"{stage.url}/api/v1/arc/agents").status_code == 503
+    assert stage.http.get("/api/v1/arc/agents").status_code == 503
     assert "arc_unavailable" in (stage.daemon.state_dir / "daemon.log").read_text()

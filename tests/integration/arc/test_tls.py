@@ -25,7 +25,7 @@ def test_https_and_wss_on_one_port() -> None:
     with DaemonProcess("--port=0", *FREE, *TLS) as daemon:
         url = daemon.wait_for_url()
         assert url.startswith("https://")
-        with httpx.Client(base_url=url, verify=TRUST) as http:
+        with httpx.Client(base_url=url, verify=TRUST, headers=daemon.api_headers) as http:
             found = http.post("/register", json={"agent_id": "safe-1"}, headers={"origin": url})
             assert found.status_code == 200
         member = Member("safe-1", found.json()["token"])

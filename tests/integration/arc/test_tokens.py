@@ -23,6 +23,8 @@ def test_a_refreshed_token_is_new_and_the_old_one_is_good_for_a_while(stage: Sta
     for one in (member, fresh):
         with stage.connect(one):
             pass
+    assert stage.http.post("/token/refresh", headers=bearer(member.token)).status_code == 401  # it only connects
+    assert stage.http.request("DELETE", "/register", headers=bearer(member.token)).status_code == 401
     again = stage.http.post("/token/refresh", headers=bearer(fresh.token)).json()["token"]
     assert stage.try_upgrade(Authorization=f"Bearer {member.token}")[0] == 401  # two behind
     assert stage.try_upgrade(Authorization=f"Bearer {again}")[0] == 101

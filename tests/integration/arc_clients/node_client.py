@@ -24,9 +24,10 @@ Event = dict[str, Any]
 class Node:
     """The program, and what it tells."""
 
-    def __init__(self, url: str, **environ: str) -> None:
+    def __init__(self, url: str, api_token: str = "", **environ: str) -> None:
         assert (MODULES / "ws").exists(), "build it first: make generator"
         self.url = url
+        self.api_token = api_token  # what registering needs
         self._process = subprocess.Popen(
             ["node", str(DRIVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "NODE_PATH": str(MODULES), **environ},
@@ -89,8 +90,12 @@ class Node:
         self.do("request", "http", method=method, url=self.url + path, **given)
         return self.hear("http", "answer")
 
+    def try_to_register(self, body: Any) -> Event:
+        """`body`: a text as it stands, or what becomes one."""
+        return self.request("POST", "/register", token=self.api_token, body=body if isinstance(body, str) else json.dumps(body))
+
     def register(self, agent_id: str | None = None) -> tuple[str, str]:
-        answer = self.request("POST", "/register", body=json.dumps({} if agent_id is None else {"agent_id": agent_id}))
+        answer = self.try_to_register({} if agent_id is None else {"agent_id": agent_id})
         assert answer["status"] == 200, answer
         return answer["body"]["agent_id"], answer["body"]["token"]
 

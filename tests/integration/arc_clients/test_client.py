@@ -28,16 +28,17 @@ def shared() -> Iterator[DaemonProcess]:
         yield process
 
 
-async def join(url: str, name: str, **options: Any) -> ArcClient:
-    client = ArcClient(url, (await register(url, name)).token, patience=QUICK, **options)
+async def join(daemon: DaemonProcess, name: str, **options: Any) -> ArcClient:
+    url = daemon.wait_for_url()
+    token = (await register(url, name, api_token=daemon.api_token)).token
+    client = ArcClient(url, token, patience=QUICK, **options)
     await client.connect()
     return client
 
 
 def test_everything_a_client_can_ask_for(shared: DaemonProcess) -> None:
     async def main() -> None:
-        url = shared.wait_for_url()
-        alice, bob = await join(url, "all-alice"), await join(url, "all-bob")
+        alice, bob = await join(shared, "all-alice"), await join(shared, "all-bob")
         notices: list[ArcMessage] = []
         await alice.watch_presence(notices.append)
         assert await alice.subscribe("all-bob") == ["all-bob"]
@@ -64,8 +65,7 @@ def test_everything_a_client_can_ask_for(shared: DaemonProcess) -> None:
 
 def test_a_replay_of_many_pages_is_whole(shared: DaemonProcess) -> None:
     async def main() -> None:
-        url = shared.wait_for_url()
-        alice = await join(url, "pages-alice")
+        alice = await join(shared, "pages-alice")
         async with shared.connect("pages-local") as local:  # who knows no limit of messages a minute
             receipts = [await local.submit("pages-alice", str(number)) for number in range(1_200)]
             for receipt in receipts:
@@ -82,7 +82,7 @@ def test_a_replay_of_many_pages_is_whole(shared: DaemonProcess) -> None:
 def test_a_token_can_be_renewed_and_given_up(shared: DaemonProcess) -> None:
     async def main() -> None:
         url = shared.wait_for_url()
-        ours = await register(url, "renewer")
+        ours = await register(url, "renewer", api_token=shared.api_token)
         newer = await refresh_token(url, ours.token)
         alice = ArcClient(url, newer.token, patience=QUICK)
         await alice.connect()
@@ -98,7 +98,7 @@ def test_a_token_can_be_renewed_and_given_up(shared: DaemonProcess) -> None:
 def test_the_second_connection_takes_over_and_the_first_stays_away(shared: DaemonProcess) -> None:
     async def main() -> None:
         url = shared.wait_for_url()
-        ours = await register(url, "twice")
+        ours = await register(url, "twice", api_token=shared.api_token)
         first = ArcClient(url, ours.token, patience=QUICK)
         await first.connect()
         async with ArcClient(url, ours.token) as second:
@@ -116,7 +116,7 @@ def test_over_kill_9_of_the_daemon_nothing_is_lost_or_doubled() -> None:
 
     async def main() -> None:
         url = daemon.wait_for_url()
-        alice, bob = await join(url, "alice"), await join(url, "bob")
+        alice, bob = await join(daemon, "alice"), await join(daemon, "bob")
         await alice.subscribe("bob")
         sent: list[int] = []
 

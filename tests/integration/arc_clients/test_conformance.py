@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from agent_relay.arc.conformance.cases import CASES
@@ -21,13 +22,19 @@ def daemon() -> Iterator[DaemonProcess]:
 
 
 @pytest.fixture(scope="module")
-def arc_url(daemon: DaemonProcess) -> str:
-    return daemon.wait_for_url()
+def arc_url(daemon: DaemonProcess) -> Iterator[str]:
+    url = daemon.wait_for_url()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ARC_API_TOKEN", daemon.api_token)
+        yield url
 
 
 def test_the_command_finds_nothing_wrong_and_nothing_missing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with DaemonProcess("--port=0") as daemon:
-        words = ["arc", "conformance", "--url", daemon.wait_for_url(), "--strict", "--json", "--timeout", "30"]
+        url = daemon.wait_for_url()
+        with httpx.Client(base_url=url, headers=daemon.api_headers) as owner:
+            invite = owner.post("/api/v1/arc/invitations", json={"uses": 30}).json()["invite"]
+        words = ["arc", "conformance", "--url", url, "--invite", invite, "--strict", "--json", "--timeout", "30"]
         status = main([*words, "--state-dir", str(tmp_path)])
         report = json.loads(capsys.readouterr().out)
         assert (status, report["counts"]["kept"], report["counts"]["not_offered"]) == (0, len(CASES), 0), report

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from agent_relay.arc.conformance.cases import SECTIONS
@@ -22,9 +23,20 @@ DEADLINE_S = 60
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with DaemonProcess("--port=0") as daemon:
-        yield daemon.wait_for_url()
+def daemon() -> Iterator[DaemonProcess]:
+    with DaemonProcess("--port=0") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def url(daemon: DaemonProcess) -> str:
+    return daemon.wait_for_url()
+
+
+@pytest.fixture
+def invite(daemon: DaemonProcess, url: str) -> str:
+    with httpx.Client(base_url=url, headers=daemon.api_headers) as owner:
+        return str(owner.post("/api/v1/arc/invitations", json={"uses": 30}).json()["invite"])
 
 
 def blocks(language: str) -> list[str]:
@@ -40,22 +52,30 @@ def run(program: str, file: Path, content: str, **environ: str) -> str:
     return ran.stdout
 
 
-def test_the_python_example_runs(url: str, tmp_path: Path) -> None:
-    said = run(sys.executable, tmp_path / "example.py", blocks("python")[0], RELAY=url)
+def test_the_python_example_runs(url: str, invite: str, tmp_path: Path) -> None:
+    said = run(sys.executable, tmp_path / "example.py", blocks("python")[0], RELAY=url, INVITE=invite)
     assert said == "rawk-042 {'task': 'review auth.py'}\non it\n"
 
 
-def test_the_node_example_runs(url: str, tmp_path: Path) -> None:
+def test_the_node_example_runs(url: str, invite: str, tmp_path: Path) -> None:
     assert (MODULES / "ws").exists(), "build it first: make generator"
-    said = run("node", tmp_path / "example.cjs", blocks("javascript")[0], RELAY=url, NODE_PATH=str(MODULES))
+    said = run("node", tmp_path / "example.cjs", blocks("javascript")[0], RELAY=url, INVITE=invite, NODE_PATH=str(MODULES))
     assert said == "to myself\n"
 
 
-def test_the_pytest_example_runs(url: str, tmp_path: Path) -> None:
+def test_the_pytest_example_runs(url: str, invite: str, tmp_path: Path) -> None:
     example = blocks("python")[1].replace("ws://127.0.0.1:3888/arc", url)
     (tmp_path / "test_relay.py").write_text(example)
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "connection", str(tmp_path)]
-    ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=DEADLINE_S, cwd=tmp_path)
+    ran = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_S,
+        cwd=tmp_path,
+        env={**os.environ, "ARC_INVITE": invite},
+    )
     assert ran.returncode == 0, ran.stdout
     assert "passed" in ran.stdout
 

@@ -18,7 +18,7 @@ def daemon() -> Iterator[DaemonProcess]:
 
 @pytest.fixture
 def node(daemon: DaemonProcess) -> Iterator[Node]:
-    with Node(daemon.wait_for_url()) as running:
+    with Node(daemon.wait_for_url(), daemon.api_token) as running:
         yield running
 
 
@@ -36,9 +36,9 @@ def test_connecting_by_header_and_by_query(node: Node) -> None:
 
 def test_registering_is_refused_as_it_should_be(node: Node) -> None:
     node.register("node-taken")
-    assert node.request("POST", "/register", body='{"agent_id": "node-taken"}')["body"]["error"] == "agent_id_taken"
-    assert node.request("POST", "/register", body='{"agent_id": "No!"}')["status"] == 400
-    assert node.request("POST", "/register", body="{")["body"]["error"] == "invalid_json"
+    assert node.try_to_register('{"agent_id": "node-taken"}')["body"]["error"] == "agent_id_taken"
+    assert node.try_to_register('{"agent_id": "No!"}')["status"] == 400
+    assert node.try_to_register("{")["body"]["error"] == "invalid_json"
     assert node.register()[0]
 
 
@@ -150,7 +150,7 @@ def test_agents_of_the_project_and_of_the_web_write_to_each_other(node: Node, da
 
 
 def test_the_end_of_the_daemon_is_said() -> None:
-    with DaemonProcess("--port=0", "--arc-ping-ms=100ms") as daemon, Node(daemon.wait_for_url()) as node:
+    with DaemonProcess("--port=0", "--arc-ping-ms=100ms") as daemon, Node(daemon.wait_for_url(), daemon.api_token) as node:
         token = node.join("lasting")
         node.hear("lasting", "ping")
         node.hear("lasting", "ping")  # the first was answered, or the connection would not live

@@ -18,7 +18,7 @@ CERTIFICATES = Path(__file__).parents[2] / "data" / "tls"
 
 @contextmanager
 def running(*flags: str, **environ: str) -> Iterator[tuple[Node, DaemonProcess]]:
-    with DaemonProcess(*FREE, *flags) as daemon, Node(daemon.wait_for_url(), **environ) as node:
+    with DaemonProcess(*FREE, *flags) as daemon, Node(daemon.wait_for_url(), daemon.api_token, **environ) as node:
         yield node, daemon
 
 
@@ -55,7 +55,7 @@ def test_ids_that_are_reserved_held_or_gone_are_taken(shared: tuple[Node, Daemon
     _, token = node.register("gone-2")
     assert node.request("DELETE", "/register", token=token)["body"] == {"agent_id": "gone-2", "revoked": True}
     for taken in ("relay", "system", "held-2", "gone-2"):
-        answer = node.request("POST", "/register", body=f'{{"agent_id": "{taken}"}}')
+        answer = node.try_to_register(f'{{"agent_id": "{taken}"}}')
         assert (answer["status"], answer["body"]["error"]) == (409, "agent_id_taken")
         assert answer["body"].keys() == {"error", "message"}
 
@@ -64,7 +64,7 @@ def test_an_address_registers_so_many_and_is_told_when_to_come_again() -> None:
     with running("--arc-registrations-per-hour=2") as (node, _):
         node.register()
         node.register()
-        answer = node.request("POST", "/register", body="{}")
+        answer = node.try_to_register("{}")
         assert (answer["status"], answer["body"]["error"]) == (429, "rate_limit")
         assert 3_000 < int(answer["retry_after"]) <= 3_600
 
@@ -280,7 +280,7 @@ def test_everything_is_still_there_after_a_kill() -> None:
         assert node.ask("kept-2", "list_subscriptions")["payload"] == {"agents": ["zoe-1"]}
         node.come(other, other_token)
         assert node.hear_frame(other, payload="stored")["stored"] is True
-        assert node.request("POST", "/register", body='{"agent_id": "kept-2"}')["status"] == 409
+        assert node.try_to_register('{"agent_id": "kept-2"}')["status"] == 409
 
 
 def test_wss() -> None:

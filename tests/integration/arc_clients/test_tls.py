@@ -30,7 +30,7 @@ def test_a_certificate_that_is_named_is_trusted(daemon: DaemonProcess) -> None:
         url = daemon.wait_for_url()
         assert url.startswith("https://")
         trusting = ssl.create_default_context(cafile=CERTIFICATE)
-        ours = await register(url, "secure", tls=trusting)
+        ours = await register(url, "secure", api_token=daemon.api_token, tls=trusting)
         async with ArcClient(url, ours.token, tls=trusting) as arc:
             assert await arc.send("secure", "to myself", confirm=True) is not None
             assert (await arc.receive(20)).payload == "to myself"

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from agent_relay.terminal.emulator import Emulator
+from agent_relay.testing.daemon import DaemonProcess
 from tests.integration.http_api.server import Server
 from tests.integration.stage import BACKENDS, DEADLINE_S, Stage, until
 
@@ -25,14 +26,18 @@ def stage(folder: Path) -> Iterator[Stage]:
     scene.close()
 
 
+def open_api(daemon: DaemonProcess) -> httpx.Client:
+    return httpx.Client(base_url=daemon.wait_for_url(), timeout=DEADLINE_S, headers=daemon.api_headers)
+
+
 class View:
     """A tab with terminals: it follows the stream and shows what it is told, as a browser does."""
 
-    def __init__(self, url: str, *agents: str) -> None:
+    def __init__(self, daemon: DaemonProcess, *agents: str) -> None:
         self.screens: dict[str, Emulator] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
         self.ended: set[str] = set()
-        self._client = httpx.Client(base_url=url, timeout=DEADLINE_S)
+        self._client = open_api(daemon)
         self._thread = threading.Thread(target=self._follow, args=(",".join(agents),), daemon=True)
         self._thread.start()
 
@@ -68,19 +73,18 @@ class View:
 
 
 def test_several_terminals_are_followed_over_one_stream(stage: Stage) -> None:
-    url = stage.daemon.wait_for_url()
     for backend in BACKENDS:
         stage.start(f"In-{backend}", backend, turns=[{"when": "colour", "say": ["\x1b[31mred\x1b[0m <b>bold</b>"]}])
     names = [f"In-{backend}" for backend in BACKENDS]
-    view = View(url, *names)
+    view = View(stage.daemon, *names)
     until(lambda: set(view.screens) == set(names), "both are drawn")
     assert set(view.sizes.values()) == {(120, 40)}
-    with httpx.Client(base_url=url, timeout=DEADLINE_S) as http:
+    with open_api(stage.daemon) as http:
         for name in names:
             assert http.post(f"/api/v1/agents/{name}/input", json={"text": "hello there\n"}).status_code == 200
         for name in names:
             until(lambda name=name: "hello there" in view.text(name), f"what was typed to {name} is shown")
-    late = View(url, *names)  # what was shown before it came is in its first drawing
+    late = View(stage.daemon, *names)  # what was shown before it came is in its first drawing
     for name in names:
         until(lambda name=name: late.text(name) == view.text(name) and "hello there" in late.text(name), f"{name} is the same")
     stage.agents[0].process.terminate()
@@ -90,9 +94,8 @@ def test_several_terminals_are_followed_over_one_stream(stage: Stage) -> None:
 
 
 def test_a_new_size_is_told(stage: Stage) -> None:
-    url = stage.daemon.wait_for_url()
     agent = stage.start("Bob", "pty", person=True)
-    view = View(url, "bob")
+    view = View(stage.daemon, "bob")
     until(lambda: view.sizes.get("Bob") == (120, 40), "the first size")
     assert agent.window is not None
     agent.window.resize(90, 30)
@@ -102,10 +105,9 @@ def test_a_new_size_is_told(stage: Stage) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_messages_wait_while_somebody_has_the_keyboard(stage: Stage, backend: str) -> None:
-    url = stage.daemon.wait_for_url()
     bob = stage.start("Bob", backend)
     server = Server(stage.daemon)
-    http = httpx.Client(base_url=url, timeout=DEADLINE_S)
+    http = open_api(stage.daemon)
     taken = http.post("/api/v1/agents/bob/keyboard").json()
     until(lambda: server.agent("Bob")["paused"], "it is paused")
     assert http.post("/api/v1/agents/Bob/keyboard").status_code == 409

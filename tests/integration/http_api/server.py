@@ -29,7 +29,8 @@ class Server:
     def __init__(self, daemon: DaemonProcess) -> None:
         self.daemon = daemon
         self.url = daemon.wait_for_url()
-        self.http = httpx.Client(base_url=self.url, timeout=DEADLINE_S)
+        self.http = httpx.Client(base_url=self.url, timeout=DEADLINE_S, headers=daemon.api_headers)
+        self.bare = httpx.Client(base_url=self.url, timeout=DEADLINE_S)  # somebody without the token
         self.agents: list[SyncRelayClient] = []
 
     def join(self, name: str = "", *, control: bool = False) -> SyncRelayClient:
@@ -48,6 +49,7 @@ class Server:
 
     def close(self) -> None:
         self.http.close()
+        self.bare.close()
         for agent in self.agents:
             agent.close(1)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx
 
+from .server import Server
+
 
 @dataclass
 class Event:
@@ -38,8 +40,9 @@ def run(play: Callable[[], Coroutine[Any, Any, None]]) -> None:
 class Stream:
     """One open stream. `comments` are what is said between events."""
 
-    def __init__(self, url: str) -> None:
-        self._url = httpx.URL(url)
+    def __init__(self, server: Server) -> None:
+        self._url = httpx.URL(server.url)
+        self._token = server.daemon.api_headers
         self.status = 0
         self.headers: dict[str, str] = {}
         self.comments: list[str] = []
@@ -50,7 +53,7 @@ class Stream:
         lines = [
             f"GET {target} HTTP/1.1",
             f"Host: {self._url.host}:{self._url.port}",
-            *(f"{name}: {value}" for name, value in headers.items()),
+            *(f"{name}: {value}" for name, value in (self._token | headers).items()),
         ]
         self.writer.write("\r\n".join([*lines, "", ""]).encode())
         self.status = int((await self.reader.readline()).split()[1])

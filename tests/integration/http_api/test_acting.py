@@ -200,7 +200,7 @@ def test_the_name_of_the_sender_is_taken_up_again_after_a_restart(start_server: 
 
 
 def _is_connected(server: Server) -> bool:
-    with httpx.Client(base_url=server.daemon.wait_for_url()) as http:
+    with httpx.Client(base_url=server.daemon.wait_for_url(), headers=server.daemon.api_headers) as http:
         return bool(http.get("/api/v1/agents/http").json().get("connected"))
 
 

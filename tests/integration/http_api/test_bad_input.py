@@ -234,7 +234,8 @@ def _whole_body(route: Route) -> dict[str, Any]:
 def raw(server: Server, method: str, target: str, headers: str = "", body: str = "") -> tuple[int, str]:
     """The status and the head of the answer."""
     port = httpx.URL(server.url).port
-    head = f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{headers}\r\n"
+    token = "" if "authorization:" in headers.lower() else f"Authorization: Bearer {server.daemon.api_token}\r\n"
+    head = f"{method} {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n{token}{headers}\r\n"
     with socket.create_connection(("127.0.0.1", port), 20) as connection:
         connection.sendall((head + body).encode("latin-1"))
         answer = connection.makefile("rb")

@@ -107,6 +107,7 @@ def test_schemathesis_finds_nothing(server: Server, tmp_path: Path) -> None:
     config = tmp_path / "schemathesis.toml"
     config.write_text(WORLDLY)
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", str(WRITTEN), "--url", server.url]
+    command += ["--header", f"Authorization: Bearer {server.daemon.api_token}"]
     options = [
         "--exclude-path-regex",
         "/(sse|stream)$",

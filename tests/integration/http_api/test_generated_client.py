@@ -42,7 +42,7 @@ def test_it_can_be_used(server: Server, generated: str) -> None:
 
     bob = server.wrap("Bob")
     bob.ask_permission("p1")
-    with load("client").Client(base_url=server.url) as client:
+    with load("client").AuthenticatedClient(base_url=server.url, token=server.daemon.api_token) as client:
         agents = load("api.agents.get_agents").sync(client=client)
         assert "Bob" in [agent.name for agent in agents.agents]
         body = load("models").NewMessage(to="Bob", body="hello")

@@ -106,7 +106,7 @@ def test_pages_on_the_list_may_read_the_answer(guarded: Server) -> None:
     preflight = guarded.http.options("/api/v1/messages", headers=origin | {"Authorization": f"Bearer {TOKEN}"})
     assert preflight.status_code == 204
     assert "Authorization" in preflight.headers["access-control-allow-headers"]
-    bare = guarded.http.options("/api/v1/messages", headers=origin | {"Access-Control-Request-Method": "POST"})
+    bare = guarded.bare.options("/api/v1/messages", headers=origin | {"Access-Control-Request-Method": "POST"})
     assert bare.status_code == 204  # a browser sends no token with it
     assert problem(guarded.http.get("/health", headers={"Origin": "https://pages.example.org.evil"}))[0] == 403
 
@@ -138,18 +138,18 @@ def test_without_the_right_token_nobody_comes_in(guarded: Server, said: str | No
         "/health/x",
         "/api/v1/events/sse",
     ):
-        answer = guarded.http.get(path, headers=headers)
+        answer = guarded.bare.get(path, headers=headers)
         assert problem(answer) == (401, "PERMISSION_DENIED"), path
         assert answer.headers["www-authenticate"] == "Bearer"
     for path in ("/health", "/ready", "/"):
-        assert guarded.http.get(path, headers=headers).status_code == 200
+        assert guarded.bare.get(path, headers=headers).status_code == 200
 
 
 def test_with_it_everybody_does(guarded: Server) -> None:
     for scheme in ("Bearer", "bearer"):
         assert guarded.http.get("/api/v1/agents", headers={"Authorization": f"{scheme} {TOKEN}"}).status_code == 200
     twice = [("Authorization", f"Bearer {TOKEN}"), ("Authorization", f"Bearer {TOKEN}")]
-    assert guarded.http.get("/api/v1/agents", headers=twice).status_code == 401
+    assert guarded.bare.get("/api/v1/agents", headers=twice).status_code == 401
 
 
 def test_neither_tokens_nor_bodies_are_logged(guarded: Server) -> None:
@@ -277,7 +277,8 @@ def test_tricks_with_names_find_nothing(server: Server, name: str) -> None:
 def raw_get(server: Server, target: str) -> int:
     """As it is: a library would tidy the path up."""
     with socket.create_connection(("127.0.0.1", port_of(server)), 10) as connection:
-        request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port_of(server)}\r\nConnection: close\r\n\r\n"
+        request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port_of(server)}\r\nConnection: close\r\n"
+        request += f"Authorization: Bearer {server.daemon.api_token}\r\n\r\n"
         connection.sendall(request.encode("latin-1"))
         return int(connection.makefile("rb").readline().split()[1])
 
@@ -328,7 +329,7 @@ def test_a_client_that_leaves_in_the_middle_is_no_failure_of_ours(server: Server
     port = port_of(server)
     with socket.create_connection(("127.0.0.1", port), 10) as connection:
         head = f"POST /api/v1/messages HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
-        head += "Content-Length: 99\r\n\r\n"
+        head += f"Authorization: Bearer {server.daemon.api_token}\r\nContent-Length: 99\r\n\r\n"
         connection.sendall(head.encode() + b'{"to":')
         connection.shutdown(socket.SHUT_WR)
     log = server.daemon.state_dir / "daemon.log"

@@ -64,7 +64,7 @@ def test_sessions_requests_and_streams_go_on(scene: Scene) -> None:
 
     async def follow(enough: int) -> None:
         """From the last event that was seen, as a browser does, until so many more are there, or the stream breaks."""
-        stream = await Stream(scene.server.url).open(f"{ALL}?offset=0", **({"Last-Event-ID": str(seen[-1])} if seen else {}))
+        stream = await Stream(scene.server).open(f"{ALL}?offset=0", **({"Last-Event-ID": str(seen[-1])} if seen else {}))
         assert stream.status == 200
         try:
             async for event in stream.events():

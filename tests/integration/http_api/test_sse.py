@@ -44,7 +44,7 @@ def test_without_a_beginning_it_is_live_only(server: Server) -> None:
     alice.send(bob.name, "before")
 
     async def play() -> None:
-        stream = await Stream(server.url).open(f"{ALL}?types=message.exchanged")
+        stream = await Stream(server).open(f"{ALL}?types=message.exchanged")
         head = stream.status, stream.headers["content-type"], stream.headers["cache-control"]
         assert head == (200, "text/event-stream", "no-cache")
         await asyncio.to_thread(alice.send, bob.name, "after")
@@ -62,14 +62,14 @@ def test_offset_last_event_id_and_since(server: Server) -> None:
     agent = f"/api/v1/agents/{bob.name}/events/sse?types=message.exchanged"
 
     async def play() -> None:
-        everything = await Stream(server.url).open(f"{agent}&offset=0")
+        everything = await Stream(server).open(f"{agent}&offset=0")
         found = await everything.take(6)
         assert [event.data["body"] for event in found] == list("012345")
-        later = await Stream(server.url).open(f"{agent}&offset={found[2].id}")
+        later = await Stream(server).open(f"{agent}&offset={found[2].id}")
         assert [event.id for event in await later.take(3)] == [event.id for event in found[3:]]
-        again = await Stream(server.url).open(f"{agent}&offset=0", **{"Last-Event-ID": str(found[4].id)})
+        again = await Stream(server).open(f"{agent}&offset=0", **{"Last-Event-ID": str(found[4].id)})
         assert [event.id for event in await again.take(1)] == [found[5].id]
-        since = await Stream(server.url).open(f"{agent}&since={found[1].data['_ts']}")
+        since = await Stream(server).open(f"{agent}&since={found[1].data['_ts']}")
         assert [event.id for event in await since.take(5)][-4:] == [event.id for event in found[2:]]
 
     run(play)
@@ -83,11 +83,11 @@ def test_an_agents_stream_holds_what_it_is_in(server: Server) -> None:
 
     async def play() -> None:
         path = f"/api/v1/agents/{bob.name.lower()}/events/sse?offset=0"
-        stream = await Stream(server.url).open(f"{path}&types=message.exchanged,agent.state")
+        stream = await Stream(server).open(f"{path}&types=message.exchanged,agent.state")
         found = await stream.take(3)
         assert [event.data.get("body", event.data["_agentName"]) for event in found] == [bob.name, "to bob", "from bob"]
         session = server.agent(bob.name)["sessionId"]
-        mine = await Stream(server.url).open(f"/api/v1/sessions/{session}/events/sse?offset=0&types=message.exchanged")
+        mine = await Stream(server).open(f"/api/v1/sessions/{session}/events/sse?offset=0&types=message.exchanged")
         assert [event.data["body"] for event in await mine.take(1)] == ["from bob"]
 
     run(play)
@@ -97,7 +97,7 @@ def test_what_is_not_kept_is_said_to_be_missing(server: Server) -> None:
     """Here: a number of another store, that this one has never given out."""
 
     async def play() -> None:
-        stream = await Stream(server.url).open(f"{ALL}?offset=99999999&types=message.exchanged")
+        stream = await Stream(server).open(f"{ALL}?offset=99999999&types=message.exchanged")
         (gap,) = await stream.take(1)
         assert (gap.type, gap.data["oldest"]) == ("stream.gap", gap.id + 1)
         alice = await asyncio.to_thread(server.join)
@@ -151,7 +151,7 @@ def test_replay_goes_over_into_live_without_gap_or_repeat_under_load(start_serve
     server = start_server()
 
     async def follow(offset: int, count: int) -> None:
-        stream = await Stream(server.url).open(f"{ALL}?offset={offset}")
+        stream = await Stream(server).open(f"{ALL}?offset={offset}")
         ids = [event.id for event in await stream.take(count, 60)]
         assert ids == list(range(offset + 1, offset + 1 + count))
 
@@ -178,9 +178,9 @@ def test_a_hundred_streams_beside_ten_agents(start_server: StartServer) -> None:
                 return
 
     async def play() -> None:
-        streams = [await Stream(server.url).open(f"{ALL}?offset=0") for _ in range(STREAMS)]
+        streams = [await Stream(server).open(f"{ALL}?offset=0") for _ in range(STREAMS)]
         assert {stream.status for stream in streams} == {200}
-        refused = await Stream(server.url).open(ALL)
+        refused = await Stream(server).open(ALL)
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
         enough = asyncio.Event()
         seen: list[list[int]] = [[] for _ in streams]
@@ -201,9 +201,9 @@ def test_a_hundred_streams_beside_ten_agents(start_server: StartServer) -> None:
             assert ids == list(range(1, len(ids) + 1))
         streams[0].kill()
         async with asyncio.timeout(10):
-            while (await Stream(server.url).open(ALL)).status != 200:
+            while (await Stream(server).open(ALL)).status != 200:
                 await asyncio.sleep(0.02)
-        assert (await Stream(server.url).open(ALL)).status == 503
+        assert (await Stream(server).open(ALL)).status == 503
 
     with chatter(server, 10):
         run(play)
@@ -216,7 +216,7 @@ def test_a_reader_that_does_not_read_is_let_go_and_resumes(start_server: StartSe
     body = "x" * 20_000
 
     async def play() -> None:
-        stream = await Stream(server.url).open(f"{ALL}?offset=0")
+        stream = await Stream(server).open(f"{ALL}?offset=0")
         for _ in range(30):
             for _ in range(100):  # far more than what fits between us, and 1,000 events more
                 await asyncio.to_thread(alice.publish, "nobody.listens", body)
@@ -226,7 +226,7 @@ def test_a_reader_that_does_not_read_is_let_go_and_resumes(start_server: StartSe
             raise AssertionError("it was not let go")
         ids = [event.id async for event in stream.events()]
         assert ids == list(range(1, len(ids) + 1))
-        more = await Stream(server.url).open(ALL, **{"Last-Event-ID": str(ids[-1])})
+        more = await Stream(server).open(ALL, **{"Last-Event-ID": str(ids[-1])})
         assert [event.id for event in await more.take(3)] == [ids[-1] + 1, ids[-1] + 2, ids[-1] + 3]
 
     run(play)
@@ -237,8 +237,8 @@ def test_max_sse_is_a_setting(start_server: StartServer) -> None:
     server = start_server("--max-sse=1")
 
     async def play() -> None:
-        one = await Stream(server.url).open(ALL)
-        two = await Stream(server.url).open(ALL)
+        one = await Stream(server).open(ALL)
+        two = await Stream(server).open(ALL)
         assert (one.status, two.status) == (200, 503)
 
     run(play)

@@ -77,7 +77,7 @@ def test_a_stream_is_what_was_and_then_what_comes(
     is_told = is_wanted(next_, types)
 
     async def play() -> None:
-        stream = await Stream(server.url).open(where, **headers)
+        stream = await Stream(server).open(where, **headers)
         assert stream.status == 200
         if is_told:
             bob = next(each for each in server.agents if each.name == "Bob")

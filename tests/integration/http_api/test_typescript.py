@@ -40,7 +40,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_program_compiles_and_runs(server: Server, program: Path) -> None:
     bob = server.wrap("Bob")
     bob.ask_permission("p1")
-    assert json.loads(run("node", program, server.url, "Bob")) == {
+    assert json.loads(run("node", program, server.url, "Bob", server.daemon.api_token)) == {
         "recipients": 1,
         "risks": ["medium"],
         "failure": "AGENT_NOT_FOUND",

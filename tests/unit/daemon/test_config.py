@@ -47,6 +47,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "http": ("no", False, ["maybe", "3888"]),
     "port": ("0", 0, ["-1", "65536", "http", ""]),
     "host": ("::1", "::1", ["a b", "http://127.0.0.1", ""]),
+    "no_auth": ("true", True, ["maybe"]),
     "cors_origins": (
         "https://a.org, http://localhost:5173/",
         frozenset({"https://a.org", "http://localhost:5173"}),
@@ -242,10 +243,11 @@ def test_paths_may_begin_at_home(project: Project, monkeypatch: pytest.MonkeyPat
     assert project.load({"storage_path": "~/x.sqlite"}).storage_path == "/somewhere/x.sqlite"
 
 
-def test_other_machines_are_let_in_with_a_token_alone(project: Project) -> None:
-    with pytest.raises(ConfigError, match="AGENT_RELAY_API_TOKEN"):
-        project.load({"host": "0.0.0.0"})
-    assert project.load({"host": "0.0.0.0", "http": "false"}).api_token is None
+def test_without_a_token_nobody_is_let_in_from_other_machines(project: Project) -> None:
+    with pytest.raises(ConfigError, match="--no-auth is for this machine alone"):
+        project.load({"host": "0.0.0.0", "no_auth": "true"})
+    assert project.load({"no_auth": "true"}).no_auth
+    assert not project.load({"host": "0.0.0.0"}).no_auth
     assert project.load({"host": "0.0.0.0"}, {"AGENT_RELAY_API_TOKEN": "s3cret"}).api_token == "s3cret"
     assert project.load({"host": "localhost"}).api_token is None
     for unusable in ("spa ced ", "tab\tbed", "ümlaut"):

@@ -62,8 +62,9 @@ def register(
 ) -> int:
     """Register an agent at a relay, and keep its token.
 
-    Your own daemon lets you in by itself; a relay of somebody else's usually asks for an invitation. The token is shown this once. It is kept in arc-tokens.json in the daemon's directory, which only you can read, and `arc
-    listen`, `arc send` and `bridge` find it there.
+    Your own daemon lets you in by itself; a relay of somebody else's usually asks for an invitation. The token is shown this
+    once. It is kept in arc-tokens.json in the daemon's directory, which only you can read, and `arc listen`, `arc send` and
+    `bridge` find it there.
     """
     from agent_relay.arc import registering
     from agent_relay.arc.token_file import TokenFile

@@ -1,4 +1,4 @@
-// A small client, written against types that openapi-typescript made of docs/api/openapi.json: `node program.js URL AGENT`.
+// A small client, written against types that openapi-typescript made of docs/api/openapi.json: `node program.js URL AGENT TOKEN`.
 import type { components, paths } from "./relay";
 
 declare const process: { argv: string[] };
@@ -11,18 +11,19 @@ type Answer<Operation> = Operation extends { responses: infer All } ? Json<All[k
 type Json<Response> = Response extends { content: { "application/json": infer Body } } ? Body : never;
 type Body<Operation> = Operation extends { requestBody?: { content: { "application/json": infer Sent } } } ? Sent : undefined;
 
-const [, , relay = "", agent = ""] = process.argv;
+const [, , relay = "", agent = "", token = ""] = process.argv;
+const authorization = { Authorization: `Bearer ${token}` };
 
 type Names = Record<string, string>;
 
 async function get<Path extends PathsWith<"get">>(path: Path, names: Names = {}): Promise<Answer<paths[Path]["get"]>> {
-  return read(await fetch(relay + fill(path, names)));
+  return read(await fetch(relay + fill(path, names), { headers: authorization }));
 }
 
 async function post<Path extends PathsWith<"post">>(
   path: Path, body: Body<paths[Path]["post"]>, names: Names = {},
 ): Promise<Answer<paths[Path]["post"]>> {
-  const headers = { "Content-Type": "application/json" };
+  const headers = { "Content-Type": "application/json", ...authorization };
   return read(await fetch(relay + fill(path, names), { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
