@@ -64,6 +64,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "arc_max_bytes": ("1048576", 1_048_576, ["127", "1048577", "x"]),
     "arc_slow_bytes": ("2048", 2_048, ["1023", "x"]),
     "arc_ping_ms": ("500", 500, ["0", "x"]),
+    "arc_open": ("true", True, ["maybe"]),
     "arc_ephemeral": ("true", True, ["maybe"]),
     "arc_trusted": ("bob-1, al-2", frozenset({"bob-1", "al-2"}), []),
     "arc_hooks": ("a.b:c, d:e", ("a.b:c", "d:e"), []),
@@ -152,7 +153,7 @@ def test_every_setting_is_heard_from_every_source(project: Project, setting: Set
 
 def test_what_agents_may_be_started_with_is_for_the_owner_alone(project: Project) -> None:
     assert {name for name, setting in BY_NAME.items() if setting.is_for_owner} == {
-        "spawn_allow", "spawn_environment", "spawn_unattended", "doors", "arc_hooks", "arc_trusted"
+        "spawn_allow", "spawn_environment", "spawn_unattended", "doors", "no_auth", "arc_open", "arc_hooks", "arc_trusted"
     }  # fmt: skip
     project.home_file.write_text('spawn_unattended = ["yolo"]\n')
     project.project_file.symlink_to(project.home_file)  # the project is the user's home directory
