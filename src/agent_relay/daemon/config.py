@@ -169,6 +169,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("cors_origins", _origins, "", "other web pages that may use the HTTP API, such as https://example.org, separated by "
             "commas"),
     Setting("max_sse", _whole(1, 100_000), "100", "streams of events over HTTP at the same time"),
+    Setting("http_connections", _whole(16, 60_000), "4096", "connections over HTTP at the same time", is_for_owner=True),
+    Setting("http_connections_per_address", _whole(8, 60_000), "512", "of these, connections of one address that have shown no "
+            "token; the oldest makes room for the next", is_for_owner=True),
     Setting("tls_cert", _path, None, "certificate (PEM) to serve HTTPS and WSS with; needs tls_key"),
     Setting("tls_key", _path, None, "its private key (PEM)"),
     Setting("arc", _switch, "true", "take agents over WebSocket (ARC) on the port of the HTTP API"),
@@ -206,6 +209,8 @@ class Config:
     no_auth: bool
     cors_origins: frozenset[str]
     max_sse: int
+    http_connections: int
+    http_connections_per_address: int
     api_token: str | None  # from the environment alone: flags can be seen by others; None: the daemon makes one
     limits: Limits
     event_retention_ms: int
@@ -278,6 +283,8 @@ def load_config(
         no_auth=values["no_auth"],
         cors_origins=values["cors_origins"],
         max_sse=values["max_sse"],
+        http_connections=values["http_connections"],
+        http_connections_per_address=values["http_connections_per_address"],
         api_token=_read_token(environ, values["host"], no_auth=values["no_auth"]),
         limits=limits,
         event_retention_ms=values["event_retention"],

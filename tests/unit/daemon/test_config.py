@@ -54,6 +54,8 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
         ["*", "a.org", "ftp://a.org", "https://a.org/x"],
     ),
     "max_sse": ("1", 1, ["0", "100001", "x"]),
+    "http_connections": ("100", 100, ["15", "60001", "x"]),
+    "http_connections_per_address": ("100", 100, ["7", "60001", "x"]),
     "tls_cert": ("/somewhere/cert.pem", "/somewhere/cert.pem", []),
     "tls_key": ("/somewhere/key.pem", "/somewhere/key.pem", []),
     "arc": ("no", False, ["maybe"]),
@@ -152,7 +154,8 @@ def test_every_setting_is_heard_from_every_source(project: Project, setting: Set
 
 def test_what_agents_may_be_started_with_is_for_the_owner_alone(project: Project) -> None:
     assert {name for name, setting in BY_NAME.items() if setting.is_for_owner} == {
-        "spawn_allow", "spawn_environment", "spawn_unattended", "doors", "arc_hooks", "arc_trusted"
+        "spawn_allow", "spawn_environment", "spawn_unattended", "doors", "arc_hooks", "arc_trusted", "no_auth",
+        "http_connections", "http_connections_per_address",
     }  # fmt: skip
     project.home_file.write_text('spawn_unattended = ["yolo"]\n')
     project.project_file.symlink_to(project.home_file)  # the project is the user's home directory
