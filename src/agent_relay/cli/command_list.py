@@ -68,7 +68,7 @@ COMMANDS: dict[str, Listed] = {
         lambda: import_module("agent_relay.cli.commands.spawn").spawn,
         "Start an agent in the background.",
         "agent-relay spawn Dev claude 'Fix the tests.'",
-        "agent-relay spawn Dev codex --cwd ../other",
+        "agent-relay spawn Dev codex --cwd backend",
     ),
     "release": _list(
         lambda: import_module("agent_relay.cli.commands.spawn").release,

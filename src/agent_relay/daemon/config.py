@@ -77,6 +77,14 @@ def _programs(text: str) -> frozenset[str]:
     return found
 
 
+def _folders(text: str) -> tuple[str, ...]:
+    """Links resolved, as whatever is compared with them will be."""
+    found = [os.path.expanduser(part.strip()) for part in text.split(",") if part.strip()]
+    if not all(os.path.isabs(path) for path in found):
+        raise ValueError("absolute paths of folders, separated by commas")
+    return tuple(os.path.realpath(path) for path in found)
+
+
 def _path(text: str) -> str:
     return os.path.abspath(os.path.expanduser(text))
 
@@ -148,6 +156,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("spawns_per_minute", _whole(0, 10_000), "30", "agents that the daemon starts in a minute"),
     Setting("spawn_allow", _programs, "", "programs that may be started beside the CLIs the relay knows, separated by commas",
             is_for_owner=True),
+    Setting("spawn_roots", _folders, "", "folders beside the project's in which agents may be started, separated by commas",
+            is_for_owner=True),
     Setting("spawn_environment", _words, "*_API_KEY,*_MODEL,LANG,LC_*,TZ,NO_COLOR", "variables that may be set for an agent that "
             "is started, separated by commas; `*` stands for anything", is_for_owner=True),
     Setting("spawn_unattended", _words, "", "permission modes in which nobody is asked, such as bypassPermissions, that agents "
@@ -214,6 +224,7 @@ class Config:
     api_token: str | None  # from the environment alone: flags can be seen by others; None: the daemon makes one
     limits: Limits
     event_retention_ms: int
+    spawn_roots: tuple[str, ...]
     doors: str  # for the agents that the daemon starts; others look it up by themselves
     permissions: Policy
     tls_cert: str | None
@@ -288,6 +299,7 @@ def load_config(
         api_token=_read_token(environ, values["host"], no_auth=values["no_auth"]),
         limits=limits,
         event_retention_ms=values["event_retention"],
+        spawn_roots=values["spawn_roots"],
         doors=values["doors"],
         permissions=_read_permissions(files),
         tls_cert=values["tls_cert"],

@@ -35,6 +35,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "max_agents": ("3", 3, ["-1", "1001", "x"]),
     "spawns_per_minute": ("0", 0, ["-1", "10001", "x"]),
     "spawn_allow": ("my-agent, /opt/my agent", frozenset({"my-agent", "/opt/my agent"}), ["./agent", "bin/agent"]),
+    "spawn_roots": ("/somewhere, /else where", ("/somewhere", "/else where"), ["here", "./x, /y"]),
     "spawn_environment": ("LANG, *_KEY", ("LANG", "*_KEY"), []),
     "spawn_unattended": ("yolo, bypassPermissions", ("yolo", "bypassPermissions"), []),
     "doors": ("try", "try", ["", "all", "known,try"]),
@@ -154,7 +155,7 @@ def test_every_setting_is_heard_from_every_source(project: Project, setting: Set
 
 def test_what_agents_may_be_started_with_is_for_the_owner_alone(project: Project) -> None:
     assert {name for name, setting in BY_NAME.items() if setting.is_for_owner} == {
-        "spawn_allow", "spawn_environment", "spawn_unattended", "doors", "arc_hooks", "arc_trusted", "no_auth",
+        "spawn_allow", "spawn_environment", "spawn_unattended", "doors", "arc_hooks", "arc_trusted", "no_auth", "spawn_roots",
         "http_connections", "http_connections_per_address",
     }  # fmt: skip
     project.home_file.write_text('spawn_unattended = ["yolo"]\n')
