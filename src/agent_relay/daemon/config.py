@@ -166,7 +166,7 @@ SETTINGS: tuple[Setting, ...] = (
             "leaves them and types, try uses them", is_for_owner=True),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
-    Setting("allowed_uids", _uids, "", "further user ids that may connect, separated by commas"),
+    Setting("allowed_uids", _uids, "", "further user ids that may connect and exchange messages, separated by commas"),
     Setting("durability", _one_of("full", "normal"), "full", "full: on disk before the sender is told; normal: survives a crash "
             "of the daemon, not of the machine"),
     Setting("storage", _one_of("sqlite", "memory"), "sqlite", "where messages are kept", "AGENT_RELAY_STORAGE_TYPE"),

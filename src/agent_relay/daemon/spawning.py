@@ -164,7 +164,7 @@ class WrapperProcesses:
 
 
 def find_folder(wanted: str, project: str, roots: Sequence[str]) -> str:
-    """Where an agent is started: in the project, or in a folder that the owner listed, wherever links may lead. Raises RelayError.
+    """Where an agent is started: in the project or in a folder that the owner listed, wherever links may lead. Raises RelayError.
 
     A CLI does what the files of its folder say, so to choose the folder is to choose what runs."""
     try:
@@ -173,8 +173,9 @@ def find_folder(wanted: str, project: str, roots: Sequence[str]) -> str:
         path = ""
     if not any(path == root or path.startswith(root.rstrip("/") + "/") for root in (os.path.realpath(project), *roots)):
         raise RelayError(
-            ErrorCode.INVALID_TARGET, f"{show(wanted, 200)} is outside the project ({show(project, 200)}), and agents are started "
-            "in it alone. Whoever runs the daemon can list further folders: --spawn-roots, or spawn_roots in their config.toml.",
+            ErrorCode.INVALID_TARGET, f"{show(wanted, 200)} is outside the project ({show(project, 200)}), and agents are "
+            "started in it alone. Whoever runs the daemon can list further folders: --spawn-roots, or spawn_roots in their "
+            "config.toml.",
             field="payload.cwd", reason="cwd_not_allowed", setting="spawn_roots",
         )  # fmt: skip
     if not os.path.isdir(path):
