@@ -42,7 +42,7 @@ def open_view(browser: Browser, stage: Stage) -> Iterator[OpenPage]:
     with ExitStack() as stack:
 
         def open_it(view: str = "", **options: Any) -> tuple[Page, Watched]:
-            return stack.enter_context(open_page(browser, f"{stage.url}/{view}", **options))
+            return stack.enter_context(open_page(browser, f"{stage.url}/{view}", stage.daemon, **options))
 
         yield open_it
 

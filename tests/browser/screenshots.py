@@ -74,8 +74,8 @@ def _settle(page: Page, shows: str) -> None:
     page.wait_for_timeout(REST_MS)
 
 
-def _take(browser: Browser, url: str, shot: Shot, folder: Path) -> int:
-    with open_page(browser, f"{url}/#/{shot.view}", **shot.options) as (page, _):
+def _take(browser: Browser, stage: Stage, shot: Shot, folder: Path) -> int:
+    with open_page(browser, f"{stage.url}/#/{shot.view}", stage.daemon, **shot.options) as (page, _):
         _settle(page, shot.shows)
         taken = Image.open(io.BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
     path = folder / f"{shot.name}.png"
@@ -89,7 +89,7 @@ def main(folder: Path, names: list[str]) -> None:
     with open_browser() as browser, Stage(terminals=True) as stage:
         stage.run(_live_a_little(stage.scene))
         for shot in wanted:
-            size = _take(browser, stage.url, shot, folder)
+            size = _take(browser, stage, shot, folder)
             sys.stdout.write(f"{shot.name}.png {size:,} bytes\n")
             sys.stdout.flush()
             if size > LARGEST_BYTES:

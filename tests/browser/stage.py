@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -11,7 +12,17 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-from playwright.sync_api import Browser, ConsoleMessage, FloatRect, Locator, Page, Request, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    FloatRect,
+    Locator,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from agent_relay.sdk.loop_thread import LoopThread
 from agent_relay.testing.daemon import DaemonProcess
@@ -140,14 +151,31 @@ def open_browser() -> Iterator[Browser]:
         started.close()
 
 
+def let_in(context: BrowserContext, daemon: DaemonProcess, url: str) -> None:
+    """As the page itself does with a code, before it is opened."""
+    answer = httpx.post(f"{daemon.wait_for_url()}/api/v1/page-keys", json={"code": daemon.api_token}, timeout=60)
+    (name, value), key = next(iter(answer.cookies.items())), answer.json()["key"]
+    host = urlsplit(url).hostname
+    context.add_cookies([{"name": name, "value": value, "domain": host, "path": "/", "httpOnly": True, "sameSite": "Strict"}])
+    context.add_init_script(f"localStorage.setItem({json.dumps(f'agent-relay.page.{name}')}, {json.dumps(key)});")
+
+
 @contextmanager
 def open_page(
-    browser: Browser, url: str, *, allows_network_errors: bool = False, script: str = "", **options: Any
+    browser: Browser,
+    url: str,
+    daemon: DaemonProcess | None,
+    *,
+    allows_network_errors: bool = False,
+    script: str = "",
+    **options: Any,
 ) -> Iterator[tuple[Page, Watched]]:
-    """Fails at its end if the page logged an error, broke its own security policy, or asked another host. `script` is run in
-    every document before its own."""
+    """Fails at its end if the page logged an error, broke its own security policy, or asked another host. `daemon` lets the
+    browser in, as a code would. `script` is run in every document before its own."""
     context = browser.new_context(**(USUAL | options))
     context.set_default_timeout(WAIT_MS)
+    if daemon is not None:
+        let_in(context, daemon, url)
     if script:
         context.add_init_script(script)
     page = context.new_page()

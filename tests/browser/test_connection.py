@@ -63,22 +63,60 @@ def test_a_tab_has_one_stream_whatever_it_shows(open_view: OpenPage, stage: Stag
     assert len(streams) == 1
 
 
-def test_a_token_is_asked_for_and_is_in_no_address(browser: Browser) -> None:
-    with Stage(token=TOKEN) as stage, open_page(browser, f"{stage.url}/", allows_network_errors=True) as (page, _):
+def new_code(stage: Stage) -> str:
+    answer = httpx.post(f"{stage.url}/api/v1/page-codes", timeout=60, headers=stage.daemon.api_headers)
+    return str(answer.json()["code"])
+
+
+def test_a_code_in_the_address_lets_the_browser_in_and_is_gone_from_it(browser: Browser, stage: Stage) -> None:
+    code = new_code(stage)
+    with open_page(browser, f"{stage.url}/#code={code}", None) as (page, _):
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
-        page.get_by_role("textbox", name="Token").fill("wrong")
+        expect_live(page)
+        expect(page.locator(".message").first).to_be_visible()
+        assert code not in page.url
+        page.reload()  # it is known from now on
+        expect_live(page)
+        assert asked
+        assert not [address for address in asked if code in address]
+        assert "agent-relay" not in page.evaluate("document.cookie")  # for no script
+    with open_page(browser, f"{stage.url}/#code={code}", None, allows_network_errors=True) as (page, _):
+        expect(page.get_by_role("alert")).to_contain_text("That code is not good: each works once, and for a minute.")
+
+
+def test_without_a_code_the_page_says_how_to_get_in(browser: Browser) -> None:
+    with Stage(token=TOKEN) as stage, open_page(browser, f"{stage.url}/", None, allows_network_errors=True) as (page, _):
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        expect(page.get_by_role("dialog")).to_contain_text("agent-relay open")
+        field = page.get_by_role("textbox", name="Code or token")
+        field.fill("wrong")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("alert")).to_have_text("The daemon did not take that token.")
-        page.get_by_role("textbox", name="Token").fill(TOKEN)
+        expect(page.get_by_role("alert")).to_contain_text("That code is not good")
+        field.fill(TOKEN)
         page.keyboard.press("Enter")
         expect_live(page)
         expect(page.locator(".message").first).to_be_visible()
-        page.reload()  # this tab keeps it
+        page.reload()
         expect_live(page)
-        expect(page.get_by_role("textbox", name="Token")).to_have_count(0)
+        expect(field).to_have_count(0)
         assert asked
         assert not [address for address in [*asked, page.url] if TOKEN in address]
+        stage.restart()  # and over a restart of the daemon
+        page.reload()
+        expect_live(page)
+        assert TOKEN not in page.evaluate("JSON.stringify([localStorage, sessionStorage])")
+
+
+def test_another_tab_that_was_let_in_opens_this_one_too(browser: Browser, stage: Stage) -> None:
+    with open_page(browser, f"{stage.url}/", None, allows_network_errors=True) as (page, _):
+        expect(page.get_by_role("dialog")).to_be_visible()
+        other = page.context.new_page()
+        other.goto(f"{stage.url}/#code={new_code(stage)}")
+        expect_live(other)
+        expect_live(page)
+        expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 class Proxy(ThreadingHTTPServer):
@@ -137,7 +175,7 @@ def test_it_works_behind_a_prefix(browser: Browser) -> None:
     with Proxy() as proxy, Stage(f"--cors-origins={proxy.origin}") as stage:
         proxy.daemon_at = urlsplit(stage.url).netloc
         url = f"{proxy.origin}{PREFIX}"
-        with open_page(browser, f"{url}/#/conversations/all") as (page, _):
+        with open_page(browser, f"{url}/#/conversations/all", stage.daemon) as (page, _):
             expect_live(page)
             expect(page.locator('.agent[data-agent="Bob"]')).to_be_visible()
             page.get_by_role("combobox", name="To").fill("bob")

@@ -26,7 +26,7 @@ def scene() -> Iterator[Scene]:
 
 @pytest.mark.parametrize(("button", "option", "shown"), [("approve", "Yes", "it was allowed"), ("deny", "No", "it was refused")])
 def test_it_is_started_asks_and_goes_on(browser: Browser, scene: Scene, button: str, option: str, shown: str) -> None:
-    with open_page(browser, f"{scene.server.url}/") as (page, _):
+    with open_page(browser, f"{scene.server.url}/", scene.server.daemon) as (page, _):
         page.get_by_role("button", name="Start an agent").click()
         dialog = page.get_by_role("dialog")
         dialog.get_by_text("other").click()

@@ -95,7 +95,7 @@ class Meter:
 def test_it_is_painted_within_a_second(browser: Browser, stage: Stage) -> None:
     paints = []
     for _ in range(ATTEMPTS):
-        with open_page(browser, f"{stage.url}/#/conversations/all") as (page, _):
+        with open_page(browser, f"{stage.url}/#/conversations/all", stage.daemon) as (page, _):
             wait_for_messages(page)
             paints.append(float(page.evaluate(PAINT)))
         if min(paints) < FIRST_PAINT_MS:
@@ -106,7 +106,7 @@ def test_it_is_painted_within_a_second(browser: Browser, stage: Stage) -> None:
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, stage: Stage) -> Iterator[Page]:
-    with open_page(browser, f"{stage.url}/#/conversations/all") as (opened, _):
+    with open_page(browser, f"{stage.url}/#/conversations/all", stage.daemon) as (opened, _):
         yield opened
 
 

@@ -15,7 +15,7 @@ from tests.browser.stage import open_page
 @pytest.fixture(scope="module")
 def lab(browser: Browser) -> Iterator[Page]:
     """The page of a daemon with nobody there."""
-    with DaemonProcess("--port=0") as daemon, open_page(browser, daemon.wait_for_url()) as (page, _):
+    with DaemonProcess("--port=0") as daemon, open_page(browser, daemon.wait_for_url(), daemon) as (page, _):
         yield page
 
 

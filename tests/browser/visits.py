@@ -27,7 +27,7 @@ class Visits:
         key = json.dumps(options, sort_keys=True)
         url = f"{self._stage.url}/#/"
         if key not in self._open:
-            self._open[key] = self._stack.enter_context(open_page(self._browser, f"{url}{view}", **options))
+            self._open[key] = self._stack.enter_context(open_page(self._browser, f"{url}{view}", self._stage.daemon, **options))
             return self._open[key][0]
         page, _ = self._open[key]
         page.goto(f"{url}{BETWEEN}")

@@ -151,7 +151,7 @@ class Stage:
 
     def __init__(self, folder: Path, *flags: str) -> None:
         self.folder = folder
-        self.daemon = DaemonProcess(*flags).start()
+        self.daemon = DaemonProcess(f"--spawn-roots={folder}", *flags).start()
         self.agents: list[Agent] = []
         self.project = folder / "project"
         (self.project / ".git").mkdir(parents=True)

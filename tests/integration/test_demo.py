@@ -116,8 +116,14 @@ def test_with_stay_the_dashboard_is_there_until_ctrl_c(place: Place) -> None:
         line = demo.stdout.readline()
         assert line, "it ended by itself"
         shown += line
-    url = shown.split("The agents stay, and ")[1].split()[0]
-    with urllib.request.urlopen(url + "/api/v1/agents", timeout=10) as answer:
+    url, _, code = shown.split("The agents stay, and ")[1].split()[0].partition("/#code=")
+    ask = urllib.request.Request(
+        f"{url}/api/v1/page-keys", json.dumps({"code": code}).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(ask, timeout=10) as answer:
+        cookie, key = answer.headers["Set-Cookie"].partition(";")[0], json.load(answer)["key"]
+    ask = urllib.request.Request(f"{url}/api/v1/agents", headers={"Cookie": cookie, "X-Relay-Page": key})
+    with urllib.request.urlopen(ask, timeout=10) as answer:
         assert {agent["name"] for agent in json.load(answer)["agents"]} >= {"Alice", "Bob", "Carol"}
     demo.send_signal(signal.SIGINT)
     demo.communicate(timeout=DEADLINE_S)

@@ -195,9 +195,10 @@ def test_what_may_not_be_started_is_refused(scene: Scene) -> None:
             scene.lead.spawn(*asked)
         assert (refused.value.code, refused.value.details["reason"]) == (ErrorCode.INVALID_TARGET, reason)
         assert asked[1] in refused.value.message
-    with pytest.raises(RelayError) as refused:
-        scene.spawn(cwd="/no/such/folder")
-    assert refused.value.details["reason"] == "cwd_not_found"
+    for folder, reason in (("no/such/folder", "cwd_not_found"), ("..", "cwd_not_allowed"), ("/", "cwd_not_allowed")):
+        with pytest.raises(RelayError) as refused:
+            scene.spawn(cwd=folder)
+        assert refused.value.details["reason"] == reason
     for name in ("LD_PRELOAD", "PATH", "AGENT_RELAY_API_KEY", "X=Y_MODEL"):
         with pytest.raises(RelayError) as refused:
             scene.spawn(environment={name: "x"})

@@ -12,7 +12,8 @@ import pytest
 STRANGER_UID = 65_534  # nobody: there on every system, and owner of nothing
 
 _BECOME = f"""
-import http.client, json, os, socket, struct, sys, urllib.error, urllib.request  # readable only before the change of user
+# The interpreter's own files may not be readable after the change of user, so everything is imported before it.
+import encodings.idna, http.client, json, os, socket, struct, sys, threading, time, urllib.error, urllib.request
 os.setgroups([])
 os.setgid({STRANGER_UID})
 os.setuid({STRANGER_UID})

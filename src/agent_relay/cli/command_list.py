@@ -68,7 +68,7 @@ COMMANDS: dict[str, Listed] = {
         lambda: import_module("agent_relay.cli.commands.spawn").spawn,
         "Start an agent in the background.",
         "agent-relay spawn Dev claude 'Fix the tests.'",
-        "agent-relay spawn Dev codex --cwd ../other",
+        "agent-relay spawn Dev codex --cwd backend",
     ),
     "release": _list(
         lambda: import_module("agent_relay.cli.commands.spawn").release,
@@ -100,11 +100,13 @@ COMMANDS: dict[str, Listed] = {
         "agent-relay status",
         "agent-relay status --json",
     ),
-    "dashboard": _list(
-        lambda: import_module("agent_relay.cli.commands.dashboard").dashboard,
+    "open": _list(
+        lambda: import_module("agent_relay.cli.commands.open").open_page,
         "Open the dashboard in the browser.",
-        "agent-relay dashboard",
-        "agent-relay dashboard --no-browser",
+        "agent-relay open",
+        "agent-relay open --no-browser",
+        "agent-relay open --qr",
+        "agent-relay open --forget",
     ),
     "agents": _list(
         lambda: import_module("agent_relay.cli.commands.agents").agents, "List every agent the relay knows.", "agent-relay agents"

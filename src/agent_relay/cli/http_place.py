@@ -18,6 +18,9 @@ class HttpPlace:
     url: str | None
     reason: str = ""  # why there is none
     warning: str = ""  # what everybody should know about it
+    host: str = ""  # what it is bound to
+    port: int = 0
+    certificate: str = ""  # the file of its own, with HTTPS
 
 
 def read_http_place(state_dir: str) -> HttpPlace | None:
@@ -25,7 +28,8 @@ def read_http_place(state_dir: str) -> HttpPlace | None:
     try:
         with open(os.path.join(state_dir, places.HTTP_FILE), encoding="utf-8") as file:
             said = json.load(file)
-        return HttpPlace(said["url"], str(said.get("reason") or ""), str(said.get("warning") or ""))
+        words = {name: str(said.get(name) or "") for name in ("reason", "warning", "host", "certificate")}
+        return HttpPlace(said["url"], port=int(said.get("port") or 0), **words)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
+from agent_relay.core.guests import check_guest
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import EVENTS_TOPIC
@@ -46,6 +47,8 @@ class Acting:
         self._end = end
 
     def act(self, peer: Peer, agent: Agent, frame: e.ClientFrame) -> None:
+        if peer.guest and not self._may(peer, frame):
+            return
         match frame:
             case e.Send():
                 if self._context.stopping:
@@ -70,10 +73,21 @@ class Acting:
                 self._correlations.cancel(agent, frame.payload.correlationId)
                 peer.say("ACK", {"ack_id": frame.id, "stage": "cancelled", "correlationId": frame.payload.correlationId})
             case _:
-                self.act_for_observer(peer, frame)
+                self._act_for_anyone(peer, frame)
 
     def act_for_observer(self, peer: Peer, frame: e.ClientFrame) -> None:
-        """What anyone may ask."""
+        if not peer.guest or self._may(peer, frame):
+            self._act_for_anyone(peer, frame)
+
+    def _may(self, peer: Peer, frame: e.ClientFrame) -> bool:
+        try:
+            check_guest(peer.agent, frame)
+        except RelayError as error:
+            peer.say_error(error, frame.id)
+            return False
+        return True
+
+    def _act_for_anyone(self, peer: Peer, frame: e.ClientFrame) -> None:
         match frame:
             case e.Ping():
                 peer.say("PONG", {"nonce": frame.payload.nonce})

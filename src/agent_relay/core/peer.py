@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Peer:
     __slots__ = (
         "acks", "active", "agent", "allowance", "arc", "at_ease", "backpressure", "bad_frames", "close_reason", "closed",
-        "confirmed", "connection", "context", "deliver", "greeted_at", "hears_events", "held",
+        "confirmed", "connection", "context", "deliver", "greeted_at", "guest", "hears_events", "held",
         "last_heard", "observer", "outgoing", "outgoing_bytes", "pinged",
         "state", "takes_control", "uid", "unwritten", "version", "window",
     )  # fmt: skip
@@ -31,6 +31,7 @@ class Peer:
         self.uid = uid
         self.deliver = deliver  # None: it is sent DELIVER
         self.arc = uid == ARC_UID
+        self.guest = uid in context.limits.allowed_uids  # another user, who may send and read messages and nothing else
         self.state = DaemonState.HANDSHAKING
         self.active = False
         self.closed = False

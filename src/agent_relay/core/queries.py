@@ -80,10 +80,11 @@ class Queries:
     def list_agents(self, peer: Peer, frame: envelope.ListAgents) -> None:
         """As many as one frame holds, and the sessions with the first of them."""
         cursor = frame.payload.cursor
-        server = self.server()
+        server = self.server() if not peer.guest else {"version": __version__}
         room = self._context.limits.max_frame_bytes - AROUND_BYTES - len(encode_json(server))
-        sessions = take_newest(self._spawning.describe(), room // 2) if cursor is None else []
-        wanted = ((place, self._describe(agent)) for place, agent in self._in_order() if cursor is None or place > cursor)
+        sessions = take_newest(self._spawning.describe(), room // 2) if cursor is None and not peer.guest else []
+        describe = _sketch if peer.guest else self._describe
+        wanted = ((place, describe(agent)) for place, agent in self._in_order() if cursor is None or place > cursor)
         agents, reached = take_agents(wanted, room - len(encode_json(sessions)))
         said = {"agents": agents, "server": server, "sessions": sessions, "next_cursor": reached, "reply_to": frame.id}
         peer.say("AGENTS", said)
@@ -348,6 +349,15 @@ class Queries:
 
 def _is_here(agent: Agent) -> bool:
     return agent.peer is not None and agent.peer.active
+
+
+def _sketch(agent: Agent) -> dict[str, Any]:
+    """What another user needs to know in order to write to it."""
+    connected = _is_here(agent)
+    return {
+        "name": agent.name, "connected": connected, "state": "idle" if connected else "offline", "cli": agent.cli,
+        "channels": sorted(agent.channels),
+    }  # fmt: skip
 
 
 def _read_pair(names: list[str]) -> tuple[str, str] | None:

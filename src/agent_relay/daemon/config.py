@@ -77,6 +77,14 @@ def _programs(text: str) -> frozenset[str]:
     return found
 
 
+def _folders(text: str) -> tuple[str, ...]:
+    """Links resolved, as whatever is compared with them will be."""
+    found = [os.path.expanduser(part.strip()) for part in text.split(",") if part.strip()]
+    if not all(os.path.isabs(path) for path in found):
+        raise ValueError("absolute paths of folders, separated by commas")
+    return tuple(os.path.realpath(path) for path in found)
+
+
 def _path(text: str) -> str:
     return os.path.abspath(os.path.expanduser(text))
 
@@ -148,6 +156,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("spawns_per_minute", _whole(0, 10_000), "30", "agents that the daemon starts in a minute"),
     Setting("spawn_allow", _programs, "", "programs that may be started beside the CLIs the relay knows, separated by commas",
             is_for_owner=True),
+    Setting("spawn_roots", _folders, "", "folders beside the project's in which agents may be started, separated by commas",
+            is_for_owner=True),
     Setting("spawn_environment", _words, "*_API_KEY,*_MODEL,LANG,LC_*,TZ,NO_COLOR", "variables that may be set for an agent that "
             "is started, separated by commas; `*` stands for anything", is_for_owner=True),
     Setting("spawn_unattended", _words, "", "permission modes in which nobody is asked, such as bypassPermissions, that agents "
@@ -156,7 +166,7 @@ SETTINGS: tuple[Setting, ...] = (
             "leaves them and types, try uses them", is_for_owner=True),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
-    Setting("allowed_uids", _uids, "", "further user ids that may connect, separated by commas"),
+    Setting("allowed_uids", _uids, "", "further user ids that may connect and exchange messages, separated by commas"),
     Setting("durability", _one_of("full", "normal"), "full", "full: on disk before the sender is told; normal: survives a crash "
             "of the daemon, not of the machine"),
     Setting("storage", _one_of("sqlite", "memory"), "sqlite", "where messages are kept", "AGENT_RELAY_STORAGE_TYPE"),
@@ -169,6 +179,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("cors_origins", _origins, "", "other web pages that may use the HTTP API, such as https://example.org, separated by "
             "commas"),
     Setting("max_sse", _whole(1, 100_000), "100", "streams of events over HTTP at the same time"),
+    Setting("http_connections", _whole(16, 60_000), "4096", "connections over HTTP at the same time", is_for_owner=True),
+    Setting("http_connections_per_address", _whole(8, 60_000), "512", "of these, connections of one address that have shown no "
+            "token; the oldest makes room for the next", is_for_owner=True),
     Setting("tls_cert", _path, None, "certificate (PEM) to serve HTTPS and WSS with; needs tls_key"),
     Setting("tls_key", _path, None, "its private key (PEM)"),
     Setting("arc", _switch, "true", "take agents over WebSocket (ARC) on the port of the HTTP API"),
@@ -208,9 +221,12 @@ class Config:
     no_auth: bool
     cors_origins: frozenset[str]
     max_sse: int
+    http_connections: int
+    http_connections_per_address: int
     api_token: str | None  # from the environment alone: flags can be seen by others; None: the daemon makes one
     limits: Limits
     event_retention_ms: int
+    spawn_roots: tuple[str, ...]
     doors: str  # for the agents that the daemon starts; others look it up by themselves
     permissions: Policy
     tls_cert: str | None
@@ -280,9 +296,12 @@ def load_config(
         no_auth=values["no_auth"],
         cors_origins=values["cors_origins"],
         max_sse=values["max_sse"],
+        http_connections=values["http_connections"],
+        http_connections_per_address=values["http_connections_per_address"],
         api_token=_read_token(environ, values["host"], no_auth=values["no_auth"]),
         limits=limits,
         event_retention_ms=values["event_retention"],
+        spawn_roots=values["spawn_roots"],
         doors=values["doors"],
         permissions=_read_permissions(files),
         tls_cert=values["tls_cert"],

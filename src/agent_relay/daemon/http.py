@@ -10,6 +10,7 @@ import asyncio
 import functools
 import gc
 import json
+import os
 import socket
 import sys
 from collections.abc import Callable
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from agent_relay.transports.http.server import HttpServer
 
 _EXPOSED = "HTTP is served beyond this machine without TLS: tokens and messages can be read. Use --tls-cert and --tls-key."
+_NO_AUTH = "HTTP asks for no token (--no-auth): every user of this machine can read messages, type, and start programs as you."
 _HEAD_START_S = 0.15  # for those who wait at the socket: what follows takes turns with them for a while
 _PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything takes milliseconds
 
@@ -97,7 +99,9 @@ class Http:
         await server.start()
         self._server = server
         gc.freeze()  # what was imported stays until the end; to collect first would only stop the loop for a while
-        self._say({"url": server.url, "host": server.host, "port": server.port} | self._warn())
+        self._say(
+            {"url": server.url, "host": server.host, "port": server.port, "certificate": self._config.tls_cert} | self._warn()
+        )
         logger.info("http", extra={"relay_fields": {"url": server.url}})
 
     def _open_arc(self, loop: asyncio.AbstractEventLoop) -> Arc:
@@ -112,45 +116,57 @@ class Http:
 
     def _build(self, listener: socket.socket, hub: Hub[Any] | None, desk: Desk | None) -> HttpServer:
         """In a thread: the imports take longer than the whole rest of the start."""
+        from agent_relay.transports.http.connections import Connections  # noqa: PLC0415
         from agent_relay.transports.http.server import HttpServer  # noqa: PLC0415
 
         config = self._config
         return HttpServer(
-            self._make_api(desk), listener, config.host, self._token, config.cors_origins, config.limits.max_frame_bytes,
+            self._make_api(desk), listener, config.host, (self._token, config.file(places.API_TOKEN_FILE)), config.cors_origins,
+            config.limits.max_frame_bytes, Connections(config.http_connections, config.http_connections_per_address),
             hub=hub, tls=config.tls,
         )  # fmt: skip
 
     def _make_api(self, desk: Desk | None) -> Api:
         from agent_relay.dashboard.files import DashboardFiles  # noqa: PLC0415
         from agent_relay.storage.live_screens import LiveScreenFiles  # noqa: PLC0415
+        from agent_relay.storage.page_keys import PageKeyFile  # noqa: PLC0415
         from agent_relay.storage.screens import ScreenFiles  # noqa: PLC0415
         from agent_relay.storage.workspaces import WorkspaceFile  # noqa: PLC0415
         from agent_relay.transports.http.api import Api  # noqa: PLC0415
+        from agent_relay.transports.http.guesses import Guesses  # noqa: PLC0415
         from agent_relay.transports.http.keyboards import Keyboards  # noqa: PLC0415
         from agent_relay.transports.http.metrics import Metrics  # noqa: PLC0415
         from agent_relay.transports.http.openapi import encode_description  # noqa: PLC0415
+        from agent_relay.transports.http.page_keys import PageKeys  # noqa: PLC0415
         from agent_relay.transports.http.sse import Streams  # noqa: PLC0415
         from agent_relay.transports.http.table import ROUTES  # noqa: PLC0415
         from agent_relay.transports.http.usage import UsageBoard  # noqa: PLC0415
 
-        config = self._config
+        config, clock = self._config, self._clock
+        # By the directory: the port may be another next time, and another relay's may be the same.
+        cookie = f"agent-relay-{places.project_id(os.path.realpath(config.state_dir))}"
+        keys = PageKeys(PageKeyFile(config.file(places.PAGE_KEYS_FILE)), cookie, clock.steady_ms, clock.wall_ms)
         read_prices = functools.partial(_read_prices, config.home)
         description: Callable[[], bytes] = functools.cache(functools.partial(encode_description, ROUTES))
         return Api(
             service=self._service, bus=self._bus, streams=Streams(self._bus, config.max_sse), metrics=Metrics(self._bus),
-            description=description, wall_ms=self._clock.wall_ms, read_prices=read_prices,
+            description=description, wall_ms=clock.wall_ms, read_prices=read_prices,
             screens=ScreenFiles(config.state_dir), live_screens=LiveScreenFiles(config.state_dir),
-            keyboards=Keyboards(self._clock.steady_ms, self._clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
+            keyboards=Keyboards(clock.steady_ms, clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
             workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(), project=config.project_root,
+            token=self._token, page_keys=keys, guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,
             budgets=self._budgets, is_ready=lambda: not self._is_stopping, arc=desk,
         )  # fmt: skip
 
     def _warn(self) -> dict[str, str]:
-        if not self._config.is_exposed:
+        """What everybody should know about it."""
+        config = self._config
+        if not (config.is_exposed or config.no_auth):
             return {}
-        logger.warning("http_exposed", extra={"relay_fields": {"host": self._config.host, "reason": _EXPOSED}})
-        sys.stderr.write(f"agent-relay: WARNING: {_EXPOSED}\n")
-        return {"warning": _EXPOSED}
+        warning = _EXPOSED if config.is_exposed else _NO_AUTH
+        logger.warning("http_exposed", extra={"relay_fields": {"host": config.host, "reason": warning}})
+        sys.stderr.write(f"agent-relay: WARNING: {warning}\n")
+        return {"warning": warning}
 
     def _say(self, content: dict[str, Any]) -> None:
         try:

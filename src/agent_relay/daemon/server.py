@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import gc
 import json
 import os
@@ -120,8 +121,10 @@ class Daemon:
 
     async def _serve_with(self, store: MessageStore, snapshot: Snapshot, recording: Recording) -> None:
         config, clock = self._config, self._clock
+        # Whoever runs the daemon is no guest of it, also where they listed themselves.
+        limits = dataclasses.replace(config.limits, allowed_uids=config.limits.allowed_uids - {os.geteuid()})
         self._relay = Relay(
-            config.limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
+            limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
             policy=config.permissions, events=recording.recorder, bus=recording.bus,
         )  # fmt: skip
         self._pump: Pump[Peer] = Pump(self._loop, self._relay, clock)

@@ -80,11 +80,7 @@ class WrapperProcesses:
                 ErrorCode.INVALID_TARGET, f"{show(session.cli)} is not installed: the daemon's PATH has no such program.",
                 field="payload.cli", reason="cli_not_found", cli=session.cli,
             )  # fmt: skip
-        session.cwd = os.path.abspath(os.path.join(self._config.project_root, session.cwd))
-        if not os.path.isdir(session.cwd):
-            raise RelayError(
-                ErrorCode.INVALID_TARGET, f"There is no folder {show(session.cwd)}.", field="payload.cwd", reason="cwd_not_found"
-            )  # fmt: skip
+        session.cwd = find_folder(session.cwd, self._config.project_root, self._config.spawn_roots)
         inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
         mode = modes_of(session.cli)[session.permission_mode] if session.permission_mode is not None else PermissionMode()
         own = {places.ENV_PROJECT: self._config.project_root, places.ENV_DOORS: self._config.doors}
@@ -165,6 +161,28 @@ class WrapperProcesses:
             with contextlib.suppress(OSError):
                 os.unlink(path)
         return code
+
+
+def find_folder(wanted: str, project: str, roots: Sequence[str]) -> str:
+    """Where an agent is started: in the project or in a folder that the owner listed, wherever links may lead. Raises RelayError.
+
+    A CLI does what the files of its folder say, so to choose the folder is to choose what runs."""
+    try:
+        path = os.path.realpath(os.path.join(project, wanted))
+    except ValueError:  # no path at all
+        path = ""
+    if not any(path == root or path.startswith(root.rstrip("/") + "/") for root in (os.path.realpath(project), *roots)):
+        raise RelayError(
+            ErrorCode.INVALID_TARGET, f"{show(wanted, 200)} is outside the project ({show(project, 200)}), and agents are "
+            "started in it alone. Whoever runs the daemon can list further folders: --spawn-roots, or spawn_roots in their "
+            "config.toml.",
+            field="payload.cwd", reason="cwd_not_allowed", setting="spawn_roots",
+        )  # fmt: skip
+    if not os.path.isdir(path):
+        raise RelayError(
+            ErrorCode.INVALID_TARGET, f"There is no folder {show(path)}.", field="payload.cwd", reason="cwd_not_found"
+        )  # fmt: skip
+    return path
 
 
 def _read_word(said: bytes) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -19,3 +20,11 @@ class Assets(Protocol):
     def find(self, path: str) -> Asset | None:
         """`views/terminals.js`; None where there is no such file."""
         ...
+
+
+class KeyShelf(Protocol):
+    """Where the hashes of the page's keys are kept, each with the time of its last use. Both are quick; neither raises."""
+
+    def load(self) -> dict[str, int]: ...
+
+    def save(self, keys: Mapping[str, int]) -> None: ...

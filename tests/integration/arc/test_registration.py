@@ -48,7 +48,7 @@ def test_ids_that_may_not_be(stage: Stage, agent_id: Any) -> None:
     assert answer.json().keys() == {"error", "message"}
 
 
-@pytest.mark.parametrize("body", [b"{", b"rawk-043", b"[]", b'"abc"', b"null", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("body", [b"{", b"rawk-043", b"[]", b'"abc"', b"null", b"\xff", b"[" * 16_000])
 @pytest.mark.parametrize("kind", ["application/json", "text/plain"])
 def test_a_body_that_is_no_json_object(stage: Stage, body: bytes, kind: str) -> None:
     answer = stage.http.post("/register", content=body, headers={"content-type": kind})

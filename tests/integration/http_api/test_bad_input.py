@@ -165,7 +165,7 @@ def test_a_large_body_that_does_not_say_so(guarded: Server, route: Route) -> Non
 @each_with_a_body
 def test_json_that_is_none(server: Server, route: Route) -> None:
     for content in (
-        b"{", b"nonsense", b'"text"', b"[]", b"7", b"null", b"\xff\xfe", b"\xef\xbb\xbf{}", b'{"a":' * 5_000, b"[" * 100_000,
+        b"{", b"nonsense", b'"text"', b"[]", b"7", b"null", b"\xff\xfe", b"\xef\xbb\xbf{}", b'{"a":' * 3_000, b"[" * 16_000,
         b'{"a":1e999}', b'{"a":"\\ud800"}', b"{}" * 2, b"\0",
     ):  # fmt: skip
         answer = ask(server, route, content=content, headers=TYPES)

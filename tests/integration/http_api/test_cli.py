@@ -24,11 +24,11 @@ def run(folder: Path) -> Iterator[Run]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AGENT_RELAY_")}
     environ = clean | {"AGENT_RELAY_HOME": str(folder / "home")}
 
-    def call(*words: str, **more: str) -> str:
+    def call(*words: str, status: int = 0, **more: str) -> str:
         command = [sys.executable, "-m", "agent_relay", *words]
         done = subprocess.run(command, env=environ | more, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done
-        return done.stdout
+        assert done.returncode == status, done
+        return done.stdout if status == 0 else done.stderr
 
     yield call
     call("down")
@@ -37,16 +37,55 @@ def run(folder: Path) -> Iterator[Run]:
 def test_up_and_status_say_where_it_is(run: Run) -> None:
     url = json.loads(run("up", "--port", "0", "--json"))["url"]
     assert httpx.get(f"{url}/health").status_code == 200
-    assert f"dashboard   {url}/\n" in run("up")
+    lets_in(run("up").split("dashboard   ")[1].strip())
     assert f"http      {url}\n" in run("status")
-    assert json.loads(run("status", "--json"))["http"] == {"url": url, "reason": None}
+    assert json.loads(run("status", "--json"))["http"] == {"url": url, "reason": None, "warning": None}
 
 
-def test_the_dashboard_says_where_it_is(run: Run) -> None:
-    url = json.loads(run("up", "--port", "0", "--json"))["url"]
-    assert run("dashboard") == f"{url}/\n"  # no terminal: no browser either
-    assert json.loads(run("dashboard", "--json")) == {"url": f"{url}/"}
+def lets_in(address: str) -> dict[str, str]:
+    """What a browser that came by this address is known by."""
+    url, _, code = address.partition("/#code=")
+    answer = httpx.post(f"{url}/api/v1/page-keys", json={"code": code}, timeout=20)
+    assert answer.status_code == 201, address
+    return {"Cookie": answer.headers["set-cookie"].partition(";")[0], "X-Relay-Page": answer.json()["key"]}
+
+
+def test_open_gives_an_address_that_lets_a_browser_in(run: Run) -> None:
+    started = json.loads(run("up", "--port", "0", "--json"))
+    url = started["url"]
+    lets_in(started["dashboard"])
+    page = lets_in(run("open").strip())  # no terminal: no browser either
+    lets_in(json.loads(run("open", "--json"))["url"])
+    assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=20).status_code == 200
+    assert run("open", "--forget") == "3 browsers forgotten; `agent-relay open` lets one in again.\n"
+    assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=20).status_code == 401
+    assert json.loads(run("open", "--forget", "--json")) == {"forgotten": 0}
     assert "text/html" in httpx.get(f"{url}/").headers["content-type"]
+
+
+def test_a_qr_code_is_for_a_relay_that_a_phone_reaches(run: Run) -> None:
+    run("up", "--port", "0")
+    refused = run("open", "--qr", status=1)
+    assert "listens on this machine only" in refused
+    run("down")
+    run("up", "--port", "0", "--host", "0.0.0.0")
+    shown = run("open", "--qr")
+    address, *drawn = shown.splitlines()
+    assert not address.startswith(("http://127.", "http://0."))
+    assert "\u2580" in "".join(drawn)
+    assert len({len(line) for line in drawn if line}) >= 1
+    lets_in(f"http://127.0.0.1:{httpx.URL(address).port}/#code={address.partition('#code=')[2]}")
+
+
+def test_without_auth_up_and_status_warn(run: Run) -> None:
+    run("up", "--port", "0", "--no-auth")
+    assert "WARNING: HTTP asks for no token (--no-auth)" in run("status")
+    assert "--no-auth" in json.loads(run("status", "--json"))["http"]["warning"]
+
+
+def test_no_auth_is_for_this_machine_alone(run: Run) -> None:
+    assert "--no-auth is for this machine alone" in run("up", "--host", "0.0.0.0", "--no-auth", status=2)
+    run("up", "--no-http")
 
 
 def test_without_http(run: Run) -> None:

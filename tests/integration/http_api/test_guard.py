@@ -335,3 +335,16 @@ def test_a_client_that_leaves_in_the_middle_is_no_failure_of_ours(server: Server
     log = server.daemon.state_dir / "daemon.log"
     until(lambda: any('"status": 400' in line for line in log.read_text().splitlines()), "it is noted")
     assert "http_failed" not in log.read_text()
+
+
+def test_whoever_has_shown_no_token_may_send_little(server: Server) -> None:
+    large = b'{"code": "' + b"x" * 20_000 + b'"}'
+
+    def parts() -> Iterator[bytes]:  # says nothing about its length
+        for start in range(0, len(large), 1_000):
+            yield large[start : start + 1_000]
+
+    for path in ("/api/v1/page-keys", "/register"):
+        for content in (large, parts()):
+            answer = server.bare.post(path, content=content, headers={"Content-Type": "application/json"})
+            assert answer.status_code == 413, path

@@ -12,7 +12,7 @@ from agent_relay.cli.reference import render_reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 COMMANDS = [
-    "wrap", "attach", "logs", "record", "replay", "up", "down", "status", "dashboard", "agents", "who", "send", "inbox", "read",
+    "wrap", "attach", "logs", "record", "replay", "up", "down", "status", "open", "agents", "who", "send", "inbox", "read",
     "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "interrupt", "stop",
     "input", "doctor", "costs", "events", "permissions", "questions", "arc", "bridge", "openapi", "spawn", "release",
 ]  # fmt: skip

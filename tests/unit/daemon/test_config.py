@@ -35,6 +35,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "max_agents": ("3", 3, ["-1", "1001", "x"]),
     "spawns_per_minute": ("0", 0, ["-1", "10001", "x"]),
     "spawn_allow": ("my-agent, /opt/my agent", frozenset({"my-agent", "/opt/my agent"}), ["./agent", "bin/agent"]),
+    "spawn_roots": ("/somewhere, /else where", ("/somewhere", "/else where"), ["here", "./x, /y"]),
     "spawn_environment": ("LANG, *_KEY", ("LANG", "*_KEY"), []),
     "spawn_unattended": ("yolo, bypassPermissions", ("yolo", "bypassPermissions"), []),
     "doors": ("try", "try", ["", "all", "known,try"]),
@@ -54,6 +55,8 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
         ["*", "a.org", "ftp://a.org", "https://a.org/x"],
     ),
     "max_sse": ("1", 1, ["0", "100001", "x"]),
+    "http_connections": ("100", 100, ["15", "60001", "x"]),
+    "http_connections_per_address": ("100", 100, ["7", "60001", "x"]),
     "tls_cert": ("/somewhere/cert.pem", "/somewhere/cert.pem", []),
     "tls_key": ("/somewhere/key.pem", "/somewhere/key.pem", []),
     "arc": ("no", False, ["maybe"]),
@@ -153,7 +156,8 @@ def test_every_setting_is_heard_from_every_source(project: Project, setting: Set
 
 def test_what_agents_may_be_started_with_is_for_the_owner_alone(project: Project) -> None:
     assert {name for name, setting in BY_NAME.items() if setting.is_for_owner} == {
-        "spawn_allow", "spawn_environment", "spawn_unattended", "doors", "no_auth", "arc_open", "arc_hooks", "arc_trusted"
+        "spawn_allow", "spawn_environment", "spawn_unattended", "doors", "arc_open", "arc_hooks", "arc_trusted", "no_auth",
+        "spawn_roots", "http_connections", "http_connections_per_address",
     }  # fmt: skip
     project.home_file.write_text('spawn_unattended = ["yolo"]\n')
     project.project_file.symlink_to(project.home_file)  # the project is the user's home directory

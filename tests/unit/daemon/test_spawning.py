@@ -15,7 +15,7 @@ import pytest
 
 from agent_relay.daemon.config import load_config
 from agent_relay.daemon.directories import make_private_directory
-from agent_relay.daemon.spawning import SESSIONS_FILE, WrapperProcesses
+from agent_relay.daemon.spawning import SESSIONS_FILE, WrapperProcesses, find_folder
 from agent_relay.ports.agents import SessionRow
 from agent_relay.protocol.errors import RelayError
 
@@ -174,3 +174,24 @@ def test_one_that_ended_meanwhile_says_how_in_its_file(scene: Scene) -> None:
         scene.wrappers.adopt(row(id=id_, pid=2**22 + 1, pid_started="1"))
     assert sorted(scene.wait(3)) == [("ended", "ses_1", 5), ("ended", "ses_2", None), ("ended", "ses_3", None)]
     assert list(ends.iterdir()) == []
+
+
+def test_agents_are_started_in_the_project_alone(tmp_path: Path) -> None:
+    project, other = tmp_path / "project", tmp_path / "other"
+    for folder in (project / "inside", other / "deep", tmp_path / "project-not"):
+        folder.mkdir(parents=True)
+    (project / "way-out").symlink_to(other)
+    (project / "way-in").symlink_to(project / "inside")
+    (tmp_path / "to-other").symlink_to(other)
+    assert find_folder("", str(project), ()) == str(project)
+    assert find_folder("way-in", str(project), ()) == str(project / "inside")
+    assert find_folder(str(project / "inside"), str(project), ()) == str(project / "inside")
+    for outside in (
+        "..", "way-out", "way-out/deep", "inside/../..", str(other), str(tmp_path / "project-not"), "/", "/etc", "a\0b", "\ud800"
+    ):  # fmt: skip
+        with pytest.raises(RelayError, match="is outside the project") as error:
+            find_folder(outside, str(project), ())
+        assert (error.value.details["reason"], error.value.details["setting"]) == ("cwd_not_allowed", "spawn_roots")
+    assert find_folder("way-out/deep", str(project), (str(other),)) == str(other / "deep")
+    assert find_folder(str(tmp_path / "to-other"), str(project), (str(other),)) == str(other)
+    assert find_folder("/", str(project), ("/",)) == "/"

@@ -63,7 +63,9 @@ def _ask(place: Place) -> AgentsView:
 
 def _show_http(place: Place) -> dict[str, str | None]:
     http = read_http_place(place.state_dir)
-    return {"url": None, "reason": None} if http is None else {"url": http.url, "reason": http.reason or None}
+    if http is None:
+        return {"url": None, "reason": None, "warning": None}
+    return {"url": http.url, "reason": http.reason or None, "warning": http.warning or None}
 
 
 def show_server(
@@ -92,6 +94,8 @@ def show_server(
     _row(screen, "socket", socket)
     if http is not None:
         _row(screen, "http", http.url if http.url is not None else (f"none: {clean_line(http.reason)}", "yellow"))
+        if http.warning:
+            _row(screen, "", (f"WARNING: {clean_line(http.warning)}", "yellow"))
     _row(screen, "storage", ", ".join(kept))
     if location:
         _row(screen, "", location)

@@ -18,6 +18,7 @@ from agent_relay.cli.failures import FAILED, USAGE, Failure
 from agent_relay.cli.http_place import wait_for_http_place
 from agent_relay.cli.interrupts import ending_in_order
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.page_code import find_page_address
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.daemon.config import SETTINGS, ConfigError, Setting
@@ -75,20 +76,22 @@ def up(
     pid, was_up = start(place, chosen)
     http = wait_for_http_place(place.state_dir)
     url = http.url if http is not None else None
+    page = find_page_address(place.state_dir, http) if http is not None and url is not None else None
     if http is not None and http.warning:
         Screen(sys.stderr).line(("WARNING  ", "bold red"), (clean_line(http.warning), "yellow"))
     screen = Screen()
     if as_json:
         screen.json(
             {"up": True, "already_up": was_up, "pid": pid, "socket": place.socket, "state_dir": place.state_dir, "url": url}
+            | {"dashboard": page}
         )
     else:
         word = "already up" if was_up else "up"
         width = max(9, len(word))
         screen.line((f"{word:<{width}}", "bold green"), f"  pid {pid}" if pid else "")
         screen.line((f"{'socket':<{width}}", "dim"), f"  {place.socket}")
-        if url is not None:
-            screen.line((f"{'dashboard':<{width}}", "dim"), f"  {url}/")
+        if page is not None:
+            screen.line((f"{'dashboard':<{width}}", "dim"), f"  {page}")
         elif http is not None and not no_http:
             screen.line((f"{'http':<{width}}", "dim"), "  ", (f"none: {clean_line(http.reason)}", "yellow"))
     return 0

@@ -80,7 +80,7 @@ class _Show:
             view.close()
         self._sum_up(evidence)
         if self._stay:
-            await self._wait_for_the_person(await stage.dashboard())
+            await self._wait_for_the_person(await stage.dashboard(), stage.state_dir)
 
     def _sum_up(self, evidence: Evidence) -> None:
         took_s = time.monotonic() - self._began
@@ -90,10 +90,14 @@ class _Show:
             show_summary(self._screen, evidence, took_s)
         self.status = OK if holds(evidence) else FAILED
 
-    async def _wait_for_the_person(self, url: str | None) -> None:
+    async def _wait_for_the_person(self, url: str | None, state_dir: str) -> None:
         if not self._json:
             self._screen.line("")
             self._screen.line("The agents stay", f", and {url} shows them" if url else "", ". Ctrl-C ends it.")
+            if url:
+                self._screen.line(
+                    (f"The code in it works once, for a minute; another: agent-relay open --state-dir {state_dir}", "dim")
+                )
             self._screen.flush()
         await asyncio.Event().wait()
 

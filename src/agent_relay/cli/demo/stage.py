@@ -15,6 +15,7 @@ from pathlib import Path
 from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.foreground import daemon_arguments
 from agent_relay.cli.http_place import wait_for_http_place
+from agent_relay.cli.page_code import find_page_address
 from agent_relay.cli.process import Answer, knock
 from agent_relay.protocol.places import ENV_PREFIX
 from agent_relay.sdk.locate import Place, locate
@@ -68,9 +69,9 @@ class Stage:
         raise Failure(words[-1].removeprefix("agent-relay: ") if words else "The daemon of the demonstration did not start.")
 
     async def dashboard(self) -> str | None:
-        """Where a browser finds the page that shows it live; None: not here."""
+        """Where a browser finds the page that shows it live, with a code that lets it in; None: not here."""
         found = await asyncio.to_thread(wait_for_http_place, self.state_dir)
-        return None if found is None else found.url
+        return None if found is None or found.url is None else await asyncio.to_thread(find_page_address, self.state_dir, found)
 
     def check(self) -> None:
         """Raises when the daemon has ended and nobody wanted it to."""

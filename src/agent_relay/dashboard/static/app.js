@@ -1,5 +1,6 @@
 // Where the page begins: shows the frame, follows the daemon, and loads what can wait.
 
+import "./lib/key.js"; // first: a code in the address is no view
 import { effect, html, render } from "./lib/ui.js";
 import { addShortcuts } from "./lib/keys.js";
 import { go, link } from "./lib/router.js";

@@ -60,12 +60,12 @@ class Door(asyncio.Protocol):
 
     def _check(self, head: bytes, address: str) -> tuple[bytes, Record]:
         method, path, query, headers = _read_head(head)
+        if path != ARC_PATH:  # first: whether the API's token is right is nothing to be found out here
+            raise Unwelcome(404, "not_found", f"WebSockets are at {ARC_PATH}.")
         try:
             check(self._rules, "GET", path, headers)
         except HttpError as error:
             raise Unwelcome(error.status, "forbidden", error.message) from None
-        if path != ARC_PATH:
-            raise Unwelcome(404, "not_found", f"WebSockets are at {ARC_PATH}.")
         if self._hub is None or self._desk is None or self._hub.is_stopping:
             raise _unavailable()
         found = dict(headers)

@@ -14,8 +14,10 @@ from agent_relay.ports.service import RelayService
 from agent_relay.ports.watchers import Budgets, LiveScreens, ScreenReader, Workspaces
 from agent_relay.transports.arc.desk import Desk
 from agent_relay.transports.http.errors import unavailable
+from agent_relay.transports.http.guesses import Guesses
 from agent_relay.transports.http.keyboards import Keyboards
 from agent_relay.transports.http.metrics import Metrics
+from agent_relay.transports.http.page_keys import PageKeys
 from agent_relay.transports.http.sse import Streams
 from agent_relay.transports.http.usage import UsageBoard
 
@@ -37,6 +39,10 @@ class Api(Struct, frozen=True):
     workspaces: Workspaces
     assets: Assets
     project: str  # its directory
+    token: str | None  # None: nobody is asked for one
+    page_keys: PageKeys
+    guesses: Guesses
+    is_encrypted: bool  # HTTPS
     budgets: Budgets | None = None
     arc: Desk | None = None
     is_ready: Callable[[], bool] = bool

@@ -55,6 +55,10 @@ class NewSession(Struct, rename="camel"):
     environment: dict[str, str] | None = None
 
 
+class PageCodeBody(Struct):
+    code: Annotated[str, Meta(min_length=1, max_length=1000, description="What `agent-relay open` gave, or the API's token.")]
+
+
 class SessionMessage(Struct):
     message: Annotated[str, Meta(min_length=1)]
 

@@ -10,8 +10,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.transports.http.connections import Connections
 from agent_relay.transports.http.errors import HttpError, encode_error, unavailable, wrong_method
-from agent_relay.transports.http.guard import Rules, allowed_origin, check
+from agent_relay.transports.http.guard import Rules, WrongToken, allowed_origin, body_limit, check, too_large
+from agent_relay.transports.http.guesses import Guesses
 from agent_relay.transports.http.metrics import Metrics
 from agent_relay.transports.http.route import JSON
 from agent_relay.transports.http.table import FLAT_PATHS, methods_at
@@ -32,10 +34,14 @@ log = logging.getLogger(__name__)
 
 
 class Front:
-    def __init__(self, application: Application, rules: Rules, metrics: Metrics) -> None:
+    def __init__(
+        self, application: Application, rules: Rules, metrics: Metrics, guesses: Guesses, connections: Connections
+    ) -> None:
         self._application = application
         self._rules = rules
         self._metrics = metrics
+        self._guesses = guesses
+        self._connections = connections
         self._ids = itertools.count(1)
         self.is_stopping = False
 
@@ -46,7 +52,7 @@ class Front:
         try:
             if self.is_stopping:
                 raise unavailable("The daemon is stopping.")
-            check(self._rules, scope["method"], scope["path"], scope["headers"])
+            await self._check(scope)
             if scope["method"] == "OPTIONS":
                 await exchange.answer_options()
             else:
@@ -58,6 +64,16 @@ class Front:
             await exchange.answer(RelayError(ErrorCode.INTERNAL_ERROR))
         finally:
             self._note(exchange)
+
+    async def _check(self, scope: Scope) -> None:
+        client = scope.get("client")
+        try:
+            is_known = check(self._rules, scope["method"], scope["path"], scope["headers"])
+        except WrongToken as wrong:
+            await self._guesses.punish(client[0] if client else "", wrong.guess)
+            raise
+        if is_known and client:
+            self._connections.know(client)
 
     def _request_id(self, scope: Scope) -> str:
         given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-request-id"), "")
@@ -94,10 +110,13 @@ class _Exchange:
         self.sent = 0
         self._receive = receive
         self._send = send
+        self._limit = body_limit(rules, scope["method"], self.path)
 
     async def receive(self) -> Message:
         message = await self._receive()
         self.received += len(message.get("body", b""))
+        if self.received > self._limit:
+            raise too_large(self._limit)
         return message
 
     async def send(self, message: Message) -> None:

@@ -1,7 +1,8 @@
 """Who is let in: checked before anything else is looked at, for every request.
 
 A browser shows a page of another site while a daemon listens on this machine, so a request must name a host that is ours
-(no DNS rebinding), must not come from a foreign page, and says what it is: JSON. Where a token is set, it must be known.
+(no DNS rebinding), must not come from a foreign page, and says what it is: JSON. It must show the API's token, or be of a page
+that somebody let in with a code.
 """
 
 from __future__ import annotations
@@ -14,33 +15,58 @@ from msgspec import Struct
 
 from agent_relay.protocol.errors import ErrorCode
 from agent_relay.transports.http.errors import FORBIDDEN, UNAUTHORIZED, HttpError
+from agent_relay.transports.http.page_keys import PAGE_HEADER, PageKeys
 
 NOT_JSON = "Bodies must be JSON, with `Content-Type: application/json`."
 _OWN_NAMES = frozenset({"localhost"})
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PORTS = {"http": 80, "https": 443}
+_OPEN_BODY_BYTES = 16_384  # of somebody who has shown no token
+
+
+_CHALLENGE = (("www-authenticate", "Bearer"),)
 
 
 class Rules(Struct, frozen=True):
     host: str  # what the server is bound to
     port: int
-    token: str | None
+    token: str | None  # None: nobody is asked for one
+    token_file: str  # where the owner finds it
+    keys: PageKeys
     origins: frozenset[str]  # other pages that may come in
     max_body_bytes: int
-    open_paths: frozenset[str]  # ask for no token
-    open_folders: tuple[str, ...] = ()  # nor does anything in these
+    open_paths: frozenset[tuple[str, str]]  # methods and paths that ask for no token
+    open_folders: tuple[str, ...] = ()  # nor does it to read anything in these
     bare_paths: frozenset[str] = frozenset()  # look themselves at what kind of body they are given
     scheme: str = "http"
 
 
-def check(rules: Rules, method: str, path: str, headers: list[tuple[bytes, bytes]]) -> None:
-    """Raises HttpError."""
+class WrongToken(HttpError):  # noqa: N818 - named by the condition
+    """A token that is not the one, or a code that is not good: `guess`."""
+
+    def __init__(self, sentence: str, guess: str) -> None:
+        super().__init__(UNAUTHORIZED, ErrorCode.PERMISSION_DENIED, sentence, _CHALLENGE, reason="token")
+        self.guess = guess
+
+
+def check(rules: Rules, method: str, path: str, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether whoever asks is known, by the token or a page's key. Raises HttpError where they must be and are not."""
     found = _Headers(headers)
     _check_host(rules, found)
     _check_origin(rules, method, found)
+    is_known = False
     if not is_preflight(rules, method, found.one(b"origin")):  # a browser asks it without the token
-        _check_token(rules, path, found)
+        is_known = _check_token(rules, method, path, found)
     _check_body(rules, method, path, found)
+    return is_known
+
+
+def is_open(rules: Rules, method: str, path: str) -> bool:
+    return (method, path) in rules.open_paths or (method == "GET" and path.startswith(rules.open_folders))
+
+
+def body_limit(rules: Rules, method: str, path: str) -> int:
+    return min(_OPEN_BODY_BYTES, rules.max_body_bytes) if is_open(rules, method, path) else rules.max_body_bytes
 
 
 class _Headers:
@@ -123,20 +149,41 @@ def allowed_origin(rules: Rules, headers: list[tuple[bytes, bytes]]) -> str | No
 # --- tokens and bodies -------------------------------------------------------------------------------------------------
 
 
-def _check_token(rules: Rules, path: str, headers: _Headers) -> None:
-    if rules.token is None or path in rules.open_paths or path.startswith(rules.open_folders):
-        return
-    scheme, _, token = (headers.one(b"authorization") or "").partition(" ")
-    is_known = hmac.compare_digest(token.strip().encode("utf-8", "replace"), rules.token.encode())
-    if scheme.lower() != "bearer" or not is_known:
-        sentence = "This needs the token of AGENT_RELAY_API_TOKEN, as `Authorization: Bearer …`."
-        raise HttpError(UNAUTHORIZED, ErrorCode.PERMISSION_DENIED, sentence, (("www-authenticate", "Bearer"),), reason="token")
+def _check_token(rules: Rules, method: str, path: str, headers: _Headers) -> bool:
+    if rules.token is None:
+        return True
+    if is_open(rules, method, path):
+        return False
+    said = headers.one(b"authorization")
+    if said is None and _is_of_a_page(rules, headers):
+        return True
+    scheme, _, token = (said or "").partition(" ")
+    if scheme.lower() == "bearer" and is_token(rules.token, token.strip()):
+        return True
+    where = f"The token is in {rules.token_file}; for the dashboard run `agent-relay open`."
+    if said is not None:
+        raise WrongToken(f"That is not the token of this relay. {where}", said)
+    sentence = f"This needs the relay's token, as `Authorization: Bearer …`. {where}"
+    raise HttpError(UNAUTHORIZED, ErrorCode.PERMISSION_DENIED, sentence, _CHALLENGE, reason="token")
+
+
+def is_token(token: str, said: str) -> bool:
+    return hmac.compare_digest(said.encode("utf-8", "replace"), token.encode())
+
+
+def _is_of_a_page(rules: Rules, headers: _Headers) -> bool:
+    """Of our own alone: what a browser says of itself, where it does, and a header that no page of another site can send."""
+    if headers.one(b"sec-fetch-site") not in {None, "same-origin"}:
+        return False
+    cookies, half = headers.one(b"cookie"), headers.one(PAGE_HEADER.encode())
+    return cookies is not None and half is not None and rules.keys.knows(cookies, half)
 
 
 def _check_body(rules: Rules, method: str, path: str, headers: _Headers) -> None:
     length = headers.one(b"content-length")
-    if length is not None and length.isdecimal() and int(length[:20]) > rules.max_body_bytes:
-        raise too_large(rules)
+    limit = body_limit(rules, method, path)
+    if length is not None and length.isdecimal() and int(length[:20]) > limit:
+        raise too_large(limit)
     if method in _SAFE_METHODS or path in rules.bare_paths:
         return
     kind = headers.one(b"content-type")
@@ -151,8 +198,7 @@ def is_json(kind: str | None) -> bool:
     return name.strip().lower() == "application/json" and charset in {"", "charset=utf-8", "charset=utf8"}
 
 
-def too_large(rules: Rules) -> HttpError:
+def too_large(limit: int) -> HttpError:
     return HttpError(
-        413, ErrorCode.MESSAGE_TOO_LARGE, f"The body is larger than the {rules.max_body_bytes} bytes this server takes.",
-        max_frame_bytes=rules.max_body_bytes,
-    )  # fmt: skip
+        413, ErrorCode.MESSAGE_TOO_LARGE, f"The body is larger than the {limit} bytes this server takes.", max_frame_bytes=limit
+    )

@@ -46,15 +46,24 @@ def describe(routes: Iterable[Route]) -> Json:
         },
         "servers": [{"url": "/"}],
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
-        "security": [{}, {"bearerAuth": []}],
+        "security": [{"bearerAuth": []}, {"pageCookie": [], "pageHeader": []}],
         "paths": paths,
         "components": {
             "schemas": components,
             "securitySchemes": {
                 "bearerAuth": {
                     "type": "http", "scheme": "bearer",
-                    "description": "The value of AGENT_RELAY_API_TOKEN. Not needed where none is set.",
-                }
+                    "description": "What is in `api-token` in the daemon's directory: the value of AGENT_RELAY_API_TOKEN, "
+                    "or one that the daemon made at its first start.",
+                },
+                "pageCookie": {
+                    "type": "apiKey", "in": "cookie", "name": "agent-relay-ID",
+                    "description": "One half of a page's key, as `POST /api/v1/page-keys` sets it; ID is the relay's.",
+                },
+                "pageHeader": {
+                    "type": "apiKey", "in": "header", "name": "X-Relay-Page",
+                    "description": "The other half, as the same answer has it.",
+                },
             },
         },
     }  # fmt: skip

@@ -13,9 +13,10 @@ from agent_relay.transports.arc.hub import Hub
 from agent_relay.transports.arc.upgrade import make_doors
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.application import build_application
+from agent_relay.transports.http.connections import Connections
 from agent_relay.transports.http.front import Application, Front
 from agent_relay.transports.http.guard import Rules
-from agent_relay.transports.http.patience import PatientProtocol
+from agent_relay.transports.http.patience import make_protocol
 from agent_relay.transports.http.port import BACKLOG, make_url
 from agent_relay.transports.http.table import FLAT_PATHS, OPEN_FOLDERS, OPEN_PATHS
 
@@ -24,22 +25,24 @@ _DRAIN_S = 3
 
 class HttpServer:
     def __init__(
-        self, api: Api, listener: socket.socket, host: str, token: str | None, origins: frozenset[str], max_body_bytes: int,
-        *, hub: Hub[Any] | None = None, tls: tuple[str, str] | None = None,
+        self, api: Api, listener: socket.socket, host: str, token: tuple[str | None, str], origins: frozenset[str],
+        max_body_bytes: int, connections: Connections, *, hub: Hub[Any] | None = None, tls: tuple[str, str] | None = None,
     ) -> None:  # fmt: skip
         self._api = api
         self.host, self.port = host, int(listener.getsockname()[1])
         self._hub = hub
         self._scheme = "http" if tls is None else "https"
         rules = Rules(
-            host, self.port, token, origins, max_body_bytes, OPEN_PATHS, OPEN_FOLDERS, FLAT_PATHS, self._scheme
+            host, self.port, *token, api.page_keys, origins, max_body_bytes, OPEN_PATHS, OPEN_FOLDERS, FLAT_PATHS,
+            self._scheme,
         )  # fmt: skip
         cert, key = tls or (None, None)
-        self._front = Front(cast("Application", build_application(api, max_body_bytes)), rules, api.metrics)
+        application = cast("Application", build_application(api, max_body_bytes))
+        self._front = Front(application, rules, api.metrics, api.guesses, connections)
         self._listener = listener
         self._uvicorn = uvicorn.Server(
             uvicorn.Config(
-                self._front, log_config=None, access_log=False, lifespan="off", http=PatientProtocol, loop="none",
+                self._front, log_config=None, access_log=False, lifespan="off", http=make_protocol(connections), loop="none",
                 ws=cast("type[asyncio.Protocol]", make_doors(hub, api.arc, rules)), ssl_certfile=cert, ssl_keyfile=key,
                 server_header=False, date_header=False, proxy_headers=False, backlog=BACKLOG, timeout_graceful_shutdown=_DRAIN_S,
             )

@@ -53,6 +53,9 @@ class Streams:
 
     def stop(self) -> None:
         self._stopping = True
+        self.end_all()
+
+    def end_all(self) -> None:
         for stream in list(self._open):
             stream.end()
 

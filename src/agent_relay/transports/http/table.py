@@ -16,18 +16,19 @@ from agent_relay.transports.http.routes import (
     legacy,
     messages,
     outline,
+    page_keys,
     requests,
     sessions,
     terminals,
 )
 
 ROUTES: tuple[Route, ...] = (
-    *dashboard.ROUTES, *about.ROUTES, *sessions.ROUTES, *agents.ROUTES, *terminals.ROUTES, *requests.ROUTES, *events.ROUTES,
-    *outline.ROUTES, *messages.ROUTES, *costs.ROUTES, *cost_trend.ROUTES, *legacy.ROUTES,
+    *dashboard.ROUTES, *about.ROUTES, *page_keys.ROUTES, *sessions.ROUTES, *agents.ROUTES, *terminals.ROUTES,
+    *requests.ROUTES, *events.ROUTES, *outline.ROUTES, *messages.ROUTES, *costs.ROUTES, *cost_trend.ROUTES, *legacy.ROUTES,
     *arc.ROUTES,
 )  # fmt: skip
 FLAT_PATHS = frozenset(route.path for route in ROUTES if route.is_flat)
-OPEN_PATHS = frozenset(route.path for route in ROUTES if route.is_open)
+OPEN_PATHS = frozenset((route.method, route.path) for route in ROUTES if route.is_open)
 OPEN_FOLDERS = tuple(route.path.removesuffix("{path}") for route in ROUTES if route.is_open and route.path.endswith("{path}"))
 _SHAPES = [
     (re.compile(re.sub(r"{\w+}", "[^/]+", route.path.replace("{path}", ".+"))), route.method) for route in ROUTES

@@ -23,6 +23,19 @@ class Done(Struct):
     success: bool = True
 
 
+class PageCodeView(Struct, rename="camel"):
+    code: str
+    expires_at: int
+
+
+class PageKeyView(Struct):
+    key: str  # sent as X-Relay-Page; the other half is the cookie
+
+
+class ForgottenPages(Struct):
+    forgotten: int
+
+
 class Health(Struct, rename="camel"):
     status: Literal["ok"]
     version: str

@@ -1,15 +1,8 @@
 // Requests to the daemon. Addresses are relative to the page, so that it works behind any path prefix.
 //
-// Where a token is set, it is asked for once and kept in this tab's sessionStorage; it goes into a header and never into an address.
+// The browser is known by a key of two halves: a cookie, which no script can read, and what `key.js` keeps for this very port.
 
-import { signal } from "./ui.js";
-
-const TOKEN_KEY = "agent-relay.token";
-
-/** What the page should ask for: null, or { wrong: boolean, resolve }. The shell shows a dialog while it is set. */
-export const tokenWanted = signal(null);
-
-let asking = null;
+import { askForKey, keyHeaders } from "./key.js";
 
 export class ApiError extends Error {
   constructor(status, problem) {
@@ -49,21 +42,21 @@ async function json(method, address, body, options = {}) {
   return response.json();
 }
 
-/** A fetch with the token; asks for it (again) on 401. Raises ApiError for anything but success, AbortError when aborted. */
+/** A fetch as a browser that was let in; asks to be let in on 401. Raises ApiError for anything but success, AbortError when aborted. */
 export async function open(address, options = {}) {
   for (;;) {
-    const token = sessionStorage.getItem(TOKEN_KEY);
-    const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+    const shown = await keyHeaders();
+    const headers = { ...options.headers, ...shown };
     let response;
     try {
-      response = await fetch(address, { ...options, headers, cache: "no-store", credentials: "omit", redirect: "error" });
+      response = await fetch(address, { ...options, headers, cache: "no-store", credentials: "same-origin", redirect: "error" });
     } catch (error) {
       if (error.name === "AbortError") throw error;
       throw new ApiError(0, null);
     }
     if (response.ok) return response;
     if (response.status !== 401) throw new ApiError(response.status, await problemOf(response));
-    await askForToken(token);
+    await askForKey(shown);
   }
 }
 
@@ -73,17 +66,4 @@ async function problemOf(response) {
   } catch {
     return null;
   }
-}
-
-async function askForToken(tried) {
-  const now = sessionStorage.getItem(TOKEN_KEY);
-  if (now !== tried) return; // another request has asked meanwhile
-  asking ??= new Promise((resolve) => {
-    tokenWanted.value = { wrong: Boolean(tried), resolve };
-  }).then((token) => {
-    sessionStorage.setItem(TOKEN_KEY, token);
-    tokenWanted.value = null;
-    asking = null;
-  });
-  await asking;
 }

@@ -12,8 +12,8 @@ import { views } from "../views/index.js";
 import { Details } from "./details.js";
 import { Dock } from "./dock.js";
 import { Help } from "./help.js";
+import { KeyDialog } from "./key-dialog.js";
 import { Sidebar } from "./sidebar.js";
-import { TokenDialog } from "./token-dialog.js";
 import { Topbar } from "./topbar.js";
 
 export function Shell() {
@@ -26,7 +26,7 @@ export function Shell() {
       <${Boundary}><${Details} /><//>
       <${Dock} />
     </div>
-    <${Toasts} /><${Help} /><${TokenDialog} />`;
+    <${Toasts} /><${Help} /><${KeyDialog} />`;
 }
 
 function toMain(event) {

@@ -16,7 +16,7 @@ from agent_relay.transports.http.errors import not_found
 from agent_relay.transports.http.route import HTML, Call, Route, Text
 
 _PAGE = "index.html"
-_NONCE = b"{nonce}"
+_NONCE, _RELAY = b"{nonce}", b"{relay}"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; manifest-src 'self'; media-src 'self' data:; base-uri 'none'; form-action 'none'; "
@@ -38,7 +38,8 @@ async def page(api: Api, call: Call) -> Text:
     asset = await _find(api, _PAGE)
     nonce = secrets.token_urlsafe(16)
     headers = (("content-security-policy", _POLICY.format(nonce=nonce)), *_HARDENING)
-    return Text(asset.content.replace(_NONCE, nonce.encode()), HTML, headers=headers)
+    content = asset.content.replace(_NONCE, nonce.encode()).replace(_RELAY, api.page_keys.name.encode())
+    return Text(content, HTML, headers=headers)
 
 
 async def file(api: Api, call: Call) -> Text:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agent_relay.cli.commands.dashboard import has_display
+from agent_relay.cli.commands.open import has_display
 
 
 @pytest.mark.parametrize(

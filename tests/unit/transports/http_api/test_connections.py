@@ -1,0 +1,72 @@
+"""Who holds a place, and who makes room."""
+
+from __future__ import annotations
+
+from agent_relay.transports.http.connections import Client, Connections
+
+
+class Line:
+    is_open = True
+
+    def abort(self) -> None:
+        self.is_open = False
+
+
+def open_lines(places: Connections, address: str, count: int, start: int = 1) -> list[tuple[Client, Line]]:
+    found = [((address, port), Line()) for port in range(start, start + count)]
+    for client, line in found:
+        places.opened(client, line)
+    return found
+
+
+def are_open(lines: list[tuple[Client, Line]]) -> list[bool]:
+    return [line.is_open for _, line in lines]
+
+
+def test_the_oldest_that_is_not_known_makes_room() -> None:
+    places = Connections(100, 3)
+    lines = open_lines(places, "192.0.2.1", 4)
+    assert are_open(lines) == [False, True, True, True]
+    assert len(places) == 3
+
+
+def test_whoever_has_shown_a_token_stays() -> None:
+    places = Connections(100, 3)
+    (owner,) = open_lines(places, "127.0.0.1", 1)
+    places.know(owner[0])
+    strangers = open_lines(places, "127.0.0.2", 50, 100)
+    assert owner[1].is_open
+    assert sum(are_open(strangers)) == 3
+    (newcomer,) = open_lines(places, "127.0.0.1", 1, 900)
+    assert newcomer[1].is_open  # and can show its token now
+
+
+def test_in_all_it_is_whoever_has_the_most_that_makes_room() -> None:
+    places = Connections(6, 5)
+    many = open_lines(places, "192.0.2.1", 5)
+    one = open_lines(places, "192.0.2.2", 1)
+    other = open_lines(places, "192.0.2.3", 1)
+    assert are_open(many) == [False, True, True, True, True]
+    assert are_open(one + other) == [True, True]
+    assert len(places) == 6
+
+
+def test_where_everybody_has_a_token_the_next_is_refused() -> None:
+    places = Connections(2, 2)
+    for client, _ in open_lines(places, "192.0.2.1", 2):
+        places.know(client)
+    (late,) = open_lines(places, "192.0.2.1", 1, 9)
+    assert not late[1].is_open
+    places.closed(("192.0.2.1", 1))
+    (later,) = open_lines(places, "192.0.2.1", 1, 10)
+    assert later[1].is_open
+
+
+def test_nothing_is_left_of_those_that_are_gone() -> None:
+    places = Connections(100, 100)
+    for client, _ in open_lines(places, "192.0.2.1", 10):
+        places.closed(client)
+        places.closed(client)
+        places.know(client)  # too late
+    assert len(places) == 0
+    assert places._unknown == {}
