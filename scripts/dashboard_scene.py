@@ -24,6 +24,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from agent_relay.cli.http_place import wait_for_http_place
+from agent_relay.cli.page_code import find_page_address
 from agent_relay.protocol.payloads import Control
 from agent_relay.sdk.client import RelayClient
 from agent_relay.testing.daemon import DaemonProcess
@@ -247,7 +249,11 @@ async def play(options: argparse.Namespace) -> None:
             scene = await stack.enter_async_context(open_scene(daemon, agents=options.agents, messages=options.messages))
             if options.terminals:
                 await stack.enter_async_context(open_terminals(daemon))
-            sys.stdout.write(f"{daemon.wait_for_url()}/\n")
+            daemon.wait_for_url()
+            http = wait_for_http_place(str(daemon.state_dir))
+            assert http is not None
+            sys.stdout.write(f"{find_page_address(str(daemon.state_dir), http)}\n")
+            sys.stdout.write(f"another code, after a minute: agent-relay open --state-dir {daemon.state_dir}\n")
             sys.stdout.flush()
             chatting = asyncio.create_task(ended.wait() if options.quiet else scene.chat())
             await asyncio.wait({chatting, asyncio.ensure_future(ended.wait())}, return_when=asyncio.FIRST_COMPLETED)
