@@ -182,7 +182,8 @@ SETTINGS: tuple[Setting, ...] = (
             "connection"),
     Setting("arc_ephemeral", _switch, "false", "keep nothing for agents over ARC that are not connected", is_switch=True),
     Setting("arc_trusted", _words, "", "ids of agents over ARC without a rate limit, separated by commas", is_for_owner=True),
-    Setting("arc_hooks", _words, "", "hooks of ARC as module:attribute, separated by commas; see docs/arc.md", is_for_owner=True),
+    Setting("arc_hooks", _words, "", "hooks of ARC as module:attribute or /file.py:attribute, separated by commas; see "
+            "docs/arc.md", is_for_owner=True),
     Setting("token_ttl", _duration, None, "how long a token of ARC is good; without it for ever"),
     Setting("debug", _switch, "false", "log every frame's type and ids"),
 )  # fmt: skip

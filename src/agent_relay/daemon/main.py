@@ -1,4 +1,4 @@
-"""`python -m agent_relay.daemon`: the daemon in the foreground, and where `agent-relay up` ends as well."""
+"""`python -P -m agent_relay.daemon`: the daemon in the foreground, and where `agent-relay up` ends as well."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.daemon.config import SETTINGS, ConfigError, Setting
+from agent_relay.interpreter import run_module
 from agent_relay.protocol import places
 from agent_relay.sdk.locate import Place
 
@@ -139,7 +140,7 @@ def _spawn(place: Place, settings: dict[str, str], log: str) -> tuple[subprocess
     try:
         said_before = os.fstat(descriptor).st_size
         child = subprocess.Popen(  # noqa: S603 - ourselves, with arguments we made
-            [sys.executable, "-m", "agent_relay.daemon", *arguments],
+            run_module("agent_relay.daemon", *arguments),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=descriptor, start_new_session=True,
         )  # fmt: skip
         return child, said_before

@@ -16,6 +16,7 @@ from agent_relay.cli.failures import Failure
 from agent_relay.cli.options import Socket, StateDir, find_place, tries_doors
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
+from agent_relay.interpreter import run_module
 
 if TYPE_CHECKING:
     from agent_relay.cli.wrapping import Wish
@@ -195,7 +196,7 @@ def _start_wrapper(place: Place, wish: Wish) -> tuple[subprocess.Popen[bytes], s
     reading, writing = os.pipe()
     # Its own session, so that a closed window does not take the agent along.
     process = subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, "-m", "agent_relay", *spell_out(place, wish, writing)], stdin=subprocess.DEVNULL,
+        run_module("agent_relay", *spell_out(place, wish, writing)), stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, pass_fds=(writing,),
     )  # fmt: skip
     os.close(writing)

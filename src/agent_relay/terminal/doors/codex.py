@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent_relay.interpreter import run_script
 from agent_relay.ports.door import Door, DoorListener
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
 from agent_relay.terminal.doors.codex_arguments import Arguments, read_arguments
@@ -131,7 +131,7 @@ def _launch(path: str, log: str, given: Arguments, told: list[str], plain: list[
     server = [given.program, "app-server", "--listen", f"unix://{path}", *given.settings, *told]
     shown = given.with_flags(["--remote", f"unix://{path}"])
     words = [path, log, str(len(server)), str(len(shown)), *server, *shown, *plain]
-    return [sys.executable, "-I", "-S", str(LAUNCHER), *words]
+    return run_script(str(LAUNCHER), *words)
 
 
 def _environment_flags(environment: Mapping[str, str]) -> list[str]:

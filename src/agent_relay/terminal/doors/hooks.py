@@ -13,13 +13,13 @@ import logging
 import os
 import secrets
 import shlex
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from agent_relay.interpreter import run_script
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
 from agent_relay.terminal.private_files import replace_private
 
@@ -41,7 +41,7 @@ def hook_socket_path(folder: str, project_id: str, agent: str) -> str:
 
 def hook_words(path: str, event: str, seconds: float) -> list[str]:
     """What to run for a hook. It gives up a moment before the CLI does, so that the CLI sees no failure."""
-    return [sys.executable, "-I", "-S", str(CLIENT), path, event, f"{seconds:g}"]
+    return run_script(str(CLIENT), path, event, f"{seconds:g}")
 
 
 def hook_command(path: str, event: str, seconds: float) -> str:
