@@ -52,5 +52,9 @@ def socket_path(state_dir: str, real_root: str, uid: int) -> str:
     return posixpath.join(short_socket_directory(uid), project_id(real_root), SOCKET_FILE)
 
 
+def foreign_folder_note(path: str, uid: int) -> str:
+    return f"{path} is ignored: it belongs to another user (uid {uid})."
+
+
 def short_socket_directory(uid: int) -> str:
     return f"/tmp/agent-relay-{uid}"  # noqa: S108 - 0700 and the owner is checked before it is used

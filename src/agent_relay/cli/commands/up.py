@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from agent_relay.cli.config_notes import find_config_notes, show_config_notes
 from agent_relay.cli.failures import FAILED, USAGE, Failure
 from agent_relay.cli.http_place import wait_for_http_place
 from agent_relay.cli.interrupts import ending_in_order
@@ -74,6 +75,8 @@ def up(
             return serve(socket, state_dir, chosen)
     place = find_place(socket, state_dir)
     pid, was_up = start(place, chosen)
+    if was_up:
+        show_config_notes(place)
     http = wait_for_http_place(place.state_dir)
     url = http.url if http is not None else None
     if http is not None and http.warning:
@@ -82,6 +85,7 @@ def up(
     if as_json:
         screen.json(
             {"up": True, "already_up": was_up, "pid": pid, "socket": place.socket, "state_dir": place.state_dir, "url": url}
+            | {"notes": find_config_notes(place)}
         )
     else:
         word = "already up" if was_up else "up"
@@ -108,6 +112,7 @@ def start(place: Place, settings: dict[str, str]) -> tuple[int | None, bool]:
     if found.answer is Answer.STRANGER:
         raise Failure(f"Something at {place.socket} answers, and it is not a daemon for this user; choose another --socket.")
     log = _prepare(place, settings)
+    show_config_notes(place)
     with ending_in_order():
         child, said_before = _spawn(place, settings, log)
         with _progress():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from agent_relay.cli.config_notes import find_config_notes
 from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.cli.formats import count
 from agent_relay.cli.safe_text import clean_line
@@ -18,6 +19,8 @@ _KNOCK_S = 3.0
 def check_relay(place: Place) -> Iterator[Finding]:
     from agent_relay.cli.process import Answer, knock
 
+    for note in find_config_notes(place):
+        yield Finding("project", Verdict.NOTE, clean_line(note))
     answer = knock(place.socket, _KNOCK_S).answer
     if answer is Answer.NOBODY:
         if os.path.exists(place.socket):
