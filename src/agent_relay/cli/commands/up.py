@@ -110,7 +110,9 @@ def start(place: Place, settings: dict[str, str]) -> tuple[int | None, bool]:
     if found.answer is Answer.RELAY:
         return found.pid, True
     if found.answer is Answer.STRANGER:
-        raise Failure(f"Something at {place.socket} answers, and it is not a daemon for this user; choose another --socket.")
+        raise Failure(
+            found.why or f"Something at {place.socket} answers, and it is not a daemon for this user; choose another --socket."
+        )
     log = _prepare(place, settings)
     show_config_notes(place)
     with ending_in_order():

@@ -21,7 +21,8 @@ def check_relay(place: Place) -> Iterator[Finding]:
 
     for note in find_config_notes(place):
         yield Finding("project", Verdict.NOTE, clean_line(note))
-    answer = knock(place.socket, _KNOCK_S).answer
+    found = knock(place.socket, _KNOCK_S)
+    answer = found.answer
     if answer is Answer.NOBODY:
         if os.path.exists(place.socket):
             yield Finding(
@@ -32,6 +33,9 @@ def check_relay(place: Place) -> Iterator[Finding]:
         return
     if answer is Answer.SILENCE:
         yield Finding("daemon", Verdict.BAD, f"the one at {place.socket} does not answer", "agent-relay down, then up")
+        return
+    if answer is Answer.STRANGER:
+        yield Finding("daemon", Verdict.BAD, clean_line(found.why or f"what listens at {place.socket} is not a daemon of yours"))
         return
     view = _ask(place)
     version = str(view.server.get("version", ""))

@@ -26,6 +26,7 @@ from agent_relay.terminal.doors.codex_stop import CodexStopHook
 from agent_relay.terminal.doors.hooks import hook_socket_path
 from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
 from agent_relay.terminal.observations import Observation
+from agent_relay.terminal.private_files import make_private_folder
 from agent_relay.terminal.profile import Profile, Transcript, load_profiles
 from agent_relay.terminal.transcripts.find import home_of
 
@@ -121,7 +122,7 @@ def _socket_path(place: AgentPlace, mark: str) -> str:
     folder, name = place.folder, "codex"
     if len(os.fsencode(os.path.join(folder, f"{name}-{mark}.sock"))) > MAX_SOCKET_PATH_BYTES:
         folder, name = os.path.join(short_socket_directory(os.getuid()), place.project_id), f"{place.agent}.codex"
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private_folder(folder)
     for left in Path(folder).glob(f"{name}-*.sock"):
         left.unlink(missing_ok=True)
     return os.path.join(folder, f"{name}-{mark}.sock")

@@ -21,7 +21,7 @@ import msgspec
 
 from agent_relay.interpreter import run_script
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
-from agent_relay.terminal.private_files import replace_private
+from agent_relay.terminal.private_files import make_private_folder, replace_private
 
 CLIENT = Path(__file__).with_name("hook_client.py")
 MAX_INPUT_BYTES = 16_777_216
@@ -68,7 +68,7 @@ class HookServer:
         self._open: set[asyncio.StreamWriter] = set()
 
     async def open(self) -> None:
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        make_private_folder(os.path.dirname(self.path))
         self._token = secrets.token_urlsafe(32).encode()
         replace_private(f"{self.path}.token", self._token)
         with contextlib.suppress(FileNotFoundError):
