@@ -15,7 +15,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 _FLAGS = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class NotPrivate(PermissionError):
+class NotPrivate(PermissionError):  # noqa: N818 - named by the condition
     """A folder that is not this user's own; the text says what to do."""
 
 
