@@ -207,3 +207,18 @@ for make in (lambda: prepare_socket_directory(path, 0), lambda: make_private_fol
     assert "is not a folder of yours" in said[0]
     assert "belongs to another user" in said[1]
     assert "is not a folder of yours" in said[2]
+
+
+@pytest.mark.parametrize("words", [["attach", "Bob"], ["logs", "Bob"], ["wrap", "-n", "Bob", "--backend", "tmux", "sleep", "1"]])
+def test_no_tmux_of_theirs_is_talked_to(folder: Path, words: list[str]) -> None:
+    """It could have a client run what it likes."""
+    state = folder / "state"
+    state.mkdir()
+    os.chown(state, STRANGER_UID, STRANGER_UID)
+    fake = Fake(folder)
+    with a_stranger_does(FAKE, str(state / "tmux.sock"), str(fake.file)):
+        command = [PROGRAM, words[0], "--state-dir", str(state), *words[1:]]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert done.returncode != 0
+    assert f"belongs to another user (uid {STRANGER_UID})" in done.stderr
+    assert fake.file.read_bytes() == b""
