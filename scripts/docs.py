@@ -25,6 +25,7 @@ from msgspec import NODEFAULT, Raw, Struct, inspect
 from agent_relay.core.backpressure import FULL_BUFFER_BYTES
 from agent_relay.core.limits import Limits
 from agent_relay.daemon.config import SETTINGS, Setting
+from agent_relay.daemon.config_files import PROJECT_MAY
 from agent_relay.events.types import EVENT_TYPES
 from agent_relay.protocol import envelope, names, negotiation, payloads
 from agent_relay.protocol.durations import format_duration
@@ -87,10 +88,11 @@ def meanings(words: Mapping[str, str], things: Sequence[str], where: str) -> Ite
 
 
 def settings_table(settings: Sequence[Setting] = SETTINGS) -> str:
-    rows = [
-        (code(s.flag), code(s.env), code(s.name), code(s.default) if s.default else "none", sentence(s.help)) for s in settings
-    ]
-    return table(("flag", "variable", "key", "default", "meaning"), rows)
+    rows = []
+    for s in settings:
+        may = "lower" if s.name in PROJECT_MAY else "no"
+        rows.append((code(s.flag), code(s.env), code(s.name), may, code(s.default) if s.default else "none", sentence(s.help)))
+    return table(("flag", "variable", "key", "in a project", "default", "meaning"), rows)
 
 
 def errors_table(codes: Iterable[ErrorCode] = ErrorCode) -> str:

@@ -37,14 +37,16 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "testing": _BELOW | {"ports", "sdk", "arc", "bridge", "terminal", "patterns", "mcp", "daemon", "cli"} | _SERVER,
 }
 
-# The modules that are no room: the front door, `python -m agent_relay`, and the version, which every room may ask for.
+# The modules that are no room: the front door, `python -m agent_relay`, and what every room may ask for: the version, and how
+# Python is started.
 FRONT_DOOR = "__init__"
 _DOORS: dict[str, frozenset[str]] = {
     FRONT_DOOR: frozenset({"protocol", "sdk", "patterns"}),
     "__main__": frozenset({"cli"}),
     "version": frozenset(),
+    "interpreter": frozenset(),
 }
-_TOP_LEVEL_FILES = {"__init__.py", "__main__.py", "version.py", "py.typed"}
+_TOP_LEVEL_FILES = {"__init__.py", "__main__.py", "version.py", "interpreter.py", "py.typed"}
 
 PURE_ROOMS = frozenset({"protocol", "core"})
 
@@ -118,7 +120,7 @@ def _judge_import(room: str, allowed: frozenset[str], name: str | None) -> str:
         pure = room not in PURE_ROOMS or top in PURE_MODULES
         return "" if pure else f"`{room}` only computes, and `{name}` is not among the modules that do no more (PURE_MODULES)"
     target = rest.partition(".")[0]
-    if target in {room, "version", "__version__"} or target in allowed:
+    if target in {room, "version", "__version__", "interpreter"} or target in allowed:
         return ""
     if target in MAY_IMPORT:
         return f"`{room}` may not import `{target}`"

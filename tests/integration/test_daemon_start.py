@@ -28,7 +28,7 @@ import os, sys, threading, time
 from importlib.machinery import PathFinder
 
 PACKAGES = {"agent_relay", "msgspec", "typing_extensions", "uvloop"}
-ROOMS = {"version", "protocol", "events", "ports", "core", "storage", "transports", "daemon"}
+ROOMS = {"version", "interpreter", "protocol", "events", "ports", "core", "storage", "transports", "daemon"}
 SHORT_WAY = {"agent_relay.__main__", "agent_relay.cli", "agent_relay.cli.main", "agent_relay.cli.foreground", "agent_relay.sdk"}
 SHORT_WAY |= {"agent_relay.sdk.locate"}
 LATER = ("agent_relay.daemon.arc", "agent_relay.storage.arc_", "agent_relay.transports.arc.", "agent_relay.transports.http.")
@@ -69,7 +69,7 @@ def gate(tmp_path: Path) -> dict[str, str]:
 
 def test_the_first_welcome_needs_none_of_what_http_needs_which_comes_after_it(gate: dict[str, str]) -> None:
     daemon = DaemonProcess("--port=0")
-    daemon.environ = gate
+    daemon.environ, daemon.command = gate, [sys.executable, "-m", "agent_relay.daemon"]  # one that minds PYTHONPATH
     with daemon:
         with RawClient(daemon.socket) as client:
             client.hello("Alice")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 
 import pytest
 
@@ -30,3 +32,16 @@ def run_as_stranger(code: str, *arguments: str, timeout_s: float = 30.0) -> str:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@contextlib.contextmanager
+def a_stranger_does(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """The same beside us, until the end of the block; it begins when the code has printed its first line."""
+    words = [sys.executable, "-I", "-u", "-c", _BECOME + textwrap.dedent(code), *arguments]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd="/") as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline(), "it ended before it began"
+            yield process
+        finally:
+            process.kill()

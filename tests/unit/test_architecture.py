@@ -90,8 +90,9 @@ def test_relative_imports_are_resolved_from_the_folder_they_stand_in() -> None:
     assert check_source("from .sdk import RelayClient", Path("__init__.py")) == []
 
 
-def test_the_version_may_be_asked_for_everywhere() -> None:
+def test_the_version_and_the_way_to_start_python_may_be_asked_for_everywhere() -> None:
     for room in MAY_IMPORT:
+        assert check_source("from agent_relay.interpreter import run_module", Path(room) / "planted.py") == []
         assert check_source("from agent_relay.version import __version__", Path(room) / "planted.py") == []
 
 

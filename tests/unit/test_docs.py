@@ -154,7 +154,7 @@ def test_the_defaults_in_the_table_of_limits_are_those_of_the_core(tmp_path: Pat
 
 def test_the_example_file_is_taken(tmp_path: Path) -> None:
     (example,) = code_blocks(CONFIGURATION, "toml")
-    write_config(tmp_path / "project" / places.PROJECT_DIRECTORY, example)
+    write_config(tmp_path / "home", example)
     limits = settle(tmp_path)
     assert limits.queue_capacity == tomllib.loads(example)["queue_capacity"] != Limits().queue_capacity
     assert limits.allowed_uids == {1001, 1002}
@@ -162,10 +162,10 @@ def test_the_example_file_is_taken(tmp_path: Path) -> None:
 
 def test_the_order_of_precedence_is_as_documented(tmp_path: Path) -> None:
     assert settle(tmp_path).max_attempts == 5
-    write_config(tmp_path / "home", "max_attempts = 6")
+    write_config(tmp_path / "home", "max_attempts = 6\nmax_agents = 6")
     assert settle(tmp_path).max_attempts == 6
-    write_config(tmp_path / "project" / places.PROJECT_DIRECTORY, "max_attempts = 7")
-    assert settle(tmp_path).max_attempts == 7
+    write_config(tmp_path / "project" / places.PROJECT_DIRECTORY, "max_attempts = 4\nmax_agents = 4")
+    assert (settle(tmp_path).max_attempts, settle(tmp_path).max_agents) == (6, 4)  # the one says "lower" in the table
     assert settle(tmp_path, AGENT_RELAY_MAX_ATTEMPTS="8").max_attempts == 8
     assert settle(tmp_path, {"max_attempts": "9"}, AGENT_RELAY_MAX_ATTEMPTS="8").max_attempts == 9
 

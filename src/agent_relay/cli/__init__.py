@@ -1,4 +1,4 @@
-"""The command line: `agent-relay`, `relay`, `python -m agent_relay`.
+"""The command line: `agent-relay`, `relay`, `python -P -m agent_relay`.
 
 `main.py` is the door, `app.py` lists the commands, `commands/` has one file each, `demo/` is the demonstration. The rest
 is what they share: where the daemon is (`options`, `process`, `link`), and how things look (`screen`, `formats`,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from agent_relay.cli.command_list import COMMANDS
+from agent_relay.cli.first_word import WRAP, put_command_first
 from agent_relay.version import __version__
 
 PROGRAMS = ("agent-relay", "relay")
@@ -22,7 +22,6 @@ _EXAMPLES = (
     "agent-relay send Bob 'Please review auth.py.' --from Alice",
     "agent-relay inbox --as Bob",
 )
-_WRAP = "wrap"
 _OF_WRAP = {"allow_interspersed_args": False}  # what follows the program's name is the program's own
 
 
@@ -66,7 +65,7 @@ def _add(app: typer.Typer, name: str) -> None:
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name, short_help=short, epilog=_show(examples))
     else:
-        settings = _OF_WRAP if name == _WRAP else None
+        settings = _OF_WRAP if name == WRAP else None
         app.command(name, short_help=short, epilog=_show(examples), context_settings=settings)(command)
 
 
@@ -81,7 +80,7 @@ def run_app(words: list[str]) -> int:
     program = program if program in PROGRAMS else PROGRAMS[0]
     if COMPLETE_VARIABLE in os.environ:
         return _complete(program)
-    words = expand_short_form(words)
+    words = put_command_first(words)
     command = build_command(words[:1] if words and words[0] in COMMANDS else COMMANDS)
     try:
         # Not `main`, which has its own opinion about Ctrl-C and closed pipes.
@@ -90,20 +89,6 @@ def run_app(words: list[str]) -> int:
     except typer.Exit as done:
         return done.exit_code
     return status if isinstance(status, int) else 0
-
-
-def expand_short_form(words: list[str]) -> list[str]:
-    """`-n Alice claude`, and `claude` alone where there is such a program, are for `wrap`."""
-    first = words[0] if words else ""
-    if not first or first in COMMANDS:
-        return words
-    if first.startswith("-"):
-        parameters = build_command([_WRAP]).commands[_WRAP].params
-        options = {option for parameter in parameters for option in parameter.opts} - {"--help", "-h"}
-        is_wrap = first.partition("=")[0] in options or (first[:2] in options and not first.startswith("--"))
-    else:
-        is_wrap = shutil.which(first) is not None
-    return [_WRAP, *words] if is_wrap else words
 
 
 def _complete(program: str) -> int:

@@ -22,6 +22,8 @@ from agent_relay.protocol.decode import BadFrame, decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.envelope import Welcome
 from agent_relay.protocol.framing import FrameDecoder
+from agent_relay.sdk.errors import StrangerAtSocket
+from agent_relay.sdk.peers import check_folder, check_peer
 from agent_relay.terminal.private_files import is_locked
 
 SERVER_NAME = "agent-relay"
@@ -42,6 +44,7 @@ class Found:
     answer: Answer
     pid: int | None = None
     version: str = ""
+    why: str = ""  # a sentence, where it is not to be trusted
 
 
 def knock(path: str, timeout_s: float) -> Found:
@@ -49,7 +52,11 @@ def knock(path: str, timeout_s: float) -> Found:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout_s)
         try:
+            check_folder(path)
             connection.connect(path)
+            check_peer(connection, path)
+        except StrangerAtSocket as stranger:
+            return Found(Answer.STRANGER, why=stranger.message)
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
             return Found(Answer.NOBODY)
         except TimeoutError:

@@ -1,6 +1,6 @@
 """`docs/cli.md`: the help of every command, as the program itself gives it.
 
-`python -m agent_relay.cli.reference > docs/cli.md` writes it; a test fails when it is out of date.
+`python -P -m agent_relay.cli.reference > docs/cli.md` writes it; a test fails when it is out of date.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from agent_relay.cli.app import build_command
 _WIDTH = 100
 _HEAD = """# The command line
 
-`agent-relay`, for short `relay`, or `python -m agent_relay`. This page is the program's own `--help`, written by
-`python -m agent_relay.cli.reference > docs/cli.md`; a test fails when it is out of date.
+`agent-relay`, for short `relay`, or `python -P -m agent_relay`. This page is the program's own `--help`, written by
+`python -P -m agent_relay.cli.reference > docs/cli.md`; a test fails when it is out of date.
 
 Every command finds the daemon of the project it is run in: the nearest folder upwards with a `.agent-relay`, `.git`,
 `pyproject.toml`, `package.json`, `Cargo.toml` or `go.mod`. `--socket` and `--state-dir` name another one.

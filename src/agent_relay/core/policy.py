@@ -102,15 +102,28 @@ _WORDS = {
 }
 
 
-class Policy:
-    """`rules` go before the defaults. After `timeout_ms` a request that nobody decided on is denied."""
+_STRICTNESS = tuple(Decision)
+_RISKS = tuple(Risk)
 
-    def __init__(self, rules: Sequence[Rule] = (), timeout_ms: int | None = None) -> None:
+
+class Policy:
+    """`rules` go before the defaults. After `timeout_ms` a request that nobody decided on is denied. `tightening` are rules of
+    somebody who may not decide, such as a project's file: they count where they are stricter."""
+
+    def __init__(self, rules: Sequence[Rule] = (), timeout_ms: int | None = None, tightening: Sequence[Rule] = ()) -> None:
         self.rules = (*rules, *DEFAULT_RULES)
         self.timeout_ms = timeout_ms
+        self.tightening = tuple(tightening)
 
     def judge(self, tool: str, command: str | None, file_path: str | None, *, is_exact: bool) -> Verdict:
         """`is_exact`: these are the CLI's own words, whole; nothing that was read off a screen is approved by a rule."""
+        verdict = self._decide(tool, command, file_path, is_exact=is_exact)
+        for rule in self.tightening:
+            if rule.fits(tool, command or "", file_path or ""):
+                return _stricter(verdict, rule)
+        return verdict
+
+    def _decide(self, tool: str, command: str | None, file_path: str | None, *, is_exact: bool) -> Verdict:
         risk = assess(kind_of(tool), command, file_path)
         for rule in self.rules:
             if rule.fits(tool, command or "", file_path or ""):
@@ -118,3 +131,10 @@ class Policy:
                     return Verdict(Decision.HUMAN, risk, _FROM_A_SCREEN)
                 return Verdict(rule.decision, rule.risk or risk, rule.reason or _WORDS[rule.decision])
         return Verdict(Decision.HUMAN, risk, "No rule is about it.")
+
+
+def _stricter(verdict: Verdict, rule: Rule) -> Verdict:
+    risk = max(verdict.risk, rule.risk or verdict.risk, key=_RISKS.index)
+    if _STRICTNESS.index(rule.decision) > _STRICTNESS.index(verdict.decision):
+        return Verdict(rule.decision, risk, rule.reason or _WORDS[rule.decision])
+    return Verdict(verdict.decision, risk, verdict.reason)

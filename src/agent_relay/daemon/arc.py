@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hmac
+import os
 import pkgutil
+import sys
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
 from typing import Any
 
 from agent_relay.daemon.config import Config
@@ -66,9 +71,21 @@ class Arc:
 
 
 def _load(place: str) -> Any:
-    """`module:attribute`: a hook, or a class whose objects are hooks."""
+    """`module:attribute` or `/a/file.py:attribute`: a hook, or a class whose objects are hooks."""
+    path, _, attribute = place.rpartition(":")
     try:
-        found = pkgutil.resolve_name(place)
-    except (ImportError, AttributeError, ValueError) as error:
+        found = getattr(_load_file(path), attribute) if os.path.isabs(path) else pkgutil.resolve_name(place)
+    except (ImportError, AttributeError, ValueError, OSError, SyntaxError) as error:
         raise StoreUnusable(f"The hook {place} cannot be loaded ({error}).") from None
     return found() if isinstance(found, type) else found
+
+
+@functools.cache  # hooks of one file share its module
+def _load_file(path: str) -> ModuleType:
+    name = f"arc_hooks_{os.path.splitext(os.path.basename(path))[0]}"
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -48,7 +48,7 @@ def read_flags(
 def _read_at_length(words: Sequence[str]) -> dict[str, Any]:
     import argparse  # noqa: PLC0415 - see above
 
-    parser = argparse.ArgumentParser(prog="python -m agent_relay.daemon", description="The relay daemon, in the foreground.")
+    parser = argparse.ArgumentParser(prog="python -P -m agent_relay.daemon", description="The relay daemon, in the foreground.")
     parser.add_argument("--socket", required=True, help="path of the Unix socket")
     parser.add_argument("--state-dir", required=True, help="directory of the daemon's files")
     parser.add_argument("--project-root", default=os.getcwd(), help="the project whose .agent-relay/config.toml counts")

@@ -1,18 +1,20 @@
 """Every setting of the daemon, once: its flag, its variable, its key in `config.toml`, its default.
 
-Precedence: flag, environment, the project's `.agent-relay/config.toml`, the same file in AGENT_RELAY_HOME, default.
+Precedence: flag, environment, `config.toml` in AGENT_RELAY_HOME, default. The project's `.agent-relay/config.toml` may set only
+what `PROJECT_MAY` lists, and only to something tighter.
 The command line makes its options from `SETTINGS`, and a test holds `docs/configuration.md` to it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agent_relay.core.limits import Limits
 from agent_relay.core.policy import Policy
+from agent_relay.daemon.config_files import PROJECT_MAY, ConfigFile, name_keys, read_own_file, read_project_file, shorten_notes
 from agent_relay.daemon.permission_rules import PERMISSIONS_KEY, read_policy
 from agent_relay.protocol import places
 from agent_relay.protocol.durations import parse_duration_ms
@@ -122,7 +124,6 @@ class Setting:
     help: str
     variable: str = ""
     is_switch: bool = False  # the flag alone turns it on
-    is_for_owner: bool = False  # not for the project's own file, which comes with the project, and which agents can write
 
     @property
     def flag(self) -> str:
@@ -154,16 +155,14 @@ SETTINGS: tuple[Setting, ...] = (
             "never"),
     Setting("max_agents", _whole(0, 1_000), "20", "agents that the daemon has started and that run at the same time"),
     Setting("spawns_per_minute", _whole(0, 10_000), "30", "agents that the daemon starts in a minute"),
-    Setting("spawn_allow", _programs, "", "programs that may be started beside the CLIs the relay knows, separated by commas",
-            is_for_owner=True),
-    Setting("spawn_roots", _folders, "", "folders beside the project's in which agents may be started, separated by commas",
-            is_for_owner=True),
+    Setting("spawn_allow", _programs, "", "programs that may be started beside the CLIs the relay knows, separated by commas"),
+    Setting("spawn_roots", _folders, "", "folders beside the project's in which agents may be started, separated by commas"),
     Setting("spawn_environment", _words, "*_API_KEY,*_MODEL,LANG,LC_*,TZ,NO_COLOR", "variables that may be set for an agent that "
-            "is started, separated by commas; `*` stands for anything", is_for_owner=True),
+            "is started, separated by commas; `*` stands for anything"),
     Setting("spawn_unattended", _words, "", "permission modes in which nobody is asked, such as bypassPermissions, that agents "
-            "may be started in all the same, separated by commas", is_for_owner=True),
+            "may be started in all the same, separated by commas"),
     Setting("doors", _one_of("known", "try"), "known", "doors of a CLI in a version that the relay was not tried with: known "
-            "leaves them and types, try uses them", is_for_owner=True),
+            "leaves them and types, try uses them"),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
     Setting("allowed_uids", _uids, "", "further user ids that may connect and exchange messages, separated by commas"),
@@ -174,19 +173,18 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("http", _switch, "true", "serve the HTTP API"),
     Setting("port", _whole(0, 65_535), "3888", "port of the HTTP API; 0 takes a free one", "AGENT_RELAY_DASHBOARD_PORT"),
     Setting("host", _host, "127.0.0.1", "address the HTTP API is bound to; any but loopback lets other machines in"),
-    Setting("no_auth", _switch, "false", "let every user of this machine use the HTTP API, without a token", is_switch=True,
-            is_for_owner=True),
+    Setting("no_auth", _switch, "false", "let every user of this machine use the HTTP API, without a token", is_switch=True),
     Setting("cors_origins", _origins, "", "other web pages that may use the HTTP API, such as https://example.org, separated by "
             "commas"),
     Setting("max_sse", _whole(1, 100_000), "100", "streams of events over HTTP at the same time"),
-    Setting("http_connections", _whole(16, 60_000), "4096", "connections over HTTP at the same time", is_for_owner=True),
+    Setting("http_connections", _whole(16, 60_000), "4096", "connections over HTTP at the same time"),
     Setting("http_connections_per_address", _whole(8, 60_000), "512", "of these, connections of one address that have shown no "
-            "token; the oldest makes room for the next", is_for_owner=True),
+            "token; the oldest makes room for the next"),
     Setting("tls_cert", _path, None, "certificate (PEM) to serve HTTPS and WSS with; needs tls_key"),
     Setting("tls_key", _path, None, "its private key (PEM)"),
     Setting("arc", _switch, "true", "take agents over WebSocket (ARC) on the port of the HTTP API"),
     Setting("arc_open", _switch, "false", "let anybody register over ARC who reaches the port, without the API token or an "
-            "invitation", is_switch=True, is_for_owner=True),
+            "invitation", is_switch=True),
     Setting("arc_rate_limit", _whole(0, 10_000_000), "100", "messages a minute and agent over ARC; 0 means no limit"),
     Setting("arc_hourly_limit", _whole(0, 10_000_000), "1000", "the same an hour"),
     Setting("arc_registrations_per_hour", _whole(0, 10_000_000), "30", "agents that one address may register over ARC in an "
@@ -198,8 +196,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("arc_ping_ms", _duration, "25s", "time between pings to an agent over ARC; 1.8 times that without a word ends the "
             "connection"),
     Setting("arc_ephemeral", _switch, "false", "keep nothing for agents over ARC that are not connected", is_switch=True),
-    Setting("arc_trusted", _words, "", "ids of agents over ARC without a rate limit, separated by commas", is_for_owner=True),
-    Setting("arc_hooks", _words, "", "hooks of ARC as module:attribute, separated by commas; see docs/arc.md", is_for_owner=True),
+    Setting("arc_trusted", _words, "", "ids of agents over ARC without a rate limit, separated by commas"),
+    Setting("arc_hooks", _words, "", "hooks of ARC as module:attribute or /file.py:attribute, separated by commas; see "
+            "docs/arc.md"),
     Setting("token_ttl", _duration, None, "how long a token of ARC is good; without it for ever"),
     Setting("debug", _switch, "false", "log every frame's type and ids"),
 )  # fmt: skip
@@ -234,6 +233,7 @@ class Config:
     arc: bool
     arc_settings: ArcSettings
     arc_hooks: tuple[str, ...]
+    notes: tuple[str, ...]  # for the owner: what the project's file wanted and did not get
 
     def file(self, name: str) -> str:
         return os.path.join(self.state_dir, name)
@@ -254,6 +254,7 @@ def load_config(
 ) -> Config:
     """Settles every setting; raises ConfigError for the first that cannot be used."""
     files = _read_files(project_root, home)
+    permissions = _read_permissions(files)
     values = {setting.name: _settle(setting, flags, environ, files) for setting in SETTINGS}
     limits = Limits(
         max_frame_bytes=values["max_frame_bytes"],
@@ -303,12 +304,13 @@ def load_config(
         event_retention_ms=values["event_retention"],
         spawn_roots=values["spawn_roots"],
         doors=values["doors"],
-        permissions=_read_permissions(files),
+        permissions=permissions,
         tls_cert=values["tls_cert"],
         tls_key=values["tls_key"],
         arc=values["arc"],
         arc_settings=_read_arc(values),
         arc_hooks=values["arc_hooks"],
+        notes=shorten_notes(files.notes),
     )
 
 
@@ -316,6 +318,11 @@ def read_setting(name: str, environ: Mapping[str, str], *, project_root: str, ho
     """One of them, for a command that needs no daemon; raises ConfigError."""
     (setting,) = (setting for setting in SETTINGS if setting.name == name)
     return _settle(setting, {}, environ, _read_files(project_root, home))
+
+
+def find_notes(project_root: str, home: str) -> tuple[str, ...]:
+    """What a daemon that is started now would leave out of the project's file; raises ConfigError."""
+    return load_config({"http": "false"}, {}, project_root=project_root, home=home, state_dir="", socket="").notes
 
 
 def check_tls(config: Config) -> None:
@@ -358,32 +365,42 @@ def _read_token(environ: Mapping[str, str], host: str, *, no_auth: bool) -> str 
     return token
 
 
-def _read_permissions(files: list[tuple[str, dict[str, Any]]]) -> Policy:
-    project, home = files
-    if os.path.realpath(project[0]) == os.path.realpath(home[0]):  # the project is the user's home directory
-        project = (project[0], {})
+def _read_permissions(files: _Files) -> Policy:
     try:
-        return read_policy(project, home)
+        return read_policy(files.project, files.own, files.notes)
     except ValueError as error:
         raise ConfigError(str(error)) from None
 
 
-def _check_project_file(project: tuple[str, dict[str, Any]], home: tuple[str, dict[str, Any]]) -> None:
-    """What agents may be started with is not for them to say."""
-    for setting in SETTINGS:
-        if setting.is_for_owner and setting.name in project[1] and os.path.realpath(project[0]) != os.path.realpath(home[0]):
-            raise ConfigError(f"{project[0]}: {setting.name} cannot be set in a project's own file; put it into {home[0]}.")
-
-
-def _settle(
-    setting: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str], files: Iterable[tuple[str, dict[str, Any]]]
-) -> Any:
-    found: list[tuple[str, Any]] = [(setting.flag, flags.get(setting.name)), (setting.env, environ.get(setting.env) or None)]
-    found += [(f"{setting.name} in {path}", content.get(setting.name)) for path, content in files]
-    for source, value in found:
+def _settle(setting: Setting, flags: Mapping[str, str | None], environ: Mapping[str, str], files: _Files) -> Any:
+    for source, value in ((setting.flag, flags.get(setting.name)), (setting.env, environ.get(setting.env) or None)):
         if value is not None:
             return _parse(setting, source, value)
-    return None if setting.default is None else setting.parse(setting.default)
+    given = files.own.content.get(setting.name)
+    if given is not None:
+        value = _parse(setting, f"{setting.name} in {files.own.path}", given)
+    else:
+        value = None if setting.default is None else setting.parse(setting.default)
+    return _tighten(setting, value, files)
+
+
+def _tighten(setting: Setting, value: Any, files: _Files) -> Any:
+    """What the project's file makes of it."""
+    wanted, may = files.project.content.get(setting.name), PROJECT_MAY.get(setting.name)
+    if wanted is None or may is None:
+        return value
+    try:
+        tighter = _parse(setting, f"{setting.name} in {files.project.path}", wanted)
+    except ConfigError as error:
+        files.notes.append(f"{error} It is ignored.")
+        return value
+    if not may(tighter, value):
+        files.notes.append(
+            f"{files.project.path}: {setting.name} = {tighter} is ignored: a project may only lower it, and it is {value}. "
+            f"To raise it, put it into {files.own.path}."
+        )
+        return value
+    return tighter
 
 
 def _parse(setting: Setting, source: str, value: Any) -> Any:
@@ -395,26 +412,30 @@ def _parse(setting: Setting, source: str, value: Any) -> Any:
         raise ConfigError(f"{source}: {value!r} cannot be used; it must be {error}.") from None
 
 
-def _read_files(project_root: str, home: str) -> list[tuple[str, dict[str, Any]]]:
-    """The project's, and the user's."""
-    folders = (os.path.join(project_root, places.PROJECT_DIRECTORY), home)
-    project, own = (_read_file(os.path.join(folder, places.CONFIG_FILE)) for folder in folders)
-    _check_project_file(project, own)
-    return [project, own]
+class _Files(NamedTuple):
+    project: ConfigFile
+    own: ConfigFile
+    notes: list[str]  # what of the project's was left out, and why
 
 
-def _read_file(path: str) -> tuple[str, dict[str, Any]]:
+def _read_files(project_root: str, home: str) -> _Files:
+    notes: list[str] = []
     try:
-        with open(path, "rb") as file:
-            import tomllib  # noqa: PLC0415 - takes a while, and many have no such file
-
-            content = tomllib.load(file)
-    except (FileNotFoundError, NotADirectoryError):
-        return path, {}
-    except (OSError, ValueError) as error:  # the second: it is no TOML, or no text
-        raise ConfigError(f"{path} cannot be read: {error}.") from None
+        own = read_own_file(home)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     known = {setting.name for setting in SETTINGS} | {PERMISSIONS_KEY}
-    for key in content:
+    for key in own.content:
         if key not in known:
-            raise ConfigError(f"{path}: there is no setting {key!r}; see docs/configuration.md for all of them.")
-    return path, content
+            raise ConfigError(f"{own.path}: there is no setting {key!r}; see docs/configuration.md for all of them.")
+    project = read_project_file(project_root, home, notes)
+    unknown = [key for key in project.content if key not in known]
+    if unknown:
+        notes.append(f"{project.path}: {name_keys(unknown)} is ignored: there is no such setting.")
+    forbidden = [setting.name for setting in SETTINGS if setting.name in project.content and setting.name not in PROJECT_MAY]
+    if forbidden:
+        notes.append(
+            f"{project.path}: {name_keys(forbidden)} is ignored: a project may not set it. If you want it so, put it into "
+            f"{own.path}."
+        )
+    return _Files(project, own, notes)

@@ -1,4 +1,4 @@
-"""`python -m agent_relay.daemon`: the daemon in the foreground, and where `agent-relay up` ends as well."""
+"""`python -P -m agent_relay.daemon`: the daemon in the foreground, and where `agent-relay up` ends as well."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from agent_relay.daemon.arguments import read_arguments
 from agent_relay.daemon.config import SETTINGS, Config, ConfigError, check_tls, load_config
 from agent_relay.daemon.directories import AlreadyRunning, PlaceUnusable, make_private_directory
-from agent_relay.daemon.logs import close_logs, open_logs
+from agent_relay.daemon.logs import close_logs, logger, open_logs
 from agent_relay.ports.store import StoreUnusable
 from agent_relay.protocol import places
 from agent_relay.transports.unix import AnotherDaemon, SocketUnusable
@@ -37,6 +37,8 @@ def run(config: Config) -> int:
         open_logs(config.file(places.LOG_FILE), debug=config.debug)
     except (PlaceUnusable, OSError) as error:
         return _complain(str(error), EXIT_FAILED)
+    for note in config.notes:
+        logger.warning("project_file", extra={"relay_fields": {"note": note}})
     _allow_many_connections()
     try:
         _run_loop(Daemon(config))

@@ -9,18 +9,18 @@
     decision = "approve"
 
 The project's file may make rules stricter, never laxer: it comes with the project, and the agents it is about can write it.
-So what approves is taken from the user's own file alone, and the shorter time counts.
+So what approves is taken from the owner's file alone, a rule of the project's counts where it is stricter than what the owner's
+rules say, and of two times the shorter one.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from agent_relay.core.policy import Decision, Policy, Rule
 from agent_relay.core.risk import Risk
+from agent_relay.daemon.config_files import ConfigFile
 from agent_relay.protocol.durations import parse_duration_ms
 
 PERMISSIONS_KEY = "permissions"
@@ -42,29 +42,37 @@ class _PermissionsTable(Struct, frozen=True, forbid_unknown_fields=True):
     timeout: str | int | None = None
 
 
-def read_policy(project: tuple[str, dict[str, Any]], home: tuple[str, dict[str, Any]]) -> Policy:
-    """From the contents of both files, each with its path; raises ValueError with a sentence that names file and rule."""
-    rules: list[Rule] = []
-    times: list[int] = []
-    for (path, content), may_approve in ((project, False), (home, True)):
-        table = _read_table(path, content.get(PERMISSIONS_KEY, {}))
-        for number, given in enumerate(table.rules, 1):
-            where = f"{path}: rule {number} of {PERMISSIONS_KEY}"
-            if given.decision is Decision.APPROVE and not may_approve:
-                raise ValueError(
-                    f"{where} approves, which only the config.toml in AGENT_RELAY_HOME may: agents can write this one."
-                )
-            rules.append(_make_rule(where, given))
-        if table.timeout is not None:
-            times.append(_read_time(path, table.timeout))
-    return Policy(rules, min(times, default=None))
-
-
-def _read_table(path: str, value: Any) -> _PermissionsTable:
+def read_policy(project: ConfigFile, own: ConfigFile, notes: list[str]) -> Policy:
+    """Raises ValueError with a sentence that names the rule of the owner's file that cannot be used; what cannot be used of the
+    project's is left out and noted."""
+    table = _read_table(own)
+    rules = [_make_rule(f"{own.path}: rule {number} of {PERMISSIONS_KEY}", given) for number, given in enumerate(table.rules, 1)]
+    times = [] if table.timeout is None else [_read_time(own.path, table.timeout)]
+    tightening: list[Rule] = []
     try:
-        return msgspec.convert(value, _PermissionsTable)
+        table = _read_table(project)
+        if table.timeout is not None:
+            times.append(_read_time(project.path, table.timeout))
+    except ValueError as error:
+        notes.append(f"{error} It is ignored.")
+        table = _PermissionsTable()
+    for number, given in enumerate(table.rules, 1):
+        where = f"{project.path}: rule {number} of {PERMISSIONS_KEY}"
+        if given.decision is Decision.APPROVE:
+            notes.append(f"{where} is ignored: it approves, and only {own.path} may. This one comes with the project.")
+            continue
+        try:
+            tightening.append(_make_rule(where, given))
+        except ValueError as error:
+            notes.append(f"{error} It is ignored.")
+    return Policy(rules, min(times, default=None), tightening)
+
+
+def _read_table(file: ConfigFile) -> _PermissionsTable:
+    try:
+        return msgspec.convert(file.content.get(PERMISSIONS_KEY, {}), _PermissionsTable)
     except msgspec.ValidationError as error:
-        raise ValueError(f"{path}: {PERMISSIONS_KEY} cannot be used: {error}.") from None
+        raise ValueError(f"{file.path}: {PERMISSIONS_KEY} cannot be used: {error}.") from None
 
 
 def _make_rule(where: str, given: _RuleTable) -> Rule:

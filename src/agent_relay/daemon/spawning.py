@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
@@ -22,6 +21,7 @@ from agent_relay.daemon.config import Config
 from agent_relay.daemon.directories import make_private_directory, write_private_file
 from agent_relay.daemon.logs import logger
 from agent_relay.daemon.processes import send_signal, start_mark, wait_for_end
+from agent_relay.interpreter import run_module
 from agent_relay.ports.agents import AgentListener, SessionRow
 from agent_relay.protocol import places
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -109,8 +109,9 @@ class WrapperProcesses:
         try:
             # Its own session, so that nothing that ends the daemon takes the agent along.
             process = subprocess.Popen(  # noqa: S603 - ourselves, and a program that was looked up
-                [*words[:4], f"--ready-descriptor={writing}", *words[4:]], cwd=cwd, env=environ, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, pass_fds=(writing,),
+                run_module("agent_relay", "wrap", f"--ready-descriptor={writing}", *words), cwd=cwd, env=environ,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                pass_fds=(writing,),
             )  # fmt: skip
         except OSError as error:
             os.close(reading)
@@ -141,9 +142,8 @@ class WrapperProcesses:
     def _words(self, session: SessionRow, program: str) -> list[str]:
         config = self._config
         return [
-            sys.executable, "-m", "agent_relay", "wrap", f"--session={session.id}", f"--end-file={self._end_file(session.id)}",
-            f"--name={session.name}", f"--backend={session.backend}", f"--socket={config.socket}",
-            f"--state-dir={config.state_dir}", "--", program,
+            f"--session={session.id}", f"--end-file={self._end_file(session.id)}", f"--name={session.name}",
+            f"--backend={session.backend}", f"--socket={config.socket}", f"--state-dir={config.state_dir}", "--", program,
         ]  # fmt: skip
 
     def _end_file(self, id_: str) -> str:

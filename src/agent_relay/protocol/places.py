@@ -31,6 +31,7 @@ ENV_PREFIX = "AGENT_RELAY_"
 ENV_HOME = "AGENT_RELAY_HOME"
 ENV_SOCKET = "AGENT_RELAY_SOCKET"
 ENV_NAME = "AGENT_RELAY_NAME"
+ENV_PEER_UIDS = "AGENT_RELAY_PEER_UIDS"
 ENV_TOKEN = "AGENT_RELAY_TOKEN"  # noqa: S105 - the name of a variable
 ENV_PROJECT = "AGENT_RELAY_PROJECT"
 ENV_DOORS = "AGENT_RELAY_DOORS"
@@ -51,6 +52,10 @@ def socket_path(state_dir: str, real_root: str, uid: int) -> str:
     if len(path.encode("utf-8", "surrogateescape")) <= MAX_SOCKET_PATH_BYTES:
         return path
     return posixpath.join(short_socket_directory(uid), project_id(real_root), SOCKET_FILE)
+
+
+def foreign_folder_note(path: str, uid: int) -> str:
+    return f"{path} is ignored: it belongs to another user (uid {uid})."
 
 
 def short_socket_directory(uid: int) -> str:

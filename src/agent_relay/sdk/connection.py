@@ -8,7 +8,9 @@ sockets open, and a client that trusted them would wait for ever.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import socket
 from collections.abc import Callable
 
 from agent_relay.protocol.decode import BadFrame, decode_daemon_frame
@@ -17,9 +19,11 @@ from agent_relay.protocol.envelope import DaemonFrame, Ping
 from agent_relay.protocol.errors import ErrorCode
 from agent_relay.protocol.framing import DEFAULT_MAX_FRAME_BYTES, DELIVER_HEADROOM_BYTES, HEADER_BYTES, FrameDecoder
 from agent_relay.sdk.ids import IdSource, wall_ms
+from agent_relay.sdk.peers import check_folder, check_peer
 
 _log = logging.getLogger("agent_relay.sdk")
 _HEARTBEATS_OF_SILENCE = 2
+_FULL_S = 0.01
 
 OnFrame = Callable[[DaemonFrame], None]
 OnLost = Callable[[str], None]
@@ -153,8 +157,26 @@ class Connection(asyncio.Protocol):
         self._on_lost(self._reason)
 
 
-async def open_connection(socket: str, ids: IdSource, on_frame: OnFrame, on_lost: OnLost) -> Connection:
-    """Raises OSError when nobody listens."""
-    loop = asyncio.get_running_loop()
-    _, connection = await loop.create_unix_connection(lambda: Connection(ids, on_frame, on_lost), socket)
+async def open_connection(path: str, ids: IdSource, on_frame: OnFrame, on_lost: OnLost) -> Connection:
+    """Raises OSError when nobody listens, and StrangerAtSocket when it may not be ours who does."""
+    check_folder(path)
+    with contextlib.ExitStack() as undo:
+        dialled = undo.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        dialled.setblocking(False)
+        await _dial(dialled, path)
+        check_peer(dialled, path)
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_unix_connection(lambda: Connection(ids, on_frame, on_lost), sock=dialled)
+        undo.pop_all()  # the connection's from here on
     return connection
+
+
+async def _dial(dialled: socket.socket, path: str) -> None:
+    """A Unix socket is connected at once or not at all."""
+    while True:
+        try:
+            dialled.connect(path)
+        except BlockingIOError:  # more are waiting to be let in than there is room for
+            await asyncio.sleep(_FULL_S)
+        else:
+            return

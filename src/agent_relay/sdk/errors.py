@@ -3,6 +3,7 @@
 RelayError
 ├── DaemonNotRunning   nobody listens at the socket
 ├── ConnectionLost     the connection is gone and will not come back by itself
+│   └── StrangerAtSocket   somebody else may be listening there, and was told nothing
 └── TimedOut           a wait ended before what was waited for happened; also a TimeoutError
 """
 
@@ -24,6 +25,11 @@ class ConnectionLost(RelayError):  # noqa: N818 - named by the condition
         super().__init__(code, message)
         if reason:
             self.details["reason"] = reason
+
+
+class StrangerAtSocket(ConnectionLost):
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code=ErrorCode.PERMISSION_DENIED, reason="stranger")
 
 
 class TimedOut(RelayError, TimeoutError):  # noqa: N818 - named by the condition

@@ -20,7 +20,7 @@ from agent_relay.protocol.payloads import Welcome as WelcomePayload
 from agent_relay.protocol.states import CLIENT, ClientEvent, ClientState, CloseReason, advance
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.connection import Connection, open_connection
-from agent_relay.sdk.errors import ConnectionLost, DaemonNotRunning, read_error
+from agent_relay.sdk.errors import ConnectionLost, DaemonNotRunning, StrangerAtSocket, read_error
 from agent_relay.sdk.ids import IdSource, wall_ms
 
 _FINAL_BYES: dict[str, str] = {
@@ -186,6 +186,8 @@ class Session:
             return self._farewell or ConnectionLost(reason)
         except TimeoutError:
             return ConnectionLost(f"The daemon at {self.socket} did not answer within {self._connect_timeout:g} seconds.")
+        except StrangerAtSocket as stranger:
+            return stranger
         except OSError as error:
             return explain_os_error(error, self.socket)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from msgspec import Struct
 
 from agent_relay.ports.terminal import Terminal, TerminalError, TerminalListener
 from agent_relay.protocol import places
+from agent_relay.sdk.peers import check_folder
 from agent_relay.terminal.backends.choice import Backend, Choice, choose_backend
 from agent_relay.terminal.backends.person_terminal import PersonTerminal
 from agent_relay.terminal.backends.pty import PtyTerminal
@@ -104,8 +106,12 @@ def pick_backend(wanted: str) -> Choice:
 
 
 def tmux_server(choice: Choice, state_dir: str, project_id: str) -> TmuxServer:
+    """Raises StrangerAtSocket: a tmux server can have its clients run commands, so another user's is not talked to."""
     assert choice.tmux is not None
-    return TmuxServer(choice.tmux, tmux_socket_path(state_dir, project_id, os.getuid()))
+    path = tmux_socket_path(state_dir, project_id, os.getuid())
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # nobody has been there yet
+        check_folder(path)
+    return TmuxServer(choice.tmux, path)
 
 
 def make_terminal(choice: Choice, home: Home, project_id: str, listener: TerminalListener) -> Terminal[Screen]:

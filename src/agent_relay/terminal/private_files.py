@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from typing import TypeVar
 
 import msgspec
 
+from agent_relay.protocol.places import short_socket_directory
+
 T = TypeVar("T", bound=msgspec.Struct)
 _FLAGS = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class NotPrivate(PermissionError):  # noqa: N818 - named by the condition
+    """A folder that is not this user's own; the text says what to do."""
+
+
+def make_private_folder(path: str) -> None:
+    """Whoever can reach a socket in it can speak for an agent or type into it, so the folder is ours alone, or it is not used.
+    Raises NotPrivate."""
+    above = short_socket_directory(os.getuid())  # where everybody can make one
+    for folder in [above, path] if path.startswith(above + "/") else [path]:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        found = os.lstat(folder)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise NotPrivate(f"{folder} is not a folder of yours; remove it, or choose another --state-dir.")
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            os.chmod(folder, 0o700)
 
 
 def append_private(path: str, data: bytes) -> int:

@@ -16,13 +16,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from agent_relay.interpreter import run_module
 from agent_relay.protocol.places import ENV_HOME, ENV_PREFIX, HTTP_FILE, SOCKET_FILE
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.owner import read_api_token
@@ -44,6 +44,7 @@ class DaemonProcess:
     def __init__(self, *flags: str, directory: str | os.PathLike[str] | None = None) -> None:
         self.flags = flags
         self.environ: dict[str, str] = {}  # further variables for it
+        self.command = run_module("agent_relay.daemon")
         self._temporary = directory is None
         self.directory = Path(tempfile.mkdtemp(prefix="relay-") if directory is None else directory)
         self.state_dir = self.directory / "state"
@@ -64,10 +65,15 @@ class DaemonProcess:
         if not any(flag.startswith(("--port", "--http")) for flag in self.flags):
             environ[f"{ENV_PREFIX}HTTP"] = "false"  # most tests do not ask for it, and starting it takes a while
         environ |= self.environ
-        command = [sys.executable, "-m", "agent_relay.daemon", "--socket", self.socket, "--state-dir", str(self.state_dir)]
+        where = ["--socket", self.socket, "--state-dir", str(self.state_dir)]
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
-                [*command, *self.flags], env=environ, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                [*self.command, *where, *self.flags],
+                env=environ,
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
             )
         self._wait_until_it_accepts()
         return self

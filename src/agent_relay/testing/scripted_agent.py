@@ -1,6 +1,6 @@
 """A stand-in for an agent's CLI: a prompt, a busy phase, dialogs, an alternate screen, slow redraws; no model, no network.
 
-    python -m agent_relay.testing.scripted_agent --script FILE --record FILE
+    python -P -m agent_relay.testing.scripted_agent --script FILE --record FILE
 
 The script is a JSON object (see `agent_script`): how it looks and behaves, and what it says to which input. The record has a
 JSON object a line: every byte it was given with the mode it was in (`prompt`, `busy`, `dialog`), and what came of it

@@ -191,9 +191,9 @@ class Stuck:
 
 def test_hooks_hear_and_answer_and_cannot_stop_anything(make_stage: Callable[..., Stage]) -> None:
     stage = make_stage("--arc=false")
-    (stage.daemon.directory / "my_hooks.py").write_text(HOOK)
-    stage.daemon.environ["PYTHONPATH"] = str(stage.daemon.directory)
-    stage.daemon.restart("--port=0", *FREE, "--arc-hooks=my_hooks:Count,my_hooks:Stuck")
+    file = stage.daemon.directory / "my_hooks.py"
+    file.write_text(HOOK)
+    stage.daemon.restart("--port=0", *FREE, f"--arc-hooks={file}:Count,{file}:Stuck")
     stage.find()
     with stage.connect() as alice, stage.connect() as bob:
         assert alice.welcome["extensions"][-2:] == ["count", "stuck"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from agent_relay.core.limits import Limits
 from agent_relay.daemon.config import SETTINGS, Config, ConfigError, Setting, load_config
+from agent_relay.daemon.config_files import PROJECT_MAY
 from agent_relay.protocol import places
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}
@@ -78,10 +80,10 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
 
 def settled(config: Config, name: str) -> object:
     """The value a setting has in the end, wherever it is kept."""
-    for place in (config.limits, config, config.arc_settings):
-        for field in (name, f"{name}_ms", name.removeprefix("arc_")):
-            if hasattr(place, field):
-                return getattr(place, field)
+    found = [(place, field) for place in (config.limits, config, config.arc_settings) for field in (name, f"{name}_ms")]
+    for place, field in [*found, (config.arc_settings, name.removeprefix("arc_"))]:
+        if hasattr(place, field):
+            return getattr(place, field)
     raise AssertionError(f"{name} ends nowhere")
 
 
@@ -134,7 +136,7 @@ def test_the_defaults_are_those_of_the_core(project: Project) -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-@pytest.mark.parametrize("source", ["flag", "environment", "project", "home"])
+@pytest.mark.parametrize("source", ["flag", "environment", "home"])
 def test_every_setting_is_heard_from_every_source(project: Project, setting: Setting, source: str) -> None:
     text, value, _ = VALUES[setting.name]
     flags, environ = {}, {}
@@ -143,25 +145,128 @@ def test_every_setting_is_heard_from_every_source(project: Project, setting: Set
             flags = {setting.name: text}
         case "environment":
             environ = {setting.env: text}
-        case "project":
-            project.project_file.write_text(f'{setting.name} = "{text}"\n')
         case _:
             project.home_file.write_text(f'{setting.name} = "{text}"\n')
-    if source == "project" and setting.is_for_owner:
-        with pytest.raises(ConfigError, match=f"{setting.name} cannot be set in a project's own file; put it into .*/home/"):
-            project.load(flags, environ)
-        return
     assert settled(project.load(flags, environ), setting.name) == value
 
 
-def test_what_agents_may_be_started_with_is_for_the_owner_alone(project: Project) -> None:
-    assert {name for name, setting in BY_NAME.items() if setting.is_for_owner} == {
-        "spawn_allow", "spawn_environment", "spawn_unattended", "doors", "arc_open", "arc_hooks", "arc_trusted", "no_auth",
-        "spawn_roots", "http_connections", "http_connections_per_address",
-    }  # fmt: skip
+def test_the_owner_s_file_is_not_the_project_s_where_it_is_both(project: Project) -> None:
     project.home_file.write_text('spawn_unattended = ["yolo"]\n')
     project.project_file.symlink_to(project.home_file)  # the project is the user's home directory
-    assert project.load().limits.spawn_unattended == ("yolo",)
+    config = project.load()
+    assert (config.limits.spawn_unattended, config.notes) == (("yolo",), ())
+
+
+# --- the project's own file -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME.keys() - PROJECT_MAY.keys()))
+def test_what_is_not_on_the_list_is_not_for_a_project(project: Project, name: str) -> None:
+    plain = project.load()
+    project.project_file.write_text(f'{name} = "{VALUES[name][0]}"\n')
+    config = project.load()
+    assert dataclasses.replace(config, notes=(), permissions=plain.permissions) == plain
+    (note,) = config.notes
+    assert f"'{name}' is ignored: a project may not set it" in note
+    assert str(project.home_file) in note
+
+
+def test_nothing_that_opens_is_on_the_list() -> None:
+    assert set(PROJECT_MAY) == {
+        "queue_capacity", "queue_bytes", "rate_limit", "loop_slow_after", "loop_hold_after", "max_agents", "spawns_per_minute",
+        "arc_rate_limit", "arc_hourly_limit", "arc_registrations_per_hour", "arc_connections_per_address", "arc_max_bytes",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROJECT_MAY)
+@pytest.mark.parametrize("base", ["default", "home"])
+def test_what_is_on_the_list_can_be_lowered_and_not_raised(project: Project, name: str, base: str) -> None:
+    if base == "home":
+        project.home_file.write_text(f"{name} = 66000\n" if name.endswith("_bytes") else f"{name} = 700\n")
+    if name == "arc_max_bytes":
+        project.home_file.write_text(f"{name} = 1000\n")
+    owners = settled(project.load(), name)
+    assert isinstance(owners, int)
+    least = 65_536 if name == "queue_bytes" else 128 if name == "arc_max_bytes" else 1
+    project.project_file.write_text(f"{name} = {least}\n")
+    assert settled(project.load(), name) == least
+    assert project.load().notes == ()
+    if owners:
+        project.project_file.write_text(f"{name} = {owners + 1}\n")
+        config = project.load()
+        assert settled(config, name) == owners
+        assert f"may only lower it, and it is {owners}" in config.notes[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["rate_limit", "loop_slow_after", "loop_hold_after", "arc_rate_limit", "arc_connections_per_address"]
+)
+def test_a_limit_cannot_be_taken_away(project: Project, name: str) -> None:
+    project.home_file.write_text(f"{name} = 5\n")
+    project.project_file.write_text(f"{name} = 0\n")
+    config = project.load()
+    assert settled(config, name) == 5
+    assert len(config.notes) == 1
+
+
+def test_a_flag_and_a_variable_go_before_it(project: Project) -> None:
+    project.project_file.write_text("max_agents = 0\n")
+    assert project.load().limits.max_agents == 0
+    assert project.load({"max_agents": "30"}).limits.max_agents == 30
+    assert project.load({}, {"AGENT_RELAY_MAX_AGENTS": "30"}).limits.max_agents == 30
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"this is not toml", "cannot be read"),
+        (b"\xff\xfe", "cannot be read"),
+        (b"queue_capacty = 5", "'queue_capacty'"),
+        (b"[limits]\nqueue_capacity = 5", "'limits'"),
+        (b'max_agents = "x"', "it must be"),
+        (b"max_agents = { a = 1 }", "it must be"),
+        (b"a" * 300_000, "larger"),
+        (b'"\\u001b[2J\\u202e" = 1', r"'\x1b[2J\u202e'"),
+        (b"permissions = 5", "permissions cannot be used"),
+    ],
+)
+def test_what_cannot_be_used_of_it_is_noted_and_stops_nothing(project: Project, content: bytes, word: str) -> None:
+    project.project_file.write_bytes(content)
+    (note,) = project.load().notes
+    assert word in note
+    assert str(project.project_file) in note
+    assert "ignored" in note
+
+
+def test_it_is_not_read_through_a_link_out_of_the_project(project: Project, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.toml"
+    elsewhere.write_text("max_agents = 1\n")
+    project.project_file.symlink_to(elsewhere)
+    config = project.load()
+    assert config.limits.max_agents == 20
+    assert "leads out of the project" in config.notes[0]
+    project.project_file.unlink()
+    inside = project.project_file.with_name("other.toml")
+    inside.write_text("max_agents = 1\n")
+    project.project_file.symlink_to(inside)
+    assert project.load().limits.max_agents == 1
+
+
+def test_a_pipe_in_its_place_keeps_nobody_waiting(project: Project) -> None:
+    os.mkfifo(project.project_file)
+    assert "is not a file" in project.load().notes[0]
+    project.project_file.unlink()
+    project.project_file.mkdir()
+    assert "is ignored" in project.load().notes[0]
+
+
+def test_notes_are_as_long_as_somebody_can_read(project: Project) -> None:
+    rule = '[[permissions.rules]]\ntools = "bash"\ndecision = "approve"\n'
+    project.project_file.write_text(f'max_agents = "{"x" * 10_000}"\n' + rule * 100)
+    notes = project.load().notes
+    assert len(notes) == 11
+    assert notes[-1] == "There are 91 more notes like these."
+    assert max(map(len, notes)) < 700
 
 
 def test_the_nearer_source_wins(project: Project) -> None:
@@ -196,7 +301,7 @@ def test_nonsense_is_refused_in_a_sentence_that_helps(project: Project, name: st
 
 
 def test_toml_may_be_written_with_its_own_types(project: Project) -> None:
-    project.project_file.write_text(
+    project.home_file.write_text(
         'queue_capacity = 5\ndebug = true\nallowed_uids = [1, 2]\nheartbeat_ms = 700\nresume_ttl = "1h"\n'
     )
     config = project.load()
@@ -207,15 +312,14 @@ def test_toml_may_be_written_with_its_own_types(project: Project) -> None:
 
 @pytest.mark.parametrize("value", ["true", "1.5", '"x"', "{ a = 1 }", "2024-01-01", '["x"]'])
 def test_a_wrong_type_in_a_file_is_refused_and_the_file_named(project: Project, value: str) -> None:
-    project.project_file.write_text(f"queue_capacity = {value}\n")
+    project.home_file.write_text(f"queue_capacity = {value}\n")
     with pytest.raises(ConfigError, match=r"queue_capacity in .*config\.toml"):
         project.load()
 
 
-@pytest.mark.parametrize("which", ["project", "home"])
 @pytest.mark.parametrize("content", ["queue_capacty = 5\n", "[limits]\nqueue_capacity = 5\n"])
-def test_an_unknown_key_is_refused_and_named(project: Project, which: str, content: str) -> None:
-    path = project.project_file if which == "project" else project.home_file
+def test_an_unknown_key_is_refused_and_named(project: Project, content: str) -> None:
+    path = project.home_file
     path.write_text(content)
     with pytest.raises(ConfigError) as raised:
         project.load()

@@ -44,8 +44,8 @@ def test_a_setting_that_cannot_be_used_is_a_sentence_and_exit_2(arguments: list[
 
 
 def test_a_config_file_that_cannot_be_used_is_refused_before_anything_is_made(arguments: list[str], tmp_path: Path) -> None:
-    (tmp_path / ".agent-relay").mkdir()
-    (tmp_path / ".agent-relay" / "config.toml").write_text("nonsense = 1\n")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "config.toml").write_text("nonsense = 1\n")
     with pytest.raises(ConfigError):
         parse(arguments)
     assert main(arguments) == EXIT_USAGE

@@ -26,6 +26,7 @@ class Files:
         self.project_file.write_text(project)
         self.home_file.write_text(home)
         config = load_config({}, {}, project_root=str(self.root), home=str(self.home), state_dir="/state", socket="/s.sock")
+        self.notes = config.notes
         return config.permissions
 
 
@@ -49,16 +50,40 @@ def test_a_rule_is_read_whole(files: Files) -> None:
     assert files.load(home=APPROVE).rules == (own, *DEFAULT_RULES)
 
 
-def test_the_project_s_rules_come_first_then_the_user_s_then_the_defaults(files: Files) -> None:
+def test_the_owner_s_rules_come_before_the_defaults_and_the_project_s_beside_them(files: Files) -> None:
     policy = files.load(project=DENY, home=APPROVE)
-    assert [rule.decision for rule in policy.rules[:2]] == [Decision.DENY, Decision.APPROVE]
-    assert policy.rules[2:] == DEFAULT_RULES
+    assert [rule.decision for rule in policy.rules[:1]] == [Decision.APPROVE]
+    assert policy.rules[1:] == DEFAULT_RULES
+    assert [rule.decision for rule in policy.tightening] == [Decision.DENY]
     assert policy.judge("Bash", "pytest curl", None, is_exact=True).decision is Decision.DENY
 
 
 def test_a_project_cannot_approve(files: Files) -> None:
-    with pytest.raises(ConfigError, match=r"config\.toml: rule 2 of permissions approves, which only .*AGENT_RELAY_HOME"):
-        files.load(project=DENY + APPROVE)
+    policy = files.load(project=DENY + APPROVE)
+    assert policy.rules == DEFAULT_RULES
+    assert [rule.decision for rule in policy.tightening] == [Decision.DENY]
+    (note,) = files.notes
+    assert "config.toml: rule 2 of permissions is ignored: it approves, and only" in note
+
+
+def test_what_cannot_be_used_of_a_project_s_rules_is_noted_and_the_rest_holds(files: Files) -> None:
+    policy = files.load(project='[[permissions.rules]]\ndecision = "deny"\ncommands = []\n' + DENY)
+    assert [rule.decision for rule in policy.tightening] == [Decision.DENY]
+    assert "rule 1 of permissions has an empty condition" in files.notes[0]
+    assert files.load(project='[permissions]\ntimeout = "soon"\n').timeout_ms is None
+    assert "timeout" in files.notes[0]
+
+
+def test_a_project_s_rule_never_makes_anything_laxer(files: Files) -> None:
+    """A rule for a person in place of one that denies would, and so would a lower risk."""
+    everything = '[[permissions.rules]]\ntools = "*"\ndecision = "human"\nrisk = "low"\nreason = "Quite harmless, go on."\n'
+    policy = files.load(project=everything, home=DENY + APPROVE)
+    denied = policy.judge("Bash", "curl x", None, is_exact=True)
+    assert (denied.decision, denied.reason) == (Decision.DENY, "Nothing is fetched here.")
+    destructive = policy.judge("Bash", "rm -rf build", None, is_exact=True)
+    assert (destructive.decision, destructive.risk) == (Decision.HUMAN, Risk.CRITICAL)
+    assert destructive.reason != "Quite harmless, go on."
+    assert policy.judge("Bash", "make test", None, is_exact=True).decision is Decision.HUMAN
 
 
 def test_one_file_for_both_is_the_user_s(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def be_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.write_text(
         f"#!{sys.executable}\nimport json, os, sys\n"
         f"json.dump([sys.argv[1:], dict(os.environ), os.getcwd(), os.getsid(0) == os.getpid()], open({str(seen)!r}, 'w'))\n"
-        "os.write(int(sys.argv[4].partition('=')[2]), b'{\"name\": \"Bob\"}')\nsys.exit(3)\n"
+        "os.write(int(sys.argv[6].partition('=')[2]), b'{\"name\": \"Bob\"}')\nsys.exit(3)\n"
     )
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
@@ -126,7 +126,7 @@ def test_a_wrapper_is_given_what_it_needs_and_nothing_of_another_agent(
     scene.wrappers.start(session, {"LANG": "C"})
     assert scene.wait(3) == [("launched", "ses_1", True, True), ("running", "ses_1"), ("ended", "ses_1", 3)]
     words, environ, cwd, leads_a_session = json.loads(seen.read_text())
-    assert words[:3] == ["-m", "agent_relay", "wrap"]
+    assert words[:5] == ["-E", "-P", "-m", "agent_relay", "wrap"]
     assert words[-2:] == ["--", "/bin/cat"]
     assert {"--name=Bob", "--session=ses_1", "--backend=pty", f"--socket={scene.config.socket}"} <= set(words)
     assert (cwd, leads_a_session, session.cwd) == (os.path.realpath(scene.root), True, str(scene.root))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import asyncio
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from agent_relay.ports.terminal import TerminalError
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES
+from agent_relay.terminal.backends.tmux_program import find_tmux
 from agent_relay.terminal.backends.tmux_server import (
+    TmuxServer,
     check_environment,
     default_terminal,
-    make_private,
     session_name,
     tmux_socket_path,
 )
@@ -37,21 +38,11 @@ def test_a_long_path_moves_to_a_short_place() -> None:
     assert len(moved) <= MAX_SOCKET_PATH_BYTES
 
 
-def test_the_folder_of_the_socket_is_ours_alone(tmp_path: Path) -> None:
-    make_private(str(tmp_path / "a" / "b"))
-    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
-    (tmp_path / "open").mkdir(mode=0o755)
-    make_private(str(tmp_path / "open"))
-    assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == 0o700
-    (tmp_path / "link").symlink_to(tmp_path / "open")
-    with pytest.raises(TerminalError, match="not a folder of yours"):
-        make_private(str(tmp_path / "link"))
-
-
 def test_the_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = TmuxServer(find_tmux(), str(tmp_path / "tmux.sock"))
     monkeypatch.setattr(os, "geteuid", lambda: 54_321)
     with pytest.raises(TerminalError, match="not a folder of yours"):
-        make_private(str(tmp_path))
+        asyncio.run(server.start_session("Bob", ["true"], cwd=str(tmp_path), environment={}, columns=80, rows=24))
 
 
 def test_a_variable_that_tmux_would_leave_out_is_refused() -> None:

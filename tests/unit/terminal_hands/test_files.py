@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.cli.app import expand_short_form
 from agent_relay.protocol.names import check_agent_name
 from agent_relay.terminal.inbox_file import REMEMBERED, InboxFile
 from agent_relay.terminal.joining import NAMES, free_names
@@ -129,29 +128,3 @@ def test_free_names_are_names_and_never_end() -> None:
     names = free_names([name.upper() for name in NAMES[1:]], random.Random(1))
     assert next(names) == NAMES[0]
     assert next(names) in {f"{name}2" for name in NAMES}
-
-
-# --- the short form -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("words", "is_wrap"),
-    [
-        (["-n", "Alice", "claude"], True),
-        (["-nAlice", "claude"], True),
-        (["--name=Alice", "claude"], True),
-        (["--backend", "pty", "claude"], True),
-        (["--no-intro", "claude"], True),
-        (["cat", "-n"], True),
-        (["status"], False),
-        (["send", "Bob", "-n"], False),
-        (["no-such-program-here"], False),
-        (["--version"], False),
-        (["--help"], False),
-        (["-h"], False),
-        (["--nonsense"], False),
-        ([], False),
-    ],
-)
-def test_the_short_form(words: list[str], is_wrap: bool) -> None:
-    assert expand_short_form(words) == (["wrap", *words] if is_wrap else words)

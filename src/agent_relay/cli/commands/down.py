@@ -67,7 +67,8 @@ def find_daemon(place: Place) -> int | None:
             return holder  # hangs: it is ours by its lock
         case _:
             raise Failure(
-                f"Something listens at {place.socket}, but it is not a daemon that answers this user; nothing was stopped."
+                found.why
+                or f"Something listens at {place.socket}, but it is not a daemon that answers this user; nothing was stopped."
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.cli.agent_table import show_agents
+from agent_relay.cli.config_notes import find_config_notes
 from agent_relay.cli.failures import NOT_RUNNING, Failure
 from agent_relay.cli.formats import count, format_bytes, format_span
 from agent_relay.cli.http_place import HttpPlace, read_http_place
@@ -41,10 +42,17 @@ def status(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
     if as_json:
         screen.json(
             {"up": True, "pid": found.pid, "socket": place.socket, "state_dir": place.state_dir, **view.server}
-            | {"http": _show_http(place), "rate": _rate(view.server), "agents": [agent.raw for agent in view.agents]}
+            | {
+                "notes": find_config_notes(place),
+                "http": _show_http(place),
+                "rate": _rate(view.server),
+                "agents": [agent.raw for agent in view.agents],
+            }
         )
         return 0
     show_server(screen, place.socket, found.pid, view.server, read_http_place(place.state_dir))
+    for note in find_config_notes(place):
+        _row(screen, "note", (clean_line(note), "yellow"))
     if view.agents:
         screen.line()
         show_agents(screen, view.agents)

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from agent_relay.cli.config_notes import find_config_notes, show_config_notes
 from agent_relay.cli.failures import FAILED, USAGE, Failure
 from agent_relay.cli.http_place import wait_for_http_place
 from agent_relay.cli.interrupts import ending_in_order
@@ -22,6 +23,7 @@ from agent_relay.cli.page_code import find_page_address
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.daemon.config import SETTINGS, ConfigError, Setting
+from agent_relay.interpreter import run_module
 from agent_relay.protocol import places
 from agent_relay.sdk.locate import Place
 
@@ -74,6 +76,8 @@ def up(
             return serve(socket, state_dir, chosen)
     place = find_place(socket, state_dir)
     pid, was_up = start(place, chosen)
+    if was_up:
+        show_config_notes(place)
     http = wait_for_http_place(place.state_dir)
     url = http.url if http is not None else None
     page = find_page_address(place.state_dir, http) if http is not None and url is not None else None
@@ -84,6 +88,7 @@ def up(
         screen.json(
             {"up": True, "already_up": was_up, "pid": pid, "socket": place.socket, "state_dir": place.state_dir, "url": url}
             | {"dashboard": page}
+            | {"notes": find_config_notes(place)}
         )
     else:
         word = "already up" if was_up else "up"
@@ -108,8 +113,11 @@ def start(place: Place, settings: dict[str, str]) -> tuple[int | None, bool]:
     if found.answer is Answer.RELAY:
         return found.pid, True
     if found.answer is Answer.STRANGER:
-        raise Failure(f"Something at {place.socket} answers, and it is not a daemon for this user; choose another --socket.")
+        raise Failure(
+            found.why or f"Something at {place.socket} answers, and it is not a daemon for this user; choose another --socket."
+        )
     log = _prepare(place, settings)
+    show_config_notes(place)
     with ending_in_order():
         child, said_before = _spawn(place, settings, log)
         with _progress():
@@ -142,7 +150,7 @@ def _spawn(place: Place, settings: dict[str, str], log: str) -> tuple[subprocess
     try:
         said_before = os.fstat(descriptor).st_size
         child = subprocess.Popen(  # noqa: S603 - ourselves, with arguments we made
-            [sys.executable, "-m", "agent_relay.daemon", *arguments],
+            run_module("agent_relay.daemon", *arguments),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=descriptor, start_new_session=True,
         )  # fmt: skip
         return child, said_before

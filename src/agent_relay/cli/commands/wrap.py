@@ -16,6 +16,7 @@ from agent_relay.cli.failures import Failure
 from agent_relay.cli.options import Socket, StateDir, find_place, tries_doors
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
+from agent_relay.interpreter import run_module
 
 if TYPE_CHECKING:
     from agent_relay.cli.wrapping import Wish
@@ -60,6 +61,7 @@ def wrap(
 ) -> int:
     """Run an agent's CLI under the relay; `agent-relay -n Alice claude` is the short form.
 
+    Without `wrap` and without a name, only a CLI that the relay knows is run: `agent-relay claude`.
     Starts the daemon if there is none. The agent goes on when you detach (Ctrl-b d, in tmux); otherwise this ends with the
     exit status of the program.
     """
@@ -67,11 +69,13 @@ def wrap(
     from agent_relay.cli.wrapping import Wish
     from agent_relay.protocol.names import check_agent_name
     from agent_relay.terminal.backends.choice import Backend
-    from agent_relay.terminal.launch import WrapFailed, check_command, pick_backend
+    from agent_relay.terminal.backends.program import check_program
+    from agent_relay.terminal.launch import check_command, is_terminal_error, pick_backend
 
     place = find_place(socket, state_dir)
     try:
         check_command(command)
+        check_program(command, os.getcwd(), os.environ)
         if name is not None:
             check_agent_name(name)
         recording = os.path.abspath(record) if record else None
@@ -80,7 +84,9 @@ def wrap(
             command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors, tries, codex_hooks, session,
             end_file,
         )  # fmt: skip
-    except WrapFailed as error:
+    except Exception as error:
+        if not is_terminal_error(error):
+            raise
         if ready is not None:
             os.write(ready, json.dumps({"sentence": str(error)}).encode())
         raise Failure(str(error)) from None
@@ -195,7 +201,7 @@ def _start_wrapper(place: Place, wish: Wish) -> tuple[subprocess.Popen[bytes], s
     reading, writing = os.pipe()
     # Its own session, so that a closed window does not take the agent along.
     process = subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, "-m", "agent_relay", *spell_out(place, wish, writing)], stdin=subprocess.DEVNULL,
+        run_module("agent_relay", *spell_out(place, wish, writing)), stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, pass_fds=(writing,),
     )  # fmt: skip
     os.close(writing)

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import subprocess
-import sys
 import termios
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 from agent_relay.cli.demo.stage import Stage
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.safe_text import clean_line
+from agent_relay.interpreter import run_module
 from agent_relay.terminal.backends.choice import Backend, Choice
 from agent_relay.terminal.backends.tmux_server import session_name
 from agent_relay.terminal.launch import tmux_server
@@ -42,11 +42,11 @@ class Cast:
 
     def start(self, *names: str) -> None:
         for name in names:
-            program = [sys.executable, "-m", "agent_relay.cli.demo.player", name, str(self.record(name)), str(self._pace)]
-            words = [
-                sys.executable, "-m", "agent_relay", "wrap", f"--name={name}", f"--backend={self.backend}", "--no-intro",
-                "--cli=demo", f"--socket={self._stage.socket}", f"--state-dir={self._stage.state_dir}", "--", *program,
-            ]  # fmt: skip
+            program = run_module("agent_relay.cli.demo.player", name, str(self.record(name)), str(self._pace))
+            words = run_module(
+                "agent_relay", "wrap", f"--name={name}", f"--backend={self.backend}", "--no-intro", "--cli=demo",
+                f"--socket={self._stage.socket}", f"--state-dir={self._stage.state_dir}", "--", *program,
+            )  # fmt: skip
             self._wrappers[name] = self._run(name, words)
 
     def _run(self, name: str, words: list[str]) -> subprocess.Popen[bytes]:

@@ -1,6 +1,6 @@
 """A scripted agent: a prompt, a while of thinking, answers written word by word, a dialog; no model, no network.
 
-    python -m agent_relay.cli.demo.player NAME RECORD [PACE]
+    python -P -m agent_relay.cli.demo.player NAME RECORD [PACE]
 
 It knows nothing of the relay: it reads what is typed and prints. The record has a JSON object a line: what happened on
 this screen, and when by the steady clock, which all processes of a machine share.

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket as sockets
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from agent_relay.cli.foreground import daemon_arguments
 from agent_relay.cli.http_place import wait_for_http_place
 from agent_relay.cli.page_code import find_page_address
 from agent_relay.cli.process import Answer, knock
+from agent_relay.interpreter import run_module
 from agent_relay.protocol.places import ENV_PREFIX
 from agent_relay.sdk.locate import Place, locate
 
@@ -57,7 +57,7 @@ class Stage:
         arguments = daemon_arguments(self.socket, self.state_dir, str(self.root), {"port": str(self._port)})
         with said.open("ab") as file:
             self._daemon = subprocess.Popen(  # noqa: ASYNC220, S603 - ourselves; the handle is needed to kill it
-                [sys.executable, "-m", "agent_relay.daemon", *arguments],
+                run_module("agent_relay.daemon", *arguments),
                 env=self.environ, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
             )  # fmt: skip
         deadline = asyncio.get_running_loop().time() + START_DEADLINE_S

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from agent_relay.cli.config_notes import find_config_notes
 from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.cli.formats import count
 from agent_relay.cli.safe_text import clean_line
@@ -18,7 +19,10 @@ _KNOCK_S = 3.0
 def check_relay(place: Place) -> Iterator[Finding]:
     from agent_relay.cli.process import Answer, knock
 
-    answer = knock(place.socket, _KNOCK_S).answer
+    for note in find_config_notes(place):
+        yield Finding("project", Verdict.NOTE, clean_line(note))
+    found = knock(place.socket, _KNOCK_S)
+    answer = found.answer
     if answer is Answer.NOBODY:
         if os.path.exists(place.socket):
             yield Finding(
@@ -29,6 +33,9 @@ def check_relay(place: Place) -> Iterator[Finding]:
         return
     if answer is Answer.SILENCE:
         yield Finding("daemon", Verdict.BAD, f"the one at {place.socket} does not answer", "agent-relay down, then up")
+        return
+    if answer is Answer.STRANGER:
+        yield Finding("daemon", Verdict.BAD, clean_line(found.why or f"what listens at {place.socket} is not a daemon of yours"))
         return
     view = _ask(place)
     version = str(view.server.get("version", ""))

@@ -15,13 +15,13 @@ import os
 import posixpath
 import re
 import secrets
-import stat
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from agent_relay.ports.terminal import SessionExists, TerminalError
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
 from agent_relay.terminal.backends.tmux_launch import GATE_OPTION, close_gate, launch_command
 from agent_relay.terminal.backends.tmux_program import Tmux, TmuxFailed, TmuxGone, base_command, run_tmux
+from agent_relay.terminal.private_files import NotPrivate, make_private_folder
 
 SOCKET_FILE = "tmux.sock"
 HISTORY_LINES = 20_000  # per agent; about 10 MB of full lines at the most. The oldest tenth goes when it is full
@@ -84,7 +84,10 @@ class TmuxServer:
             ("new-session", "-d", "-s", name, "-n", "agent", *size, "-P", "-F", "#{pane_id}", "--", *run),
             ("set-option", "-t", f"={name}:", GATE_OPTION, gate),
         ]
-        make_private(os.path.dirname(self.socket))
+        try:
+            make_private_folder(os.path.dirname(self.socket))
+        except NotPrivate as error:
+            raise TerminalError(str(error)) from None
         async with self._one_at_a_time():
             return await self._start(agent, commands, environment, cwd)
 
@@ -175,15 +178,3 @@ def check_environment(environment: Mapping[str, str]) -> None:
             continue  # such as BASH_FUNC_x%%, which tmux cannot name; the program does without
         if len(name) + len(value.encode("utf-8", "surrogateescape")) > MAX_VARIABLE_BYTES:
             raise TerminalError(f"The environment variable {name} is too long for tmux (over {MAX_VARIABLE_BYTES} bytes).")
-
-
-def make_private(directory: str) -> None:
-    """Whoever can reach the socket can type into every agent, so the folder is ours alone, or it is not used."""
-    above = short_socket_directory(os.geteuid())
-    for path in [above, directory] if directory.startswith(above + "/") else [directory]:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        found = os.lstat(path)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-            raise TerminalError(f"{path} is not a folder of yours; remove it, or choose another --state-dir.")
-        if stat.S_IMODE(found.st_mode) & 0o077:
-            os.chmod(path, 0o700)

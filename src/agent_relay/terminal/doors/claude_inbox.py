@@ -19,6 +19,7 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from agent_relay.ports.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
+from agent_relay.sdk.peers import peer_uid
 from agent_relay.terminal.doors.claude_mailbox import Mailboxes, Receipt, Saying
 from agent_relay.terminal.doors.claude_record import SessionRecord
 from agent_relay.terminal.doors.claude_session import ClaudeSession, Handed
@@ -164,6 +165,8 @@ async def _hand_over(path: str, line: bytes) -> bool:
         connection.setblocking(False)
         async with asyncio.timeout(HAND_OVER_S):
             await loop.sock_connect(connection, path)
+            if peer_uid(connection) != os.geteuid():
+                raise PermissionError("The inbox of Claude Code is another user's.")
             await loop.sock_sendall(connection, line)
         try:
             connection.shutdown(socket.SHUT_WR)

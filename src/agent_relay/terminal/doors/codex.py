@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent_relay.interpreter import run_script
 from agent_relay.ports.door import Door, DoorListener
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
 from agent_relay.terminal.doors.codex_arguments import Arguments, read_arguments
@@ -26,6 +26,7 @@ from agent_relay.terminal.doors.codex_stop import CodexStopHook
 from agent_relay.terminal.doors.hooks import hook_socket_path
 from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
 from agent_relay.terminal.observations import Observation
+from agent_relay.terminal.private_files import make_private_folder
 from agent_relay.terminal.profile import Profile, Transcript, load_profiles
 from agent_relay.terminal.transcripts.find import home_of
 
@@ -121,7 +122,7 @@ def _socket_path(place: AgentPlace, mark: str) -> str:
     folder, name = place.folder, "codex"
     if len(os.fsencode(os.path.join(folder, f"{name}-{mark}.sock"))) > MAX_SOCKET_PATH_BYTES:
         folder, name = os.path.join(short_socket_directory(os.getuid()), place.project_id), f"{place.agent}.codex"
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private_folder(folder)
     for left in Path(folder).glob(f"{name}-*.sock"):
         left.unlink(missing_ok=True)
     return os.path.join(folder, f"{name}-{mark}.sock")
@@ -131,7 +132,7 @@ def _launch(path: str, log: str, given: Arguments, told: list[str], plain: list[
     server = [given.program, "app-server", "--listen", f"unix://{path}", *given.settings, *told]
     shown = given.with_flags(["--remote", f"unix://{path}"])
     words = [path, log, str(len(server)), str(len(shown)), *server, *shown, *plain]
-    return [sys.executable, "-I", "-S", str(LAUNCHER), *words]
+    return run_script(str(LAUNCHER), *words)
 
 
 def _environment_flags(environment: Mapping[str, str]) -> list[str]:

@@ -20,12 +20,23 @@ def ask(path: str, event: str, seconds: float) -> bytes:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(seconds)
         connection.connect(path)
+        if peer_uid(connection) != os.geteuid():
+            return b""  # somebody else listens there, and is told nothing
         connection.sendall(b"%s\n%s\n%d\n%s" % (token, event.encode(), len(given), given))
         answer = b""
         while data := connection.recv(65_536):
             answer += data
     # The last byte says that the answer is whole: half a decision is none.
     return answer[:-1] if answer.endswith(b"\n") else b""
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """The user at the other end, as the kernel knows it: of Linux's struct ucred, and of macOS's struct xucred, the second."""
+    if hasattr(socket, "SO_PEERCRED"):
+        known = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    else:
+        known = connection.getsockopt(0, 1, 76)
+    return int.from_bytes(known[4:8], sys.byteorder)
 
 
 def main() -> None:

@@ -13,15 +13,15 @@ import logging
 import os
 import secrets
 import shlex
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from agent_relay.interpreter import run_script
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
-from agent_relay.terminal.private_files import replace_private
+from agent_relay.terminal.private_files import make_private_folder, replace_private
 
 CLIENT = Path(__file__).with_name("hook_client.py")
 MAX_INPUT_BYTES = 16_777_216
@@ -41,7 +41,7 @@ def hook_socket_path(folder: str, project_id: str, agent: str) -> str:
 
 def hook_words(path: str, event: str, seconds: float) -> list[str]:
     """What to run for a hook. It gives up a moment before the CLI does, so that the CLI sees no failure."""
-    return [sys.executable, "-I", "-S", str(CLIENT), path, event, f"{seconds:g}"]
+    return run_script(str(CLIENT), path, event, f"{seconds:g}")
 
 
 def hook_command(path: str, event: str, seconds: float) -> str:
@@ -68,7 +68,7 @@ class HookServer:
         self._open: set[asyncio.StreamWriter] = set()
 
     async def open(self) -> None:
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        make_private_folder(os.path.dirname(self.path))
         self._token = secrets.token_urlsafe(32).encode()
         replace_private(f"{self.path}.token", self._token)
         with contextlib.suppress(FileNotFoundError):
