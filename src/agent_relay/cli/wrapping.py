@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from logging.handlers import RotatingFileHandler
 from typing import Any
 
@@ -19,7 +19,8 @@ from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.errors import RelayError
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
-from agent_relay.terminal.backends.choice import Choice
+from agent_relay.terminal.backends.choice import Backend, Choice
+from agent_relay.terminal.backends.orphans import keep_orphans
 from agent_relay.terminal.doors.registry import kit_for
 from agent_relay.terminal.inbox_file import INBOX_FILE
 from agent_relay.terminal.joining import RECONNECT, join
@@ -61,8 +62,8 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
 
     def make_client(name: str) -> RelayClient:
         return RelayClient(
-            name, socket=place.socket, cli=cli, meta=meta, max_inflight=_WINDOW, reconnect_attempts=None, backoff=RECONNECT,
-            control=True,
+            name, socket=place.socket, state_dir=place.state_dir, cli=cli, meta=meta, max_inflight=_WINDOW,
+            reconnect_attempts=None, backoff=RECONNECT, control=True,
         )  # fmt: skip
 
     try:
@@ -84,13 +85,26 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
         )  # fmt: skip
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, wrapper.stop)
-        status = await wrapper.run(lambda: is_ready(home.name))
+        async with _keeping_orphans(wish):
+            status = await wrapper.run(lambda: is_ready(home.name))
         if wish.end_file is not None:
             with contextlib.suppress(OSError):  # then it is not known how it ended
                 drop(os.path.dirname(wish.end_file), os.path.basename(wish.end_file), str(status.code))
     finally:
         await relay.close(_CLOSE_S)
     return status.code
+
+
+@contextlib.asynccontextmanager
+async def _keeping_orphans(wish: Wish) -> AsyncIterator[None]:
+    """In tmux the program is not below us, and its pane does the same."""
+    keeping = asyncio.create_task(keep_orphans()) if wish.choice.backend is Backend.PTY else None
+    await asyncio.sleep(0)  # from the very first on
+    try:
+        yield
+    finally:
+        if keeping is not None:
+            keeping.cancel()
 
 
 def _make_recorder(wish: Wish, cli: str) -> Recorder | None:

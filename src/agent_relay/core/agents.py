@@ -27,6 +27,7 @@ class Traits(msgspec.Struct):
     capabilities: list[str] = []
     version: int = 1
     max_inflight: int = 256
+    wrapped: bool = False  # the relay runs it, or did: its name is not for whoever comes first
 
 
 class Agent:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from agent_relay.core.limits import Limits
 from agent_relay.core.policy import Policy
+from agent_relay.core.rights import parse_rights
 from agent_relay.daemon.permission_rules import PERMISSIONS_KEY, read_policy
 from agent_relay.protocol import places
 from agent_relay.protocol.durations import parse_duration_ms
@@ -152,6 +153,8 @@ SETTINGS: tuple[Setting, ...] = (
             "is started, separated by commas; `*` stands for anything", is_for_owner=True),
     Setting("spawn_unattended", _words, "", "permission modes in which nobody is asked, such as bypassPermissions, that agents "
             "may be started in all the same, separated by commas", is_for_owner=True),
+    Setting("agent_rights", parse_rights, "*:spawn", "what agents may do beside sending messages, as NAME:RIGHT separated by "
+            "commas; see docs/permissions.md", is_for_owner=True),
     Setting("doors", _one_of("known", "try"), "known", "doors of a CLI in a version that the relay was not tried with: known "
             "leaves them and types, try uses them", is_for_owner=True),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
@@ -259,6 +262,7 @@ def load_config(
         spawn_allow=values["spawn_allow"],
         spawn_environment=values["spawn_environment"],
         spawn_unattended=values["spawn_unattended"],
+        agent_rights=values["agent_rights"],
         message_retention_ms=max(values["message_retention"], values["message_ttl"], values["dedup_window"]),
         allowed_uids=values["allowed_uids"],
         arc_ephemeral=values["arc_ephemeral"],

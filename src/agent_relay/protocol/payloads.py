@@ -24,6 +24,7 @@ NOTHING = Raw()
 
 class HelloSession(Struct):
     resume_token: str | None = None
+    owner_token: str | None = None  # that of the HTTP API: a name that an agent held is the owner's to take
 
 
 class Hello(Struct):

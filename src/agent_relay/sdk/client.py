@@ -31,6 +31,7 @@ from agent_relay.sdk.engine import Engine
 from agent_relay.sdk.locate import StrPath, locate, working_directory
 from agent_relay.sdk.looking import Looking
 from agent_relay.sdk.messages import Message
+from agent_relay.sdk.owner import find_owner_token
 from agent_relay.sdk.queries import expect_receipt, expect_spawned
 from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question, Reply
@@ -96,8 +97,10 @@ class RelayClient(Looking):
         self.on_control: Callable[[payloads.Control], None] | None = None
         self.on_event: Callable[[payloads.AgentEvent], None] | None = None
         self._name = name
+        place = locate(socket=socket, state_dir=state_dir)
+        greeting = Greeting(hello, resume_token, None if observer else find_owner_token(place))
         engine = Engine(
-            locate(socket=socket, state_dir=state_dir).socket, Greeting(hello, resume_token), self, self._reply,
+            place.socket, greeting, self, self._reply,
             backoff=backoff or Backoff(), attempts=reconnect_attempts, connect_timeout=connect_timeout,
         )  # fmt: skip
         super().__init__(engine)

@@ -144,6 +144,11 @@ class Wrapper:
         self._stopping.set()
 
     async def _start(self) -> None:
+        self._reporter.process(None)
+        await self._start_program()
+        self._reporter.process(self._terminal.pid)
+
+    async def _start_program(self) -> None:
         if isinstance(self._terminal, TmuxTerminal) and await self._terminal.is_running():
             # We hold the name, so no other wrapper does: the one that started the program has died.
             await self._terminal.reattach()

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
@@ -43,13 +44,19 @@ class InnerClient(Generic[P]):
         self._opening: asyncio.Task[None] | None = None
         self._count = 0
         self._waiting: dict[str, asyncio.Queue[e.DaemonFrame]] = {}
+        self._caller = OWNER  # for whom we speak right now
 
     # --- asking ---------------------------------------------------------------------------------------------------------
 
-    async def ask(self, kind: str, payload: Any, **fields: Any) -> e.DaemonFrame:
-        """The answer; raises the RelayError that came in its place."""
+    async def ask(self, kind: str, payload: Any, caller: Caller = OWNER, **fields: Any) -> e.DaemonFrame:
+        """The answer; raises the RelayError that came in its place. `caller`: whose wish it is."""
         async with _Answers(self) as answers:
-            await self.tell(kind, payload, answers.id, **fields)
+            await self.open()
+            self._caller = caller
+            try:
+                self._say(kind, payload, answers.id, **fields)
+            finally:
+                self._caller = OWNER
             return await answers.next()
 
     def follow(self) -> _Answers:
@@ -103,6 +110,12 @@ class InnerClient(Generic[P]):
         self.close(CloseReason.CLIENT_BYE)
 
     # --- from the relay -------------------------------------------------------------------------------------------------
+
+    def caller(self) -> Caller:
+        return self._caller
+
+    def runs(self, agent: str, pid: int | None) -> None:
+        """Nothing is wrapped here."""
 
     def send(self, frame: bytes) -> None:
         """The relay is in the middle of its turn: what has to be answered is answered in another."""

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.service import MessageLife, MessagePage, Sent
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -89,28 +90,30 @@ class InnerService:
 
     # --- acting ---------------------------------------------------------------------------------------------------------
 
-    async def retry(self, message_id: str) -> dict[str, Any]:
-        answer = await self._observer.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id})
+    async def retry(self, message_id: str, caller: Caller = OWNER) -> dict[str, Any]:
+        answer = await self._observer.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id}, caller)
         said = _expect(answer, e.Receipt).payload
         return {"message_id": said.message_id, "to": said.by}
 
-    async def control(self, agent: str, command: str, text: str | None = None, for_ms: int | None = None) -> None:
-        await self._observer.ask("CONTROL", Control(command, agent, text, for_ms=for_ms))
+    async def control(
+        self, agent: str, command: str, text: str | None = None, for_ms: int | None = None, caller: Caller = OWNER
+    ) -> None:  # fmt: skip
+        await self._observer.ask("CONTROL", Control(command, agent, text, for_ms=for_ms), caller)
 
-    async def answer(self, agent: str, request_id: str, command: str, text: str) -> None:
-        await self._observer.ask("CONTROL", {"command": command, "agent": agent, "id": request_id, "text": text})
+    async def answer(self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER) -> None:
+        await self._observer.ask("CONTROL", {"command": command, "agent": agent, "id": request_id, "text": text}, caller)
 
-    async def spawn(self, fields: dict[str, Any]) -> dict[str, Any]:
+    async def spawn(self, fields: dict[str, Any], caller: Caller = OWNER) -> dict[str, Any]:
         check_agent_name(fields["name"])
         sender = await self._open_sender()  # its first message, the task, is from us
-        said = _expect(await sender.ask("SPAWN", fields), e.SpawnResult).payload
+        said = _expect(await sender.ask("SPAWN", fields, caller), e.SpawnResult).payload
         if not said.success:
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, said.error or f"{said.name} was not started.")
         return {"name": said.name, "session_id": said.session_id}
 
-    async def release(self, name: str, reason: str | None) -> dict[str, Any]:
+    async def release(self, name: str, reason: str | None, caller: Caller = OWNER) -> dict[str, Any]:
         said = _expect(
-            await (await self._open_sender()).ask("RELEASE", {"name": name, "reason": reason}), e.ReleaseResult
+            await (await self._open_sender()).ask("RELEASE", {"name": name, "reason": reason}, caller), e.ReleaseResult
         ).payload
         if not said.success:
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, said.error or f"{said.name} was not released.")
