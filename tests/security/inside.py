@@ -37,18 +37,22 @@ class Said:
 class Inside:
     """`stage.start` with hands."""
 
-    def __init__(self, stage: Stage, name: str, backend: str, *options: str, **script: object) -> None:
+    def __init__(
+        self, stage: Stage, name: str, backend: str, *options: str, folder: Path | None = None, **script: object
+    ) -> None:  # fmt: skip
+        """`folder`: where what it needs lies, by default the stage's own."""
         self.stage = stage
-        self.folder = stage.folder / f"hands-{name}"
+        above = folder or stage.folder
+        self.folder = above / f"hands-{name}"
         self.folder.mkdir()
         hands = self.folder / "hands.py"
         hands.write_text(_HANDS)
-        (play,) = stage.play(name, **script)
+        (play,) = stage.play(name, **script, folder=above)
         looks = ["--cli", str(script["look"])] if "look" in script else []
-        run = stage.folder / f"{name}-inside.sh"
+        run = above / f"{name}-inside.sh"
         run.write_text(f"#!/bin/sh\n{sys.executable} -I {hands} {self.folder} </dev/null >/dev/null 2>&1 &\nexec {play}\n")
         run.chmod(0o755)
-        self.agent: Agent = stage.start(name, backend, *looks, *options, program=[str(run)])
+        self.agent: Agent = stage.start(name, backend, *looks, *options, program=[str(run)], folder=above)
         self._count = 0
 
     def shell(self, script: str) -> Said:

@@ -128,7 +128,7 @@ class Spawning:
         session = SessionRow(
             id="ses_" + self._context.ids.reserve(self._context.wall_ms)[0], name=asked.name, cli=asked.cli, cwd=asked.cwd or "",
             backend=asked.backend, spawned_by=spawner, started_at=self._context.wall_ms, request_id=request_id,
-            permission_mode=asked.permission_mode, task=asked.task or None,
+            permission_mode=asked.permission_mode, sandbox=self._wall_of(asked, caller), task=asked.task or None,
         )  # fmt: skip
         assert self._service is not None
         self._service.start(session, asked.environment)
@@ -138,6 +138,14 @@ class Spawning:
         self._wait_for_start(session, tell)
         self._context.log.note("spawning", agent=session.name, cli=session.cli, by=spawner, session_id=session.id)
         self._save()
+
+    def _wall_of(self, asked: payloads.Spawn, caller: Caller) -> dict[str, str] | None:
+        """Who stands behind a wall starts nobody in front of it."""
+        spawner = None if caller.agent is None else self._registry.find(caller.agent)
+        own = None if spawner is None else spawner.traits.meta.get("sandbox")
+        if isinstance(own, dict):
+            return {str(name): str(value) for name, value in own.items()}
+        return {} if asked.sandbox else None
 
     def _wait_for_start(self, session: SessionRow, tell: Tell) -> None:
         if session.status is SessionStatus.STARTING:
@@ -299,7 +307,7 @@ class Spawning:
         return [
             {
                 "session_id": s.id, "agent": s.name, "cli": s.cli, "cwd": s.cwd, "backend": s.backend, "status": s.status.value,
-                "permission_mode": s.permission_mode,
+                "permission_mode": s.permission_mode, "sandbox": s.sandbox is not None,
                 "spawned_by": s.spawned_by, "task": s.task[:SHOWN_TASK] if s.task else None, "started_at": s.started_at,
                 "pid": s.pid or None, "exit_code": s.exit_code,
                 "ended_at": s.ended_at, "reason": s.reason.value if s.reason is not None else None,

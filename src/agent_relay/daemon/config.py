@@ -155,6 +155,11 @@ SETTINGS: tuple[Setting, ...] = (
             "may be started in all the same, separated by commas", is_for_owner=True),
     Setting("agent_rights", parse_rights, "*:spawn", "what agents may do beside sending messages, as NAME:RIGHT separated by "
             "commas; see docs/permissions.md", is_for_owner=True),
+    Setting("sandbox", _switch, "false", "run every agent behind a wall (bubblewrap, Linux); see docs/terminals.md",
+            is_switch=True, is_for_owner=True),
+    Setting("sandbox_network", _one_of("on", "off"), "on", "whether agents have the network there", is_for_owner=True),
+    Setting("sandbox_home", str, "ro", "what agents have of the home directory there: ro, rw, none, or paths in it that are "
+            "writable while the rest is hidden, separated by commas", is_for_owner=True),
     Setting("doors", _one_of("known", "try"), "known", "doors of a CLI in a version that the relay was not tried with: known "
             "leaves them and types, try uses them", is_for_owner=True),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
@@ -212,6 +217,8 @@ class Config:
     api_token: str | None  # from the environment alone: flags can be seen by others; None: the daemon makes one
     limits: Limits
     event_retention_ms: int
+    sandbox: dict[str, str] | None  # the wall around every agent that the daemon starts
+    sandbox_rules: dict[str, str]  # that of one that is asked for
     doors: str  # for the agents that the daemon starts; others look it up by themselves
     permissions: Policy
     tls_cert: str | None
@@ -267,6 +274,7 @@ def load_config(
         allowed_uids=values["allowed_uids"],
         arc_ephemeral=values["arc_ephemeral"],
     )
+    rules = {"network": values["sandbox_network"], "home": values["sandbox_home"]}
     return Config(
         project_root=project_root,
         home=home,
@@ -285,6 +293,8 @@ def load_config(
         api_token=_read_token(environ, values["host"], no_auth=values["no_auth"]),
         limits=limits,
         event_retention_ms=values["event_retention"],
+        sandbox=rules if values["sandbox"] else None,
+        sandbox_rules=rules,
         doors=values["doors"],
         permissions=_read_permissions(files),
         tls_cert=values["tls_cert"],

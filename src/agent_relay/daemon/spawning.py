@@ -147,8 +147,17 @@ class WrapperProcesses:
         return [
             sys.executable, "-m", "agent_relay", "wrap", f"--session={session.id}", f"--end-file={self._end_file(session.id)}",
             f"--name={session.name}", f"--backend={session.backend}", f"--socket={config.socket}",
-            f"--state-dir={config.state_dir}", "--", program,
+            f"--state-dir={config.state_dir}", *self._wall(session), "--", program,
         ]  # fmt: skip
+
+    def _wall(self, session: SessionRow) -> list[str]:
+        """Recorded: a daemon with other settings does not change what the agent was started with."""
+        if session.sandbox is None:
+            session.sandbox = self._config.sandbox
+        if session.sandbox is None:
+            return []
+        rules = session.sandbox = self._config.sandbox_rules | session.sandbox
+        return ["--sandbox", f"--sandbox-network={rules['network']}", f"--sandbox-home={rules['home']}"]
 
     def _end_file(self, id_: str) -> str:
         return os.path.join(self._config.file(ENDS_FOLDER), f"{id_}.end")

@@ -294,6 +294,7 @@ class Spawn(Struct):
     backend: str = "auto"
     environment: dict[str, str] = {}
     permission_mode: str | None = None
+    sandbox: bool = False  # behind a wall; one that stands behind one starts no other
 
 
 class SpawnResult(Struct):

@@ -285,14 +285,15 @@ class RelayClient(Looking):
         backend: str = "auto",
         environment: Mapping[str, str] | None = None,
         permission_mode: str | None = None,
+        sandbox: bool = False,
     ) -> Spawned:
         """Has the daemon start a CLI as an agent of that name, and returns when its program runs. `cli` is one that the relay
         knows (claude, codex, …) or that the settings allow; `task` is the first message it gets, from this agent;
-        `permission_mode` is one of that CLI's own (`plan`, `acceptEdits`, …).
+        `permission_mode` is one of that CLI's own (`plan`, `acceptEdits`, …); `sandbox` puts it behind a wall.
 
         After a reconnection it is the same wish, and starts nothing twice.
         """
-        asked = payloads.Spawn(name, cli, task, cwd, backend, dict(environment or {}), permission_mode)
+        asked = payloads.Spawn(name, cli, task, cwd, backend, dict(environment or {}), permission_mode, sandbox)
         found = expect_spawned(await self._queries.ask("SPAWN", asked))
         return Spawned(found.name, found.session_id or "")
 

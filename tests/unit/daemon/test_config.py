@@ -38,6 +38,9 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "spawn_environment": ("LANG, *_KEY", ("LANG", "*_KEY"), []),
     "spawn_unattended": ("yolo, bypassPermissions", ("yolo", "bypassPermissions"), []),
     "agent_rights": ("Lead:approve, *:spawn", frozenset({("lead", "approve"), ("*", "spawn")}), ["Lead", "Lead:all", ":spawn"]),
+    "sandbox": ("true", True, ["maybe"]),
+    "sandbox_network": ("off", "off", ["", "none"]),
+    "sandbox_home": ("none", "none", []),
     "doors": ("try", "try", ["", "all", "known,try"]),
     "message_retention": ("60d", 5_184_000_000, ["0", "x"]),
     "event_retention": ("2d", 172_800_000, ["0", "x"]),
@@ -153,7 +156,8 @@ def test_every_setting_is_heard_from_every_source(project: Project, setting: Set
 
 def test_what_agents_may_be_started_with_is_for_the_owner_alone(project: Project) -> None:
     assert {name for name, setting in BY_NAME.items() if setting.is_for_owner} == {
-        "spawn_allow", "spawn_environment", "spawn_unattended", "agent_rights", "doors", "no_auth", "arc_hooks", "arc_trusted"
+        "spawn_allow", "spawn_environment", "spawn_unattended", "agent_rights", "sandbox", "sandbox_network", "sandbox_home",
+        "doors", "no_auth", "arc_hooks", "arc_trusted",
     }  # fmt: skip
     project.home_file.write_text('spawn_unattended = ["yolo"]\n')
     project.project_file.symlink_to(project.home_file)  # the project is the user's home directory
