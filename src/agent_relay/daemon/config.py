@@ -217,8 +217,9 @@ class Config:
     api_token: str | None  # from the environment alone: flags can be seen by others; None: the daemon makes one
     limits: Limits
     event_retention_ms: int
-    sandbox: dict[str, str] | None  # the wall around every agent that the daemon starts
-    sandbox_rules: dict[str, str]  # that of one that is asked for
+    sandbox: bool  # a wall around every agent that the daemon starts
+    sandbox_network: str
+    sandbox_home: str
     doors: str  # for the agents that the daemon starts; others look it up by themselves
     permissions: Policy
     tls_cert: str | None
@@ -274,7 +275,6 @@ def load_config(
         allowed_uids=values["allowed_uids"],
         arc_ephemeral=values["arc_ephemeral"],
     )
-    rules = {"network": values["sandbox_network"], "home": values["sandbox_home"]}
     return Config(
         project_root=project_root,
         home=home,
@@ -293,8 +293,9 @@ def load_config(
         api_token=_read_token(environ, values["host"], no_auth=values["no_auth"]),
         limits=limits,
         event_retention_ms=values["event_retention"],
-        sandbox=rules if values["sandbox"] else None,
-        sandbox_rules=rules,
+        sandbox=values["sandbox"],
+        sandbox_network=values["sandbox_network"],
+        sandbox_home=values["sandbox_home"],
         doors=values["doors"],
         permissions=_read_permissions(files),
         tls_cert=values["tls_cert"],

@@ -152,11 +152,11 @@ class WrapperProcesses:
 
     def _wall(self, session: SessionRow) -> list[str]:
         """Recorded: a daemon with other settings does not change what the agent was started with."""
-        if session.sandbox is None:
-            session.sandbox = self._config.sandbox
-        if session.sandbox is None:
+        config = self._config
+        if session.sandbox is None and not config.sandbox:
             return []
-        rules = session.sandbox = self._config.sandbox_rules | session.sandbox
+        usual = {"network": config.sandbox_network, "home": config.sandbox_home}
+        rules = session.sandbox = usual | (session.sandbox or {})
         return ["--sandbox", f"--sandbox-network={rules['network']}", f"--sandbox-home={rules['home']}"]
 
     def _end_file(self, id_: str) -> str:
