@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,18 @@ def test_the_owner_may_grant_it_and_the_record_says_who_did_it(tmp_path: Path) -
         assert resolved["resolvedBy"] == "agent:Lead via cli"
     finally:
         stage.close()
+
+
+def test_what_an_agent_has_tmux_run_is_inside_too(stage: Stage) -> None:
+    bob = Inside(stage, "Bob", "tmux")
+    answer = stage.folder / "answer.json"
+    code = stage.folder / "raw.py"
+    code.write_text(RAW)
+    command = json.dumps({"command": "pause", "agent": "Bob"}).replace('"', '\\"')
+    words = f'{sys.executable} -I {code} {stage.daemon.socket} {answer} "{command}"'
+    done = bob.shell(f"env -i {stage.tmux[0]} -S {stage.daemon.state_dir}/tmux.sock new-session -d '{words}'")
+    assert done.status == 0, done
+    assert wait_for_file(answer)["details"]["reason"] == "inside_agent"
 
 
 def test_nobody_approves_itself_whatever_was_granted(tmp_path: Path) -> None:

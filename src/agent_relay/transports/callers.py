@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from agent_relay.ports.callers import OWNER, VIA_SOCKET, Caller
 from agent_relay.protocol.places import ENV_NAME, ENV_SOCKET, ENV_TOKEN
-from agent_relay.transports.process_table import Process, environment_of, look_at
+from agent_relay.transports.process_table import Process, environment_of, is_tmux, look_at
 
 _MOST_ANCESTORS = 256  # deeper than any real tree; a process cannot hide by being deep: then it is nobody's we know of
 
@@ -46,6 +46,9 @@ class Callers:
         found = [Seat(agent, wrapper.pid, wrapper.started, is_wrapper=True)]
         if program is not None:
             found.append(Seat(agent, program.pid, program.started, is_wrapper=False))
+            server = look_at(program.parent) if is_tmux(program.parent) else None
+            if server is not None:  # nothing runs in our tmux but agents, and what they have it run
+                found.append(Seat(agent, server.pid, server.started, is_wrapper=False))
         kept = [seat for seat in self._seats if seat not in found and _is_there(seat)]
         if (seats := [*kept, *found]) != self._seats:
             self._seats = seats

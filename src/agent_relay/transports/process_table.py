@@ -45,6 +45,14 @@ def _ask_ps(pid: int) -> Process | None:
         return None
 
 
+def is_tmux(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().startswith("tmux")
+    except OSError:
+        return False
+
+
 def environment_of(pid: int) -> dict[str, str]:
     """As it was started with; empty where that is not to be seen."""
     try:
