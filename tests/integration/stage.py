@@ -133,6 +133,16 @@ class Agent:
         return b"".join(base64.b64decode(event["bytes"]) for event in self.events("input") if event["mode"] == mode)
 
     @property
+    def token(self) -> str:
+        """Of this run, as the program finds it in its environment."""
+        return str(json.loads((self.team / "run.json").read_text())["token"])
+
+    @property
+    def shell(self) -> dict[str, str]:
+        """What the environment of a shell in it has."""
+        return {"AGENT_RELAY_NAME": self.name, "AGENT_RELAY_OUTBOX": str(self.outbox), "AGENT_RELAY_TOKEN": self.token}
+
+    @property
     def log(self) -> str:
         path = self.team / "wrapper.log"
         return path.read_text("utf-8") if path.exists() else ""
@@ -177,10 +187,12 @@ class Stage:
         person: bool | Window = False,
         has_shell: bool = False,
         program: Sequence[str] = (),
+        folder: Path | None = None,
         **script: Any,
     ) -> Agent:
-        """Returns when the program is up, or was before. A script with the `look` of a CLI is wrapped as that CLI."""
-        record = self.folder / f"{name}.jsonl"
+        """Returns when the program is up, or was before. A script with the `look` of a CLI is wrapped as that CLI. Its record is
+        in the `folder`."""
+        record = (folder or self.folder) / f"{name}.jsonl"
         words = ["-n", name, "--backend", backend, *([] if intro else ["--no-intro"]), *self.where, *options]
         words += ["--cli", script["look"]] if "look" in script else []
         window = person if isinstance(person, Window) else Window() if person else None
@@ -201,9 +213,10 @@ class Stage:
             stdin=streams[0], stdout=streams[1], stderr=subprocess.PIPE,
         )  # fmt: skip
 
-    def play(self, name: str, **script: Any) -> list[str]:
+    def play(self, name: str, folder: Path | None = None, **script: Any) -> list[str]:
         """A file to be run, since the flags that a CLI is given are none of the scripted agent's."""
-        played, run = self.folder / f"{name}.json", self.folder / f"{name}.sh"
+        folder = folder or self.folder
+        played, run = folder / f"{name}.json", folder / f"{name}.sh"
         played.write_text(json.dumps(script))
         words = [
             sys.executable,
@@ -212,7 +225,7 @@ class Stage:
             "--script",
             played,
             "--record",
-            self.folder / f"{name}.jsonl",
+            folder / f"{name}.jsonl",
         ]
         run.write_text(f"#!/bin/sh\nexec {' '.join(map(str, words))}\n")
         run.chmod(0o755)

@@ -266,7 +266,7 @@ def test_agents_start_and_end_agents(scene: Scene) -> None:
     until(lambda: scene.lead.receive(timeout=DEADLINE_S).body == "it is done")
     assert scene.ended("Carol")[0] == "released"
     assert (scene.session("Carol")["spawned_by"], scene.session("Carol")["task"]) == ("Boss", "ping")
-    inside = {"AGENT_RELAY_NAME": "Boss", "AGENT_RELAY_OUTBOX": str(boss.outbox), "AGENT_RELAY_SOCKET": scene.stage.daemon.socket}
+    inside = boss.shell
     done = scene.stage.command("spawn", "Bob", scene.programs["Bob"], "finish", "--json", **inside)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["session_id"] == scene.session()["session_id"]

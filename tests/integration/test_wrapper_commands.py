@@ -21,14 +21,15 @@ pytestmark = pytest.mark.terminals
 def test_files_in_the_outbox_are_sent_and_bad_ones_are_answered(stage: Stage) -> None:
     bob = stage.start("Bob", "pty", turns=[{"when": "go", "busy_ms": 50, "say": ["->relay-file:note"]}])
     with stage.daemon.connect_sync("Carol") as carol:
-        (bob.outbox / "plain").write_text("TO: Carol\nTHREAD: t1\n\nfrom a file\n")
+        session = f"SESSION: {bob.token}\n"
+        (bob.outbox / "plain").write_text(f"TO: Carol\nTHREAD: t1\n{session}\nfrom a file\n")
         message = carol.receive(timeout=20)
         assert (message.body, message.thread, message.from_) == ("from a file", "t1", "Bob")
         message.ack()
         (bob.outbox / "bad").write_text("no header\n")
         until((bob.outbox / "bad.error").exists)
         assert "CODE: INVALID_HEADER" in (bob.outbox / "bad.error").read_text()
-        (bob.outbox / ".note.tmp").write_text("TO: Carol\n\nnamed\n")
+        (bob.outbox / ".note.tmp").write_text(f"TO: Carol\n{session}\nnamed\n")
         os.rename(bob.outbox / ".note.tmp", bob.outbox / "note")
         carol.send("Bob", "go")
         assert carol.receive(timeout=20).body == "named"
@@ -37,7 +38,7 @@ def test_files_in_the_outbox_are_sent_and_bad_ones_are_answered(stage: Stage) ->
 def test_send_inside_a_wrapped_agent_speaks_as_that_agent(stage: Stage) -> None:
     bob = stage.start("Bob", "pty")
     with stage.daemon.connect_sync("Carol") as carol:
-        inside = {"AGENT_RELAY_NAME": "Bob", "AGENT_RELAY_OUTBOX": str(bob.outbox), "AGENT_RELAY_SOCKET": stage.daemon.socket}
+        inside = bob.shell
         done = stage.command("send", "Carol", "from my shell", **inside)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("stored  msg_")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from agent_relay.testing.harness import OWNER_TOKEN
 from tests.simulation.parts import Link
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ class Client:
             "capabilities": {"ack": True, "resume": True, "max_inflight": self.window, "backpressure": True}
             | ({"control": True} if self.wrapped else {}),
         }
-        if self.token is not None:
-            hello["session"] = {"resume_token": self.token}
+        hello["session"] = {"owner_token": OWNER_TOKEN} | ({} if self.token is None else {"resume_token": self.token})
         self._say("HELLO", hello)
 
     def report_input(self) -> None:

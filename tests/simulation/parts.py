@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.store import (
     Batch,
     DeadLettersDone,
@@ -147,6 +148,12 @@ class Link:
     def send_all(self, frames: list[bytes]) -> None:
         for frame in frames:
             self.send(frame)
+
+    def caller(self) -> Caller:
+        return OWNER
+
+    def runs(self, agent: str, pid: int | None) -> None:
+        """Nobody asks."""
 
     def close(self, reason: CloseReason) -> None:
         assert self.daemon_closed is None, "closed twice"

@@ -10,6 +10,7 @@ from agent_relay.core.limits import Limits
 from agent_relay.core.relay import Relay
 from agent_relay.ports.store import Batch
 from agent_relay.protocol.states import CloseReason
+from agent_relay.testing.harness import OWNER_TOKEN
 from tests.simulation.checks import Broken, Check
 from tests.simulation.client import Client
 from tests.simulation.parts import Dice, FaultyStore, Link, Notes
@@ -66,7 +67,9 @@ class World:
     def _start(self) -> Relay:
         self.incarnation += 1
         snapshot = self.store.open(self.limits.dedup_ids, self.wall - self.limits.dedup_window_ms)
-        return Relay(self.limits, self.store, Dice(self.rng), self.notes, snapshot, self.steady, self.wall)
+        return Relay(
+            self.limits, self.store, Dice(self.rng), self.notes, snapshot, self.steady, self.wall, owner_token=OWNER_TOKEN
+        )
 
     def crash(self) -> None:
         """kill -9: whatever was not in the store is gone, and so is every connection."""

@@ -67,8 +67,8 @@ async def connect_as(
     for candidate in _spare_names(name) if is_suggestion else [name]:
         while True:
             client = RelayClient(
-                candidate, socket=place.socket, cli=_CLI if is_suggestion else None, max_inflight=max_inflight,
-                reconnect_attempts=reconnect_attempts, connect_timeout=CONNECT_TIMEOUT_S,
+                candidate, socket=place.socket, state_dir=place.state_dir, cli=_CLI if is_suggestion else None,
+                max_inflight=max_inflight, reconnect_attempts=reconnect_attempts, connect_timeout=CONNECT_TIMEOUT_S,
                 meta={"transient": True} if transient else None,
             )  # fmt: skip
             try:

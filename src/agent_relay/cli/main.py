@@ -20,6 +20,7 @@ _DEBUG_VARIABLE = "AGENT_RELAY_DEBUG"
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        _hide_secrets()
         for stream in (sys.stdout, sys.stderr):
             _never_fail_to_encode(stream)
         status = _run(words)
@@ -62,6 +63,14 @@ def _run(words: list[str]) -> int:
         sys.stdout.flush()
         sys.stderr.write(f"agent-relay: {failure.sentence}\n")
         return failure.status
+
+
+def _hide_secrets() -> None:
+    """Before there is an agent that could look."""
+    if "AGENT_RELAY_API_TOKEN" in os.environ:
+        from agent_relay.daemon.secret_variable import hide_api_token
+
+        hide_api_token()
 
 
 def is_debugging() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Part, Screen
 from agent_relay.protocol.names import fold_name
-from agent_relay.protocol.places import ENV_NAME
 
 if TYPE_CHECKING:
     from agent_relay.sdk.client import RelayClient
@@ -75,8 +73,6 @@ def answer(place: Place, kind: str, wanted: str, agent: str | None, command: str
         async with observe(place) as relay:
             request = pick(await fetch(relay, kind, agent), wanted, kind)
             asker = str(request.get("agent"))
-            if fold_name(os.environ.get(ENV_NAME) or "") == fold_name(asker):
-                raise Failure(f"{clean_line(asker)} asked this itself; somebody else has to answer.")
             await relay.control(asker, command, text, request_id=str(request.get("id")))
             return request
 

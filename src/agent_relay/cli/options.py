@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import time
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent_relay.cli.names_on_disk import complete_names
+from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.durations import parse_duration_ms
 from agent_relay.sdk.locate import Place, locate
+
+if TYPE_CHECKING:
+    from agent_relay.terminal.sandbox import Sandbox
 
 Socket = Annotated[
     str | None, typer.Option("--socket", metavar="PATH", help="The daemon's socket, if it is not the project's own.")
@@ -48,6 +52,31 @@ def tries_doors(place: Place) -> bool:
         return bool(read_setting("doors", os.environ, project_root=place.root, home=place.home) == "try")
     except ConfigError as error:
         raise Failure(str(error)) from None
+
+
+def read_sandbox(place: Place, network: str | None, home: str | None, *, wanted: bool) -> Sandbox | None:
+    """The wall around an agent, as the options and then the settings say; None: there is none."""
+    from agent_relay.cli.failures import USAGE, Failure
+    from agent_relay.daemon.config import ConfigError, read_setting
+    from agent_relay.terminal.sandbox import NETWORK, Sandbox
+
+    def setting(name: str) -> Any:
+        return read_setting(name, os.environ, project_root=place.root, home=place.home)
+
+    try:
+        if not wanted and not setting("sandbox"):
+            if network is not None or home is not None:
+                raise Failure("--sandbox-network and --sandbox-home need --sandbox.", USAGE)
+            return None
+        found = Sandbox(network or setting("sandbox_network"), home or setting("sandbox_home"))
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+    if found.network not in NETWORK:
+        raise Failure("--sandbox-network is on or off.", USAGE)
+    for path in found.paths:
+        if not os.path.exists(path):
+            raise Failure(f"--sandbox-home: there is no {clean_line(path)}.", USAGE)
+    return found
 
 
 def read_duration_ms(text: str, flag: str) -> int:

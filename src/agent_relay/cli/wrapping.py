@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from logging.handlers import RotatingFileHandler
 from typing import Any
 
@@ -19,14 +19,18 @@ from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.errors import RelayError
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
-from agent_relay.terminal.backends.choice import Choice
+from agent_relay.terminal.backends.choice import Backend, Choice
+from agent_relay.terminal.backends.orphans import keep_orphans
+from agent_relay.terminal.doors.launching import Program
 from agent_relay.terminal.doors.registry import kit_for
 from agent_relay.terminal.inbox_file import INBOX_FILE
 from agent_relay.terminal.joining import RECONNECT, join
 from agent_relay.terminal.launch import Home, arguments, child_environment, make_terminal
 from agent_relay.terminal.outbox import drop
-from agent_relay.terminal.profile import profile_for
+from agent_relay.terminal.profile import Profile, profile_for
 from agent_relay.terminal.recording import Recorder, record_from_start
+from agent_relay.terminal.sandbox import DOORS_THROUGH_A_WALL, Reach, Sandbox, check_sandbox
+from agent_relay.terminal.sandbox import enclose as enclose_words
 from agent_relay.terminal.wrapper import Setup, Wrapper
 
 LOG_FILE = "wrapper.log"
@@ -50,6 +54,7 @@ class Wish(msgspec.Struct, frozen=True):
     asks_for_hooks: bool = False  # the CLI may ask whether the relay's hooks may run
     session: str | None = None  # the daemon started us, for this session
     end_file: str | None = None  # where it looks for how we ended
+    sandbox: Sandbox | None = None  # the wall around it
 
 
 async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None]) -> int:
@@ -58,11 +63,14 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
     meta: dict[str, Any] = {"backend": wish.choice.backend.value, "command": cli}
     if wish.session is not None:
         meta["session"] = wish.session
+    if wish.sandbox is not None:
+        meta["sandbox"] = msgspec.to_builtins(wish.sandbox)  # whoever this agent starts gets the same
+        check_sandbox()
 
     def make_client(name: str) -> RelayClient:
         return RelayClient(
-            name, socket=place.socket, cli=cli, meta=meta, max_inflight=_WINDOW, reconnect_attempts=None, backoff=RECONNECT,
-            control=True,
+            name, socket=place.socket, state_dir=place.state_dir, cli=cli, meta=meta, max_inflight=_WINDOW,
+            reconnect_attempts=None, backoff=RECONNECT, control=True,
         )  # fmt: skip
 
     try:
@@ -84,13 +92,26 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
         )  # fmt: skip
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, wrapper.stop)
-        status = await wrapper.run(lambda: is_ready(home.name))
+        async with _keeping_orphans(wish):
+            status = await wrapper.run(lambda: is_ready(home.name))
         if wish.end_file is not None:
             with contextlib.suppress(OSError):  # then it is not known how it ended
                 drop(os.path.dirname(wish.end_file), os.path.basename(wish.end_file), str(status.code))
     finally:
         await relay.close(_CLOSE_S)
     return status.code
+
+
+@contextlib.asynccontextmanager
+async def _keeping_orphans(wish: Wish) -> AsyncIterator[None]:
+    """In tmux the program is not below us, and its pane does the same."""
+    keeping = asyncio.create_task(keep_orphans()) if wish.choice.backend is Backend.PTY else None
+    await asyncio.sleep(0)  # from the very first on
+    try:
+        yield
+    finally:
+        if keeping is not None:
+            keeping.cancel()
 
 
 def _make_recorder(wish: Wish, cli: str) -> Recorder | None:
@@ -107,6 +128,8 @@ def _make_recorder(wish: Wish, cli: str) -> Recorder | None:
 def _make_setup(place: Place, wish: Wish, home: Home, recorder: Recorder | None) -> Setup:
     profile = profile_for(wish.cli or wish.argv[0])
     inbox = os.path.join(home.team, INBOX_FILE)
+    # Another program need not know its flags; and some doors are servers, which would stand outside of the wall.
+    has_doors = wish.has_doors and wish.cli is None and (wish.sandbox is None or profile.name in DOORS_THROUGH_A_WALL)
     return Setup(
         home=home,
         profile=profile,
@@ -117,10 +140,24 @@ def _make_setup(place: Place, wish: Wish, home: Home, recorder: Recorder | None)
         has_introduction=wish.has_introduction,
         project_id=place.project_id,
         recorder=recorder,
-        # Another program need not know its flags.
-        kit=kit_for(profile, asks_for_hooks=wish.asks_for_hooks) if wish.has_doors and wish.cli is None else None,
+        kit=kit_for(profile, asks_for_hooks=wish.asks_for_hooks) if has_doors else None,
         tries_doors=wish.tries_doors,
+        enclose=_wall(place, wish, home, profile),
     )
+
+
+def _wall(place: Place, wish: Wish, home: Home, profile: Profile) -> Callable[[Program], Program] | None:
+    sandbox = wish.sandbox
+    if sandbox is None:
+        return None
+    reach = Reach(Home(os.path.realpath(home.state_dir), home.name), os.path.realpath(place.home), place.root,
+                  os.path.realpath(os.getcwd()), os.path.realpath(place.socket))  # fmt: skip
+
+    def enclose(program: Program) -> Program:
+        words = enclose_words(check_sandbox(), sandbox, reach, profile, program.argv, program.environment)
+        return Program(words, program.cwd, program.environment)
+
+    return enclose
 
 
 async def _known_names(place: Place) -> list[str]:

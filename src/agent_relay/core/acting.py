@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
 from agent_relay.core.guests import check_guest
+from agent_relay.core.rights import RETRY
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import EVENTS_TOPIC
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from agent_relay.core.peer import Peer
     from agent_relay.core.queries import Queries
     from agent_relay.core.reports import Reports
+    from agent_relay.core.rights import Rights
     from agent_relay.core.sending import Sending
     from agent_relay.core.spawning import Spawning
     from agent_relay.core.watching import Watching
@@ -31,7 +33,7 @@ class Acting:
 
     def __init__(
         self, context: Context, sending: Sending, ledger: Ledger, correlations: Correlations, membership: Membership,
-        reports: Reports, controls: Controls, queries: Queries, spawning: Spawning, watching: Watching,
+        reports: Reports, controls: Controls, queries: Queries, spawning: Spawning, watching: Watching, rights: Rights,
         end: Callable[[Peer, CloseReason], None],
     ) -> None:  # fmt: skip
         self._context = context
@@ -44,6 +46,7 @@ class Acting:
         self._queries = queries
         self._spawning = spawning
         self._watching = watching
+        self._rights = rights
         self._end = end
 
     def act(self, peer: Peer, agent: Agent, frame: e.ClientFrame) -> None:
@@ -107,7 +110,7 @@ class Acting:
                 self._queries.history(peer, frame)
             case e.Control():
                 if frame.payload.command == "retry_dead_letter":
-                    self._queries.retry_dead_letter(peer, frame)
+                    self._retry(peer, frame)
                 else:
                     self._controls.receive(peer, frame)
             case e.Hello() | e.Resume():
@@ -130,6 +133,14 @@ class Acting:
                 peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "An observer has no messages."), frame.id)
             case _:
                 assert_never(frame)
+
+    def _retry(self, peer: Peer, frame: e.Control) -> None:
+        try:
+            self._rights.check(self._rights.caller_of(peer), RETRY)
+        except RelayError as error:
+            peer.say_error(error, frame.id)
+        else:
+            self._queries.retry_dead_letter(peer, frame)
 
 
 def stopping_error() -> RelayError:

@@ -29,6 +29,7 @@ class Traits(msgspec.Struct):
     version: int = 1
     max_inflight: int = 256
     first_number: int = 0  # ids of messages with a lower number are those of whoever had the name before
+    wrapped: bool = False  # the relay runs it, or did: its name is not for whoever comes first
 
 
 class Agent:

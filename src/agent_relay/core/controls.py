@@ -14,6 +14,7 @@ from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.requests import BY_HUMAN, Requests, Tell
 from agent_relay.core.requests import COMMANDS as REQUEST_COMMANDS
+from agent_relay.core.rights import APPROVE, CONTROL, Rights
 from agent_relay.core.router import Router
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name, show
@@ -34,8 +35,11 @@ _RETRY_MS = 1_000
 
 
 class Controls:
-    def __init__(self, context: Context, registry: Registry, requests: Requests, on_input: list[OnInput]) -> None:
+    def __init__(
+        self, context: Context, registry: Registry, requests: Requests, on_input: list[OnInput], rights: Rights
+    ) -> None:  # fmt: skip
         self._context = context
+        self._rights = rights
         self._requests = requests
         self._registry = registry
         self._router = Router(registry)
@@ -43,7 +47,6 @@ class Controls:
 
     def receive(self, peer: Peer, frame: envelope.Control) -> None:
         asked = frame.payload
-        by = peer.agent.name if peer.agent is not None else BY_HUMAN
 
         def tell(error: RelayError | None) -> None:
             if error is not None:
@@ -55,9 +58,15 @@ class Controls:
         try:
             if peer.allowance is not None:
                 check_rate(self._context, peer.allowance)
+            caller = self._rights.caller_of(peer)
+            by = caller.name or (peer.agent.name if peer.agent is not None else BY_HUMAN)
             if asked.command in REQUEST_COMMANDS:
+                if caller.agent is not None and fold_name(caller.agent) == fold_name(asked.agent or ""):
+                    raise _own_request()
+                self._rights.check(caller, APPROVE)
                 self.answer(asked, by, tell)
             else:
+                self._rights.check(caller, CONTROL)
                 self.command(asked, by)
                 tell(None)
         except RelayError as error:
@@ -84,7 +93,7 @@ class Controls:
         `tell` is called once, when it is known what came of it."""
         agent, _ = self._find_holder(asked)
         if fold_name(by) == agent.key:
-            raise RelayError(ErrorCode.PERMISSION_DENIED, "An agent cannot answer what it asked itself.", reason="own_request")
+            raise _own_request()
         self._requests.answer(agent, asked.id or "", asked.command, asked.text or "", by, tell)
 
     def _find_holder(self, asked: payloads.Control) -> tuple[Agent, Peer]:
@@ -118,3 +127,10 @@ class Controls:
                 ErrorCode.AGENT_BUSY, f"{agent.name} does not read what it is sent.", retry_after_ms=_RETRY_MS, name=agent.name
             )
         return agent, holder
+
+
+def _own_request() -> RelayError:
+    return RelayError(
+        ErrorCode.PERMISSION_DENIED, "An agent cannot answer what it asked itself. A person does it outside of the agent's "
+        "terminal.", reason="own_request",
+    )  # fmt: skip

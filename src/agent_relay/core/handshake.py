@@ -6,6 +6,7 @@ What the client says meanwhile is held and heard in order once the session is op
 
 from __future__ import annotations
 
+import hmac
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.agents import Agent, Traits
@@ -14,11 +15,12 @@ from agent_relay.core.context import Context
 from agent_relay.core.rate import Allowance
 from agent_relay.core.registry import Registry
 from agent_relay.core.resume import Resumption
+from agent_relay.core.rights import NAMES, Rights
 from agent_relay.core.tokens import Tokens, Verdict
 from agent_relay.ports.connection import NOBODY_UID
 from agent_relay.ports.store import Batch, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import check_agent_name, fold_name, show
+from agent_relay.protocol.names import check_agent_name, fold_name, is_own, show
 from agent_relay.protocol.negotiation import negotiate_capabilities, negotiate_version
 from agent_relay.protocol.states import CloseReason, DaemonEvent
 from agent_relay.version import __version__
@@ -36,8 +38,10 @@ class Handshake:
     def __init__(
         self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, resumption: Resumption,
         end: Callable[[Peer, CloseReason], None], opened: Callable[[Peer], None],
-        session_for: Callable[[str, dict[str, Any]], str | None],
+        session_for: Callable[[str, dict[str, Any]], str | None], rights: Rights, owner_token: str | None,
     ) -> None:  # fmt: skip
+        self._rights = rights
+        self._owner_token = owner_token  # None: nobody can show that they are the owner
         self._context = context
         self._registry = registry
         self._tokens = tokens
@@ -67,6 +71,10 @@ class Handshake:
             token = payload.session.resume_token if payload.session is not None else None
             agent = self._registry.find(payload.agent) or self._arriving.get(fold_name(payload.agent))
             resumes = token is not None and self._may_resume(peer, agent, token, payload.agent)
+            traits.wrapped = "control" in traits.capabilities or (agent is not None and agent.traits.wrapped)
+            if not resumes:
+                shown = payload.session.owner_token if payload.session is not None else None
+                self._check_claim(peer, payload.agent, agent, is_owner=self._is_owner(peer, shown))
         except _Stale as stale:
             peer.say_nack(stale, frame.id)
             return
@@ -104,6 +112,25 @@ class Handshake:
                     "That token was used before: somebody has a copy of it. The session is revoked; say HELLO without a token.",
                     reason="token_reused",
                 )
+
+    def _is_owner(self, peer: Peer, shown: str | None) -> bool:
+        if not shown or not self._owner_token or peer.connection.caller().agent is not None:
+            return False
+        return hmac.compare_digest(shown.encode("utf-8", "replace"), self._owner_token.encode())
+
+    def _check_claim(self, peer: Peer, name: str, agent: Agent | None, *, is_owner: bool) -> None:
+        """Whether somebody without the session's token may come under this name at all; raises where not."""
+        self._rights.check(peer.connection.caller(), NAMES)
+        if is_own(name) and not is_owner:
+            raise RelayError(
+                ErrorCode.INVALID_TARGET, f"The name {name!r} is reserved for the relay's owner; choose another.", name=name
+            )
+        if agent is not None and not agent.connected and agent.traits.wrapped and not is_owner:
+            raise RelayError(
+                ErrorCode.PERMISSION_DENIED, f"The name {agent.name} belongs to an agent that the relay ran; it is taken up by "
+                "its own token, or by the owner, who shows the token in the file api-token of the state directory.",
+                reason="name_owned", name=agent.name,
+            )  # fmt: skip
 
     def _revoke(self, agent: Agent) -> None:
         self._context.log.note("session_revoked", agent=agent.name, session_id=agent.session_id)

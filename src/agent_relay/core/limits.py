@@ -32,6 +32,7 @@ class Limits:
     spawns_per_minute: int = 30
     spawn_allow: frozenset[str] = field(default_factory=frozenset)  # programs that may be started beside the known CLIs
     spawn_environment: tuple[str, ...] = ("*_API_KEY", "*_MODEL", "LANG", "LC_*", "TZ", "NO_COLOR")  # patterns
+    agent_rights: frozenset[tuple[str, str]] = frozenset({("*", "spawn")})  # (agent's key or `*`, right); see core.rights
     spawn_unattended: tuple[str, ...] = ()  # permission modes that ask nobody, and may be asked for all the same
     message_retention_ms: int = 30 * DAY_MS
     allowed_uids: frozenset[int] = field(default_factory=frozenset)

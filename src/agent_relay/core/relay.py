@@ -30,6 +30,7 @@ from agent_relay.core.registry import Registry
 from agent_relay.core.reports import OnInput, Reports
 from agent_relay.core.requests import Request, Requests
 from agent_relay.core.resume import Resumption
+from agent_relay.core.rights import Rights
 from agent_relay.core.sending import Sending, read_plain
 from agent_relay.core.session_events import publish_session
 from agent_relay.core.spawning import Spawning
@@ -55,11 +56,13 @@ class Relay:
     def __init__(
         self, limits: Limits, store: MessageStore, entropy: Entropy, log: Log, snapshot: Snapshot, steady_ms: int, wall_ms: int,
         *, policy: Policy | None = None, events: EventSink | None = None, bus: EventBus | None = None,
+        owner_token: str | None = None,
     ) -> None:  # fmt: skip
         self.context = context = Context(limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events)
         self._peers: dict[Peer, None] = {}
         self._heartbeat_at = steady_ms
         self.registry = Registry()
+        self.rights = Rights(context)
         self.journal = Journal(context)
         self.tokens = Tokens(context, self.journal, snapshot.spent_tokens)
         self.backpressure = Backpressure(context)
@@ -70,7 +73,7 @@ class Relay:
             context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure
         )  # fmt: skip
         self._watching = Watching(context, bus)
-        self.spawning = Spawning(context, self.registry, self.sending, self._session_changed)
+        self.spawning = Spawning(context, self.registry, self.sending, self.rights, self._session_changed)
         self.requests = Requests(context, policy or Policy(), self._request_changed)
         self.queries = Queries(
             context, self.registry, store, self.journal, self.sending, self.backpressure, self.loops, self.requests,
@@ -80,13 +83,13 @@ class Relay:
         self._acting = Acting(
             context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer),
             Reports(context, store, self.journal, self.requests, self.on_input),
-            Controls(context, self.registry, self.requests, self.on_input),
-            self.queries, self.spawning, self._watching, self._end,
+            Controls(context, self.registry, self.requests, self.on_input, self.rights),
+            self.queries, self.spawning, self._watching, self.rights, self._end,
         )  # fmt: skip
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
         self._handshake = Handshake(
             context, self.registry, self.tokens, self.sending.committer, resumption, self._end, self._opened,
-            self.spawning.session_for,
+            self.spawning.session_for, self.rights, owner_token,
         )  # fmt: skip
         self.arc = ArcAgents(context, self.registry, self.sending.committer, self.ledger, self._handshake.is_arriving)
         self._housekeeping = Housekeeping(context, self.registry, self.tokens, self.journal, self.sending.committer, store)

@@ -29,6 +29,7 @@ from agent_relay.protocol.reports import (
     InputReport,
     PermissionReport,
     PermissionResolvedReport,
+    ProcessReport,
     QuestionReport,
     QuestionResolvedReport,
     ReadReport,
@@ -117,6 +118,10 @@ class Reports:
             case InputReport():
                 for hook in self._on_input:
                     hook(agent)
+            case ProcessReport(pid=pid):
+                if not peer.takes_control:
+                    raise RelayError(ErrorCode.PERMISSION_DENIED, "Only the wrapper of an agent says which program it is.")
+                peer.connection.runs(agent.name, pid)
 
     # --- steps of messages --------------------------------------------------------------------------------------------
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent_relay.core.context import Context
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
+from agent_relay.core.rights import SPAWN, SPAWN_ANY, Rights
 from agent_relay.core.sending import Sending
 from agent_relay.core.spawn_checks import Pace, check_wish
 from agent_relay.ports.agents import AgentService, EndReason, SessionRow, SessionStatus
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol import envelope
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name, show
@@ -37,8 +39,11 @@ OnChange: TypeAlias = Callable[[SessionRow], None]  # it runs, or it has ended
 
 
 class Spawning:
-    def __init__(self, context: Context, registry: Registry, sending: Sending, on_change: OnChange) -> None:
+    def __init__(
+        self, context: Context, registry: Registry, sending: Sending, rights: Rights, on_change: OnChange
+    ) -> None:  # fmt: skip
         self._context = context
+        self._rights = rights
         self._registry = registry
         self._sending = sending
         self._on_change = on_change
@@ -90,18 +95,24 @@ class Spawning:
                 raise error
             if peer.allowance is not None:
                 check_rate(self._context, peer.allowance)
+            caller = self._rights.caller_of(peer)
             if isinstance(frame, envelope.Spawn):
-                self.spawn(frame.payload, peer.agent, frame.id, tell)
+                self.spawn(frame.payload, peer.agent, frame.id, tell, caller)
             else:
-                self.release(frame.payload, peer.agent, frame.id, tell)
+                self.release(frame.payload, peer.agent, frame.id, tell, caller)
         except RelayError as error:
             peer.say_error(error, frame.id)
 
     # --- asked for ------------------------------------------------------------------------------------------------------
 
-    def spawn(self, asked: payloads.Spawn, by: Agent | None, request_id: str, tell: Tell) -> None:
+    def spawn(
+        self, asked: payloads.Spawn, by: Agent | None, request_id: str, tell: Tell, caller: Caller = OWNER
+    ) -> None:  # fmt: skip
         """Raises RelayError where it may not be; else `tell` is called once, when the program runs or could not be started."""
-        spawner = by.name if by is not None else BY_HUMAN
+        self._rights.check(caller, SPAWN)
+        if asked.environment or asked.permission_mode is not None:
+            self._rights.check(caller, SPAWN_ANY)
+        spawner = _name_of(by, caller)
         wish = (fold_name(asked.name), spawner, request_id)
         again = [s for s in self._sessions.values() if (fold_name(s.name), s.spawned_by, s.request_id) == wish]
         if again:
@@ -117,7 +128,7 @@ class Spawning:
         session = SessionRow(
             id="ses_" + self._context.ids.reserve(self._context.wall_ms)[0], name=asked.name, cli=asked.cli, cwd=asked.cwd or "",
             backend=asked.backend, spawned_by=spawner, started_at=self._context.wall_ms, request_id=request_id,
-            permission_mode=asked.permission_mode, task=asked.task or None,
+            permission_mode=asked.permission_mode, sandbox=self._wall_of(asked, caller), task=asked.task or None,
         )  # fmt: skip
         assert self._service is not None
         self._service.start(session, asked.environment)
@@ -127,6 +138,14 @@ class Spawning:
         self._wait_for_start(session, tell)
         self._context.log.note("spawning", agent=session.name, cli=session.cli, by=spawner, session_id=session.id)
         self._save()
+
+    def _wall_of(self, asked: payloads.Spawn, caller: Caller) -> dict[str, str] | None:
+        """Who stands behind a wall starts nobody in front of it."""
+        spawner = None if caller.agent is None else self._registry.find(caller.agent)
+        own = None if spawner is None else spawner.traits.meta.get("sandbox")
+        if isinstance(own, dict):
+            return {str(name): str(value) for name, value in own.items()}
+        return {} if asked.sandbox else None
 
     def _wait_for_start(self, session: SessionRow, tell: Tell) -> None:
         if session.status is SessionStatus.STARTING:
@@ -144,9 +163,11 @@ class Spawning:
                 name=name,
             )  # fmt: skip
 
-    def release(self, asked: payloads.Release, by: Agent | None, request_id: str, tell: Tell) -> None:
+    def release(
+        self, asked: payloads.Release, by: Agent | None, request_id: str, tell: Tell, caller: Caller = OWNER
+    ) -> None:  # fmt: skip
         """Raises RelayError where there is nothing to end; else `tell` is called once, when it has ended."""
-        name, releaser = asked.name, by.name if by is not None else BY_HUMAN
+        name, releaser = asked.name, _name_of(by, caller)
         again = [s for s in self._sessions.values() if (s.name, s.released_by, s.release_id) == (name, releaser, request_id)]
         session = self._live_one(name) or (again[-1] if again else None)
         if session is None:
@@ -155,6 +176,7 @@ class Spawning:
                 raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"No agent {show(name)} has ever connected.", name=show(name, 80))
             sentence = f"{known.name} was not started by the daemon, or has ended; what a person started is ended with `stop`."
             raise RelayError(ErrorCode.INVALID_TARGET, sentence, name=known.name, reason="not_spawned")
+        self._rights.check(caller, SPAWN if caller.agent == _agent_in(session.spawned_by) else SPAWN_ANY)
         assert self._service is not None
         if session.status is SessionStatus.ENDED:
             tell(session, None)
@@ -244,7 +266,7 @@ class Spawning:
         self._give_task(session)
 
     def _give_task(self, session: SessionRow) -> None:
-        agent, sender = self._registry.find(session.name), self._registry.find(session.spawned_by)
+        agent, sender = self._registry.find(session.name), self._registry.find(_agent_in(session.spawned_by))
         is_there = agent is not None and agent.connected and agent.session_id == session.id
         if session.task is None or session.is_task_sent or session.status is not SessionStatus.RUNNING:
             return
@@ -285,7 +307,7 @@ class Spawning:
         return [
             {
                 "session_id": s.id, "agent": s.name, "cli": s.cli, "cwd": s.cwd, "backend": s.backend, "status": s.status.value,
-                "permission_mode": s.permission_mode,
+                "permission_mode": s.permission_mode, "sandbox": s.sandbox is not None,
                 "spawned_by": s.spawned_by, "task": s.task[:SHOWN_TASK] if s.task else None, "started_at": s.started_at,
                 "pid": s.pid or None, "exit_code": s.exit_code,
                 "ended_at": s.ended_at, "reason": s.reason.value if s.reason is not None else None,
@@ -308,6 +330,19 @@ class Spawning:
     def _save(self) -> None:
         if self._service is not None:
             self._service.save(list(self._sessions.values()))
+
+
+def _name_of(by: Agent | None, caller: Caller) -> str:
+    """For the record. What an agent asks of its wrapper is asked under its own name."""
+    is_own = by is not None and caller.agent is not None and fold_name(caller.agent) == by.key
+    if by is not None and (caller.agent is None or is_own):
+        return by.name
+    return caller.name or BY_HUMAN
+
+
+def _agent_in(spawned_by: str) -> str:
+    """The agent, by whichever way it asked."""
+    return spawned_by.removeprefix("agent:").partition(" via ")[0]
 
 
 def _start_failed(session: SessionRow, sentence: str) -> RelayError:

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from agent_relay.core.limits import Limits
 from agent_relay.core.policy import Policy
+from agent_relay.core.rights import parse_rights
 from agent_relay.daemon.config_files import PROJECT_MAY, ConfigFile, name_keys, read_own_file, read_project_file, shorten_notes
 from agent_relay.daemon.permission_rules import PERMISSIONS_KEY, read_policy
 from agent_relay.protocol import places
@@ -161,6 +162,13 @@ SETTINGS: tuple[Setting, ...] = (
             "is started, separated by commas; `*` stands for anything"),
     Setting("spawn_unattended", _words, "", "permission modes in which nobody is asked, such as bypassPermissions, that agents "
             "may be started in all the same, separated by commas"),
+    Setting("agent_rights", parse_rights, "*:spawn", "what agents may do beside sending messages, as NAME:RIGHT separated by "
+            "commas; see docs/permissions.md"),
+    Setting("sandbox", _switch, "false", "run every agent behind a wall (bubblewrap, Linux); see docs/terminals.md",
+            is_switch=True),
+    Setting("sandbox_network", _one_of("on", "off"), "on", "whether agents have the network there"),
+    Setting("sandbox_home", str, "ro", "what agents have of the home directory there: ro, rw, none, or paths in it that are "
+            "writable while the rest is hidden, separated by commas"),
     Setting("doors", _one_of("known", "try"), "known", "doors of a CLI in a version that the relay was not tried with: known "
             "leaves them and types, try uses them"),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
@@ -226,6 +234,9 @@ class Config:
     limits: Limits
     event_retention_ms: int
     spawn_roots: tuple[str, ...]
+    sandbox: bool  # a wall around every agent that the daemon starts
+    sandbox_network: str
+    sandbox_home: str
     doors: str  # for the agents that the daemon starts; others look it up by themselves
     permissions: Policy
     tls_cert: str | None
@@ -278,6 +289,7 @@ def load_config(
         spawn_allow=values["spawn_allow"],
         spawn_environment=values["spawn_environment"],
         spawn_unattended=values["spawn_unattended"],
+        agent_rights=values["agent_rights"],
         message_retention_ms=max(values["message_retention"], values["message_ttl"], values["dedup_window"]),
         allowed_uids=values["allowed_uids"],
         arc_ephemeral=values["arc_ephemeral"],
@@ -303,6 +315,9 @@ def load_config(
         limits=limits,
         event_retention_ms=values["event_retention"],
         spawn_roots=values["spawn_roots"],
+        sandbox=values["sandbox"],
+        sandbox_network=values["sandbox_network"],
+        sandbox_home=values["sandbox_home"],
         doors=values["doors"],
         permissions=permissions,
         tls_cert=values["tls_cert"],

@@ -40,6 +40,8 @@ from agent_relay.storage.event_memory import MemoryEvents
 from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for
 from agent_relay.storage.memory import MemoryStore
 from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.transports.callers import Callers
+from agent_relay.transports.http_callers import TracedHttp
 from agent_relay.transports.inner_service import InnerService
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.unix import UnixServer
@@ -125,23 +127,25 @@ class Daemon:
         limits = dataclasses.replace(config.limits, allowed_uids=config.limits.allowed_uids - {os.geteuid()})
         self._relay = Relay(
             limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
-            policy=config.permissions, events=recording.recorder, bus=recording.bus,
+            policy=config.permissions, events=recording.recorder, bus=recording.bus, owner_token=self._api_token,
         )  # fmt: skip
         self._pump: Pump[Peer] = Pump(self._loop, self._relay, clock)
         wrappers = WrapperProcesses(config, self._post, self._relay.spawning)
         self._relay.spawning.begin(wrappers, wrappers.load())
+        callers = Callers(config.file(places.SEATS_FILE), config.socket)
         self._server = server = UnixServer(
             self._pump, config.socket, clock, max_frame_bytes=config.limits.max_frame_bytes,
-            allowed_uids=config.limits.allowed_uids, slow_consumer_ms=config.limits.slow_consumer_ms,
+            allowed_uids=config.limits.allowed_uids, slow_consumer_ms=config.limits.slow_consumer_ms, callers=callers,
         )  # fmt: skip
         self._collect_garbage_rarely()
         self._watch_signals()
-        service = InnerService(self._pump, os.geteuid(), clock.wall_ms)
+        service = InnerService(self._pump, os.geteuid(), clock.wall_ms, self._api_token)
         self._budgets = BudgetKeeper(
             config.file(places.BUDGET_FILE), recording.bus, recording.recorder, self._relay.spawning, service, clock.wall_ms,
             lambda: load_prices(config.home).prices,
         )  # fmt: skip
-        http = Http(config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc)
+        traced = TracedHttp(callers, self._relay.rights.check)
+        http = Http(config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc, traced)
         await server.start()
         write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
         self._write_agents()

@@ -143,8 +143,18 @@ class WrapperProcesses:
         config = self._config
         return [
             f"--session={session.id}", f"--end-file={self._end_file(session.id)}", f"--name={session.name}",
-            f"--backend={session.backend}", f"--socket={config.socket}", f"--state-dir={config.state_dir}", "--", program,
+            f"--backend={session.backend}", f"--socket={config.socket}", f"--state-dir={config.state_dir}",
+            *self._wall(session), "--", program,
         ]  # fmt: skip
+
+    def _wall(self, session: SessionRow) -> list[str]:
+        """Recorded: a daemon with other settings does not change what the agent was started with."""
+        config = self._config
+        if session.sandbox is None and not config.sandbox:
+            return []
+        usual = {"network": config.sandbox_network, "home": config.sandbox_home}
+        rules = session.sandbox = usual | (session.sandbox or {})
+        return ["--sandbox", f"--sandbox-network={rules['network']}", f"--sandbox-home={rules['home']}"]
 
     def _end_file(self, id_: str) -> str:
         return os.path.join(self._config.file(ENDS_FOLDER), f"{id_}.end")

@@ -37,6 +37,7 @@ class SessionRow(Struct, omit_defaults=True):
     status: SessionStatus = SessionStatus.STARTING
     request_id: str = ""  # of the SPAWN, so that a repeated one is the same
     permission_mode: str | None = None  # as the CLI calls it; None: what its own settings say
+    sandbox: dict[str, str] | None = None  # the rules of the wall around it; empty: those of the settings
     task: str | None = None
     is_task_sent: bool = False
     pid: int = 0  # of the wrapper; 0: not known yet

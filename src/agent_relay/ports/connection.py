@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from agent_relay.ports.callers import Caller
 from agent_relay.protocol.states import CloseReason
 
 ARC_UID = -1  # whose connections and names those over ARC are: no user of this machine has that number
@@ -25,4 +26,12 @@ class Connection(Protocol):
 
     def close(self, reason: CloseReason) -> None:
         """Writes what is queued, then ends the connection. The core is not told about a close it asked for."""
+        ...
+
+    def caller(self) -> Caller:
+        """In whose terminal the process at the other end runs, as it is now."""
+        ...
+
+    def runs(self, agent: str, pid: int | None) -> None:
+        """This connection is a wrapper's: whatever it starts is inside that agent, and so is the program with that number."""
         ...

@@ -1,6 +1,7 @@
 """What whoever serves people (the HTTP API, pages) asks of the relay. Every call may raise RelayError.
 
-Agents, messages and requests are plain dictionaries as the wire has them (docs/protocol.md): AGENTS, HISTORY_RESULT.
+Agents, messages and requests are plain dictionaries as the wire has them (docs/protocol.md): AGENTS, HISTORY_RESULT. `caller` is
+who wants it, as the system says; it is checked by the relay and recorded.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.payloads import History
 
 
@@ -59,20 +61,22 @@ class RelayService(Protocol):
 
     async def dead_letters(self, limit: int) -> list[dict[str, Any]]: ...
 
-    async def retry(self, message_id: str) -> dict[str, Any]:
+    async def retry(self, message_id: str, caller: Caller = OWNER) -> dict[str, Any]:
         """Sends a dead letter again; says under which id."""
         ...
 
-    async def control(self, agent: str, command: str, text: str | None = None, for_ms: int | None = None) -> None:
+    async def control(
+        self, agent: str, command: str, text: str | None = None, for_ms: int | None = None, caller: Caller = OWNER
+    ) -> None:
         """Returns when the command was handed to the agent's wrapper. `for_ms`: how long a `pause` lasts."""
         ...
 
-    async def answer(self, agent: str, request_id: str, command: str, text: str) -> None:
+    async def answer(self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER) -> None:
         """`approve`, `deny` or `answer`. Returns when it was carried out."""
         ...
 
-    async def spawn(self, fields: dict[str, Any]) -> dict[str, Any]:
+    async def spawn(self, fields: dict[str, Any], caller: Caller = OWNER) -> dict[str, Any]:
         """Starts an agent; `fields` are those of SPAWN, and the answer that of SPAWN_RESULT."""
         ...
 
-    async def release(self, name: str, reason: str | None) -> dict[str, Any]: ...
+    async def release(self, name: str, reason: str | None, caller: Caller = OWNER) -> dict[str, Any]: ...

@@ -116,6 +116,11 @@ class Terminal(Protocol[S_co]):
         """Runs the program with these arguments, no shell between, and this environment and nothing else of ours."""
         ...
 
+    @property
+    def pid(self) -> int | None:
+        """The process that the program is, or that the program is a child of; None before it was started."""
+        ...
+
     async def write(self, data: bytes) -> None:
         """Raw bytes, as if typed. Returns once the system has taken them, which a program that does not read delays."""
         ...

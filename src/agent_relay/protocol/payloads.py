@@ -24,6 +24,7 @@ NOTHING = Raw()
 
 class HelloSession(Struct):
     resume_token: str | None = None
+    owner_token: str | None = None  # that of the HTTP API: a name that an agent held is the owner's to take
 
 
 class Hello(Struct):
@@ -293,6 +294,7 @@ class Spawn(Struct):
     backend: str = "auto"
     environment: dict[str, str] = {}
     permission_mode: str | None = None
+    sandbox: bool = False  # behind a wall; one that stands behind one starts no other
 
 
 class SpawnResult(Struct):

@@ -23,6 +23,7 @@ BUDGET_FILE = "budget.json"
 HTTP_FILE = "http.json"  # where the HTTP server listens, or why it does not
 API_TOKEN_FILE = "api-token"  # noqa: S105 - a file: who may use the HTTP API, and who owns this relay (0600)
 PAGE_KEYS_FILE = "page-keys.json"  # browsers that were let in, by the hashes of their keys
+SEATS_FILE = "seats.json"  # which processes are agents', so that callers from inside are known
 LOG_FILE = "daemon.log"
 CONFIG_FILE = "config.toml"
 PROJECT_DIRECTORY = ".agent-relay"

@@ -1,7 +1,7 @@
 """What an AGENT_EVENT of a client may report, type by type, and how evidence is kept in a trail.
 
 `agent.state` says what an agent is doing, `message.received`, `message.handed` and `message.read` how far a message has come
-inside it, `agent.input` that a person gave it something new to do.
+inside it, `agent.input` that a person gave it something new to do, `agent.process` which program it is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from agent_relay.protocol.decode import convert_fields
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
-from agent_relay.protocol.payloads import AgentEvent, Door, Evidence, Identifier
+from agent_relay.protocol.payloads import AgentEvent, Door, Evidence, Identifier, Positive
 
 Note = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=20_000)]
@@ -47,6 +47,12 @@ class ReadReport(Struct, frozen=True, rename="camel"):
 
 class InputReport(Struct, frozen=True):
     pass
+
+
+class ProcessReport(Struct, frozen=True):
+    """A wrapper: what it starts is the agent's, and this is the program. Callers from inside are known by it."""
+
+    pid: Positive | None = None  # None: not started yet
 
 
 class PermissionReport(Struct, frozen=True, rename="camel"):
@@ -92,13 +98,15 @@ class RequestFailedReport(Struct, frozen=True, rename="camel"):
 
 Asked = PermissionReport | QuestionReport
 Resolved = PermissionResolvedReport | QuestionResolvedReport
-Report = StateReport | ReceivedReport | HandedReport | ReadReport | InputReport | Asked | Resolved | RequestFailedReport
+OfMessages = ReceivedReport | HandedReport | ReadReport
+Report = StateReport | OfMessages | InputReport | ProcessReport | Asked | Resolved | RequestFailedReport
 REPORTS: dict[str, type[Report]] = {
     "agent.state": StateReport,
     "message.received": ReceivedReport,
     "message.handed": HandedReport,
     "message.read": ReadReport,
     "agent.input": InputReport,
+    "agent.process": ProcessReport,
     "permission.requested": PermissionReport,
     "permission.resolved": PermissionResolvedReport,
     "question.requested": QuestionReport,

@@ -31,6 +31,7 @@ from agent_relay.sdk.engine import Engine
 from agent_relay.sdk.locate import StrPath, locate, working_directory
 from agent_relay.sdk.looking import Looking
 from agent_relay.sdk.messages import Message
+from agent_relay.sdk.owner import find_owner_token
 from agent_relay.sdk.queries import expect_receipt, expect_spawned
 from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question, Reply
@@ -96,8 +97,10 @@ class RelayClient(Looking):
         self.on_control: Callable[[payloads.Control], None] | None = None
         self.on_event: Callable[[payloads.AgentEvent], None] | None = None
         self._name = name
+        place = locate(socket=socket, state_dir=state_dir)
+        greeting = Greeting(hello, resume_token, None if observer else find_owner_token(place))
         engine = Engine(
-            locate(socket=socket, state_dir=state_dir).socket, Greeting(hello, resume_token), self, self._reply,
+            place.socket, greeting, self, self._reply,
             backoff=backoff or Backoff(), attempts=reconnect_attempts, connect_timeout=connect_timeout,
         )  # fmt: skip
         super().__init__(engine)
@@ -282,14 +285,15 @@ class RelayClient(Looking):
         backend: str = "auto",
         environment: Mapping[str, str] | None = None,
         permission_mode: str | None = None,
+        sandbox: bool = False,
     ) -> Spawned:
         """Has the daemon start a CLI as an agent of that name, and returns when its program runs. `cli` is one that the relay
         knows (claude, codex, …) or that the settings allow; `task` is the first message it gets, from this agent;
-        `permission_mode` is one of that CLI's own (`plan`, `acceptEdits`, …).
+        `permission_mode` is one of that CLI's own (`plan`, `acceptEdits`, …); `sandbox` puts it behind a wall.
 
         After a reconnection it is the same wish, and starts nothing twice.
         """
-        asked = payloads.Spawn(name, cli, task, cwd, backend, dict(environment or {}), permission_mode)
+        asked = payloads.Spawn(name, cli, task, cwd, backend, dict(environment or {}), permission_mode, sandbox)
         found = expect_spawned(await self._queries.ask("SPAWN", asked))
         return Spawned(found.name, found.session_id or "")
 

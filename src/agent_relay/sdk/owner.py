@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from agent_relay.protocol import places
+from agent_relay.sdk.locate import Place
 
 
 def read_api_token(state_dir: str | os.PathLike[str]) -> str | None:
@@ -14,3 +15,8 @@ def read_api_token(state_dir: str | os.PathLike[str]) -> str | None:
             return file.read().strip() or None
     except (OSError, ValueError):
         return None
+
+
+def find_owner_token(place: Place) -> str | None:
+    """Of the daemon that listens there. A socket that was named lies beside its token, whatever the project's own place is."""
+    return read_api_token(os.path.dirname(place.socket)) or read_api_token(place.state_dir)

@@ -47,11 +47,14 @@ class Greeting:
 
     payload: dict[str, Any]
     resume_token: str | None = None
+    owner_token: str | None = None
 
     def encode(self, id_: str) -> bytes:
         payload = dict(self.payload)
-        if self.resume_token:
-            payload["session"] = {"resume_token": self.resume_token}
+        tokens = {"resume_token": self.resume_token, "owner_token": self.owner_token}
+        session = {name: token for name, token in tokens.items() if token}
+        if session:
+            payload["session"] = session
         return encode_envelope("HELLO", id_, wall_ms(), payload)
 
 

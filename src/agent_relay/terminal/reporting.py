@@ -31,9 +31,11 @@ class Reporter:
         self._unsent: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MAX_UNSENT)
         self._open: dict[str, Request] = {}
         self._read: OrderedDict[str, None] = OrderedDict()
+        self._process: dict[str, Any] = {}
 
     def joined(self) -> None:
         """The daemon hears us (again)."""
+        self._relay().report("agent.process", **self._process)
         self._relay().report("agent.state", **self._state)
         self._unsent = deque((each for each in self._unsent if each[0] not in _ASKING), maxlen=_MAX_UNSENT)
         for request in self._open.values():
@@ -41,6 +43,12 @@ class Reporter:
         while self._unsent:
             type_, fields = self._unsent.popleft()
             self._relay().report(type_, **fields)
+
+    def process(self, pid: int | None) -> None:
+        """What runs from now on is the agent's, and this is its program: the daemon then knows who calls from inside."""
+        self._process = {} if pid is None else {"pid": pid}
+        if self._relay().state is ClientState.READY:
+            self._relay().report("agent.process", **self._process)
 
     def state(self, state: str, waiting_for: str = "") -> None:
         """`starting`, `idle`, `working` or `waiting`, which is for a person."""

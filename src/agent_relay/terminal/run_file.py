@@ -18,7 +18,6 @@ from msgspec import Struct
 from agent_relay.terminal.private_files import read_private, replace_private
 
 RUN_FILE = "run.json"
-TOKEN_PREFIX = "run_"  # noqa: S105 - tells it from other sessions that a header may name
 OVERLAP_MS = 60_000  # what was said so long before the last command that was carried out, was carried out before it
 _REMEMBERED = 200
 
@@ -129,7 +128,7 @@ def _new_run() -> _Run:
     now = _now_ms()
     return _Run(
         id=secrets.token_hex(8),
-        token=TOKEN_PREFIX + secrets.token_urlsafe(32),
+        token="run_" + secrets.token_urlsafe(32),
         mark=secrets.token_hex(4),
         started_ms=now,
         heard_ms=now,

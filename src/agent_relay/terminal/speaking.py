@@ -25,7 +25,7 @@ from agent_relay.terminal.commands import FileCommand, ReleaseCommand, SendComma
 from agent_relay.terminal.launch import Home
 from agent_relay.terminal.message_text import short_id
 from agent_relay.terminal.outbox import Outbox, SentFile
-from agent_relay.terminal.run_file import TOKEN_PREFIX, RunFile
+from agent_relay.terminal.run_file import RunFile
 from agent_relay.terminal.watch import SCREEN, CommandSeen
 
 PATIENCE_S = 60.0  # for a recipient's queue to have room
@@ -142,9 +142,12 @@ class Speaker:
         return self._asked.get(fold_name(command.to[0])) if len(command.to) == 1 and command.kind == "message" else None
 
     async def _send_file(self, message: HeaderMessage, id_: str) -> SentFile:
-        shown = message.session or ""
-        if shown.startswith(TOKEN_PREFIX) and not hmac.compare_digest(shown.encode(), self._run_file.token.encode()):
-            raise RelayError(ErrorCode.PERMISSION_DENIED, "It was written in another run of this agent.", header="SESSION")
+        if not hmac.compare_digest((message.session or "").encode("utf-8", "replace"), self._run_file.token.encode()):
+            raise RelayError(
+                ErrorCode.PERMISSION_DENIED, "It was written by somebody else, or in another run of this agent: a file needs "
+                "the header SESSION with what the variable AGENT_RELAY_TOKEN holds. `agent-relay send` does it by itself.",
+                header="SESSION",
+            )  # fmt: skip
         if message.kind in {"spawn", "release"}:
             return await self._start_or_end(message)
         options: SendOptions = {

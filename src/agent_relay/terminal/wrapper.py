@@ -22,6 +22,7 @@ from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.errors import ConnectionLost
 from agent_relay.terminal.answering import ScreenAnswerer
+from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.tmux import TmuxTerminal
 from agent_relay.terminal.commands import words_of
 from agent_relay.terminal.delivering import Deliverer, Manners
@@ -68,6 +69,7 @@ class Setup(Struct, frozen=True):
     recorder: Recorder | None = None
     kit: Kit | None = None  # the CLI's doors; without, everything is typed
     tries_doors: bool = False  # also those of a version that nobody has run
+    enclose: Callable[[Program], Program] | None = None  # puts the program behind a wall
 
 
 MakeTerminal = Callable[[TerminalListener], Terminal[Screen]]
@@ -144,6 +146,11 @@ class Wrapper:
         self._stopping.set()
 
     async def _start(self) -> None:
+        self._reporter.process(None)
+        await self._start_program()
+        self._reporter.process(self._terminal.pid)
+
+    async def _start_program(self) -> None:
         if isinstance(self._terminal, TmuxTerminal) and await self._terminal.is_running():
             # We hold the name, so no other wrapper does: the one that started the program has died.
             await self._terminal.reattach()
@@ -160,6 +167,9 @@ class Wrapper:
             prepared = setup.kit.prepare(program, place, introduction)
             self._run_file.note_facts(prepared.facts)
         started = prepared.program
+        if setup.enclose is not None:
+            check_program(started.argv, started.cwd, started.environment)
+            started = setup.enclose(started)
         await self._terminal.start(started.argv, cwd=started.cwd, environment=started.environment)
         self._open_doors(prepared)
         if setup.has_introduction and not prepared.is_introduced:

@@ -22,6 +22,7 @@ from agent_relay.core.limits import Limits
 from agent_relay.core.peer import Peer
 from agent_relay.core.policy import Policy
 from agent_relay.core.relay import Relay
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.states import CloseReason
 from agent_relay.testing.controlled_store import ControlledStore
 from agent_relay.testing.event_driver import HarnessEvents
@@ -33,6 +34,7 @@ START_WALL_MS = 1_800_000_000_000
 TICK_MS = 50  # as the daemon ticks
 _NEVER_MS = 10**13
 UID = 1_000
+OWNER_TOKEN = "of-the-owner"
 CAPABILITIES = {
     "ack": True, "resume": True, "supports_topics": True, "sync": True, "backpressure": True, "checksums": True,
     "sequences": True, "priorities": True, "channels": True,
@@ -80,6 +82,8 @@ class HarnessConnection:
         self.frames: list[Frame] = []
         self.closed: CloseReason | None = None
         self.stalled = False
+        self.process = OWNER  # in whose terminal it runs
+        self.programs: list[tuple[str, int | None]] = []  # what it said it runs
 
     def send(self, frame: bytes) -> None:
         if self.closed is not None:
@@ -94,6 +98,12 @@ class HarnessConnection:
     def send_all(self, frames: list[bytes]) -> None:
         for frame in frames:
             self.send(frame)
+
+    def caller(self) -> Caller:
+        return self.process
+
+    def runs(self, agent: str, pid: int | None) -> None:
+        self.programs.append((agent, pid))
 
     def close(self, reason: CloseReason) -> None:
         if self.closed is not None:
@@ -147,11 +157,15 @@ class HarnessClient:
     def nack(self, deliver: Frame, code: str, **more: Any) -> None:
         self.say("NACK", {"nack_id": deliver["id"], "code": code, **more})
 
-    def hello(self, name: str, *, token: str | None = None, capabilities: dict[str, Any] | None = None, **payload: Any) -> None:
+    def hello(
+        self, name: str, *, token: str | None = None, capabilities: dict[str, Any] | None = None,
+        owner_token: str | None = OWNER_TOKEN, **payload: Any,
+    ) -> None:  # fmt: skip
+        """As the SDK says it, which reads the owner's token where it can."""
         self.name = name
         content: dict[str, Any] = {"agent": name, "version": 2, "capabilities": CAPABILITIES | (capabilities or {}), **payload}
-        if token is not None:
-            content["session"] = {"resume_token": token}
+        tokens = {"resume_token": token, "owner_token": owner_token}
+        content["session"] = {kind: value for kind, value in tokens.items() if value is not None}
         self.say("HELLO", content)
 
     def resume(self, name: str, token: str, streams: Any = (), **payload: Any) -> None:
@@ -317,5 +331,5 @@ class RelayHarness:
         snapshot = self.store.open(self.limits.dedup_ids, self.wall_ms - self.limits.dedup_window_ms)
         return Relay(
             self.limits, self.store, self.entropy, self.log, snapshot, self.steady_ms, self.wall_ms,
-            policy=self._policy, events=self.events.recorder, bus=self.events.bus,
+            policy=self._policy, events=self.events.recorder, bus=self.events.bus, owner_token=OWNER_TOKEN,
         )  # fmt: skip

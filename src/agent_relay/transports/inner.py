@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
@@ -31,7 +32,9 @@ log = logging.getLogger(__name__)
 class InnerClient(Generic[P]):
     """Implements `ports.Connection`. Opened by the first question, and again by the next one after it was closed."""
 
-    def __init__(self, pump: Pump[P], uid: int, name: str, *, observer: bool, wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, pump: Pump[P], uid: int, name: str, *, observer: bool, wall_ms: Callable[[], int], owner_token: str | None = None
+    ) -> None:
         self.name = name
         self.unsent_bytes = 0
         self.notify_drained = False
@@ -39,17 +42,24 @@ class InnerClient(Generic[P]):
         self._uid = uid
         self._observer = observer
         self._wall_ms = wall_ms
+        self._owner_token = owner_token  # what our name is ours by
         self._peer: P | None = None
         self._opening: asyncio.Task[None] | None = None
         self._count = 0
         self._waiting: dict[str, asyncio.Queue[e.DaemonFrame]] = {}
+        self._caller = OWNER  # for whom we speak right now
 
     # --- asking ---------------------------------------------------------------------------------------------------------
 
-    async def ask(self, kind: str, payload: Any, **fields: Any) -> e.DaemonFrame:
-        """The answer; raises the RelayError that came in its place."""
+    async def ask(self, kind: str, payload: Any, caller: Caller = OWNER, **fields: Any) -> e.DaemonFrame:
+        """The answer; raises the RelayError that came in its place. `caller`: whose wish it is."""
         async with _Answers(self) as answers:
-            await self.tell(kind, payload, answers.id, **fields)
+            await self.open()
+            self._caller = caller
+            try:
+                self._say(kind, payload, answers.id, **fields)
+            finally:
+                self._caller = OWNER
             return await answers.next()
 
     def follow(self) -> _Answers:
@@ -72,7 +82,7 @@ class InnerClient(Generic[P]):
             self._peer = self._pump.relay.accepted(self, self._uid)
             payload = {
                 "agent": self.name, "cli": "http", "version": 2,
-                "capabilities": {"ack": True, "max_inflight": _OWN_WINDOW},
+                "capabilities": {"ack": True, "max_inflight": _OWN_WINDOW}, "session": {"owner_token": self._owner_token},
             }  # fmt: skip
             if self._observer:
                 payload["mode"] = "observer"
@@ -103,6 +113,12 @@ class InnerClient(Generic[P]):
         self.close(CloseReason.CLIENT_BYE)
 
     # --- from the relay -------------------------------------------------------------------------------------------------
+
+    def caller(self) -> Caller:
+        return self._caller
+
+    def runs(self, agent: str, pid: int | None) -> None:
+        """Nothing is wrapped here."""
 
     def send(self, frame: bytes) -> None:
         """The relay is in the middle of its turn: what has to be answered is answered in another."""

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.service import MessageLife, MessagePage, Sent
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -25,10 +26,11 @@ _SPARE_NAMES = 9
 
 
 class InnerService:
-    def __init__(self, pump: Pump[Any], uid: int, wall_ms: Callable[[], int]) -> None:
+    def __init__(self, pump: Pump[Any], uid: int, wall_ms: Callable[[], int], owner_token: str | None = None) -> None:
         self._pump = pump
         self._uid = uid
         self._wall_ms = wall_ms
+        self._owner_token = owner_token
         self._observer = InnerClient(pump, uid, SENDER, observer=True, wall_ms=wall_ms)
         self._sender: InnerClient[Any] | None = None
         self._choosing = asyncio.Lock()
@@ -89,28 +91,30 @@ class InnerService:
 
     # --- acting ---------------------------------------------------------------------------------------------------------
 
-    async def retry(self, message_id: str) -> dict[str, Any]:
-        answer = await self._observer.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id})
+    async def retry(self, message_id: str, caller: Caller = OWNER) -> dict[str, Any]:
+        answer = await self._observer.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id}, caller)
         said = _expect(answer, e.Receipt).payload
         return {"message_id": said.message_id, "to": said.by}
 
-    async def control(self, agent: str, command: str, text: str | None = None, for_ms: int | None = None) -> None:
-        await self._observer.ask("CONTROL", Control(command, agent, text, for_ms=for_ms))
+    async def control(
+        self, agent: str, command: str, text: str | None = None, for_ms: int | None = None, caller: Caller = OWNER
+    ) -> None:  # fmt: skip
+        await self._observer.ask("CONTROL", Control(command, agent, text, for_ms=for_ms), caller)
 
-    async def answer(self, agent: str, request_id: str, command: str, text: str) -> None:
-        await self._observer.ask("CONTROL", {"command": command, "agent": agent, "id": request_id, "text": text})
+    async def answer(self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER) -> None:
+        await self._observer.ask("CONTROL", {"command": command, "agent": agent, "id": request_id, "text": text}, caller)
 
-    async def spawn(self, fields: dict[str, Any]) -> dict[str, Any]:
+    async def spawn(self, fields: dict[str, Any], caller: Caller = OWNER) -> dict[str, Any]:
         check_agent_name(fields["name"])
         sender = await self._open_sender()  # its first message, the task, is from us
-        said = _expect(await sender.ask("SPAWN", fields), e.SpawnResult).payload
+        said = _expect(await sender.ask("SPAWN", fields, caller), e.SpawnResult).payload
         if not said.success:
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, said.error or f"{said.name} was not started.")
         return {"name": said.name, "session_id": said.session_id}
 
-    async def release(self, name: str, reason: str | None) -> dict[str, Any]:
+    async def release(self, name: str, reason: str | None, caller: Caller = OWNER) -> dict[str, Any]:
         said = _expect(
-            await (await self._open_sender()).ask("RELEASE", {"name": name, "reason": reason}), e.ReleaseResult
+            await (await self._open_sender()).ask("RELEASE", {"name": name, "reason": reason}, caller), e.ReleaseResult
         ).payload
         if not said.success:
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, said.error or f"{said.name} was not released.")
@@ -153,7 +157,9 @@ class InnerService:
                 return self._sender
             for number in range(1, _SPARE_NAMES + 1):
                 name = SENDER if number == 1 else f"{SENDER}-{number}"
-                client = InnerClient(self._pump, self._uid, name, observer=False, wall_ms=self._wall_ms)
+                client = InnerClient(
+                    self._pump, self._uid, name, observer=False, wall_ms=self._wall_ms, owner_token=self._owner_token
+                )
                 try:
                     await client.open()
                 except RelayError as error:

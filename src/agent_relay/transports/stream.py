@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import Generic, TypeVar, cast
 
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.framing import HEADER_BYTES, FrameDecoder
 from agent_relay.protocol.states import CloseReason
 from agent_relay.transports.pump import Pump
@@ -75,6 +76,12 @@ class StreamConnection(asyncio.Protocol, Generic[P]):
     def identify(self, transport: asyncio.Transport) -> int | None:
         """The user at the other end; None: nobody we talk to."""
         raise NotImplementedError
+
+    def caller(self) -> Caller:
+        return OWNER
+
+    def runs(self, agent: str, pid: int | None) -> None:
+        """Nobody asks."""
 
     def data_received(self, data: bytes) -> None:
         if self._closing is not None or self._peer is None:

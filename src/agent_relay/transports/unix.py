@@ -11,7 +11,10 @@ import stat
 import struct
 from typing import Generic, TypeVar
 
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.clock import Clock
+from agent_relay.transports.callers import Callers
+from agent_relay.transports.process_table import Process, look_at
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.stream import StreamConnection
 
@@ -19,6 +22,7 @@ P = TypeVar("P")
 
 _BACKLOG = 512
 _PEERCRED = struct.Struct("3i")  # pid, uid, gid
+_LOCAL_PEERPID = 0x002  # macOS
 
 
 class SocketUnusable(Exception):  # noqa: N818 - named by the condition
@@ -30,18 +34,35 @@ class AnotherDaemon(SocketUnusable):
 
 
 class UnixConnection(StreamConnection[P]):
-    __slots__ = ("_server",)
+    __slots__ = ("_inside", "_process", "_server")
 
     def __init__(self, server: UnixServer[P]) -> None:
         super().__init__(server.pump, server.max_frame_bytes)
         self._server = server
+        self._process: Process | bool | None = None  # that connected; False: the system does not say
+        self._inside: Caller | None = None  # once it was seen inside an agent, it stays there
 
     def identify(self, transport: asyncio.Transport) -> int | None:
         uid = peer_uid(transport.get_extra_info("socket"))
         if uid != os.geteuid() and uid not in self._server.allowed_uids:
             return None
         self._server.connections[self] = None
+        pid = peer_pid(transport.get_extra_info("socket"))
+        self._process = look_at(pid) if pid else False
         return uid
+
+    def caller(self) -> Caller:
+        callers, process = self._server.callers, self._process
+        if callers is None or isinstance(process, bool):
+            return OWNER
+        found = self._inside or callers.trace(process)
+        if found.agent is not None:
+            self._inside = found
+        return found
+
+    def runs(self, agent: str, pid: int | None) -> None:
+        if self._server.callers is not None and isinstance(self._process, Process):
+            self._server.callers.seat(agent, self._process, pid)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.connections.pop(self, None)
@@ -58,10 +79,25 @@ def peer_uid(connection: socket.socket) -> int:
     return int(struct.unpack_from("2I", raw)[1])
 
 
+def peer_pid(connection: socket.socket) -> int:
+    """The process that connected, as the kernel knows it; 0 where it does not say, or the process lives in another namespace."""
+    try:
+        if hasattr(socket, "SO_PEERCRED"):
+            raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size)
+            return int(_PEERCRED.unpack(raw)[0])
+        return connection.getsockopt(0, _LOCAL_PEERPID)
+    except OSError:
+        return 0
+
+
 class UnixServer(Generic[P]):
+    """Without `callers` nobody asks in whose terminal a client runs."""
+
     def __init__(
-        self, pump: Pump[P], path: str, clock: Clock, *, max_frame_bytes: int, allowed_uids: frozenset[int], slow_consumer_ms: int
-    ) -> None:
+        self, pump: Pump[P], path: str, clock: Clock, *, max_frame_bytes: int, allowed_uids: frozenset[int],
+        slow_consumer_ms: int, callers: Callers | None = None,
+    ) -> None:  # fmt: skip
+        self.callers = callers
         self.pump = pump
         self.path = path
         self.max_frame_bytes = max_frame_bytes

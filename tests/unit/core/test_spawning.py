@@ -12,6 +12,7 @@ from agent_relay.core.session_events import _started
 from agent_relay.core.spawning import REMEMBERED, START_MS, STOP_MS
 from agent_relay.events.types import SessionStarted
 from agent_relay.ports.agents import SessionRow, SessionStatus
+from agent_relay.ports.callers import Caller
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.testing.harness import HarnessClient, RelayHarness
 
@@ -451,3 +452,48 @@ def test_a_release_goes_on(scene: Scene) -> None:
     scene.end(143)
     assert scene.lead.payload("RELEASE_RESULT")["reply_to"] == "r1"
     assert scene.session()["reason"] == "released"
+
+
+# --- agents that start agents ---------------------------------------------------------------------------------------------
+
+
+def test_an_agent_starts_others_plainly_and_releases_its_own(scene: Scene) -> None:
+    boss = scene.relay.connect("Boss", capabilities={"control": True})
+    for more in ({"permission_mode": "plan"}, {"environment": {"LANG": "C"}}):
+        scene.ask(by=boss, **more)
+        refused = boss.payload("ERROR")["details"]
+        assert (refused["reason"], refused["right"]) == ("inside_agent", "spawn-any")
+    scene.ask(by=boss)
+    scene.ask("Carol")
+    assert [scene.session(name)["spawned_by"] for name in ("Bob", "Carol")] == ["Boss", "Lead"]
+    boss.say("RELEASE", {"name": "Carol"})
+    assert boss.payload("ERROR")["details"]["right"] == "spawn-any"
+    boss.say("RELEASE", {"name": "Bob"})
+    assert scene.session()["status"] == "ending"
+
+
+def test_a_shell_inside_an_agent_starts_in_its_name(scene: Scene) -> None:
+    inside = scene.relay.open()
+    inside.connection.process = Caller("Boss")
+    inside.hello("x", mode="observer")
+    scene.ask(by=inside)
+    assert scene.session()["spawned_by"] == "agent:Boss via cli"
+    inside.say("RELEASE", {"name": "Bob"})
+    assert scene.session()["status"] == "ending"
+
+
+def test_no_agent_starts_another_where_that_is_not_granted() -> None:
+    scene = Scene(agent_rights=frozenset())
+    boss = scene.relay.connect("Boss", capabilities={"control": True})
+    scene.ask(by=boss)
+    assert boss.payload("ERROR")["details"]["right"] == "spawn"
+
+
+def test_who_stands_behind_a_wall_starts_nobody_in_front_of_it(scene: Scene) -> None:
+    wall = {"network": "off", "home": "none"}
+    boss = scene.relay.connect("Boss", capabilities={"control": True}, meta={"sandbox": wall})
+    scene.ask(by=boss)
+    scene.ask("Carol", sandbox=True)
+    scene.ask("Dave")
+    assert [row.sandbox for row in scene.spawning._sessions.values()] == [wall, {}, None]
+    assert [scene.session(name)["sandbox"] for name in ("Bob", "Carol", "Dave")] == [True, True, False]

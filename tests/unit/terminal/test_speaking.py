@@ -36,6 +36,10 @@ class Stage:
         self.speaker = self.another()
         self._places = 0
 
+    def signed(self, text: str) -> str:
+        """With the token of this run among its headers."""
+        return f"SESSION: {self.run_file.token}\n{text}"
+
     def another(self) -> Speaker:
         return Speaker(self.home, lambda: self.alice, self.run_file, self.told.append, self.answered.append)
 
@@ -115,9 +119,9 @@ def test_what_is_not_possible_is_said_so(tmp_path: Path) -> None:
 def test_a_file_that_was_named_is_sent_and_one_that_is_wrong_is_answered(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
         outbox = Path(stage.home.outbox)
-        (outbox / "note").write_text("TO: Bob\nTHREAD: t\nPRIORITY: 1\n\nlong text\n")
-        (outbox / "bad").write_text("TO: Nobody\n\nx\n")
-        (outbox / "spawn").write_text("KIND: spawn\nNAME: Eve\nCLI: no-such-cli\n\nx\n")
+        (outbox / "note").write_text(stage.signed("TO: Bob\nTHREAD: t\nPRIORITY: 1\n\nlong text\n"))
+        (outbox / "bad").write_text(stage.signed("TO: Nobody\n\nx\n"))
+        (outbox / "spawn").write_text(stage.signed("KIND: spawn\nNAME: Eve\nCLI: no-such-cli\n\nx\n"))
         for name in ("note", "bad", "spawn"):
             stage.say(FileCommand(name))
         message = await stage.hear()
@@ -147,8 +151,8 @@ def test_an_answer_is_tied_to_the_question_that_came_first(tmp_path: Path) -> No
 def test_a_question_in_a_file_is_told_its_answer_or_that_there_is_none(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
         outbox = Path(stage.home.outbox)
-        (outbox / "send-1").write_text("TO: Bob\nAWAIT: 30s\n\nwhy?\n")
-        (outbox / "send-2").write_text("TO: Bob\nAWAIT: 100ms\n\nreally?\n")
+        (outbox / "send-1").write_text(stage.signed("TO: Bob\nAWAIT: 30s\n\nwhy?\n"))
+        (outbox / "send-2").write_text(stage.signed("TO: Bob\nAWAIT: 100ms\n\nreally?\n"))
         stage.say(FileCommand("send-1"))
         question = await stage.bob.receive()
         assert question.correlation_id is not None
@@ -208,7 +212,7 @@ def test_a_daemon_that_is_away_is_waited_for_and_nothing_is_doubled(tmp_path: Pa
 
 def test_draining_ends_when_all_is_said_or_the_time_is_over(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
-        (Path(stage.home.outbox) / "note").write_text("TO: Bob\n\nfile\n")
+        (Path(stage.home.outbox) / "note").write_text(stage.signed("TO: Bob\n\nfile\n"))
         stage.say(SendCommand(("Bob",), "said"))
         await stage.speaker.drain(20)
         assert [(await stage.hear()).body for _ in range(2)] == ["said", "file"]
@@ -229,11 +233,13 @@ def test_a_refusal_is_a_sentence(details: dict[str, Any], end: str) -> None:
 
 def test_a_file_that_shows_the_secret_of_another_run_is_not_sent(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
-        for name, session in (("old", "run_" + "x" * 43), ("own", stage.run_file.token), ("other", "ses_1")):
-            Path(stage.home.outbox, name).write_text(f"TO: Bob\nSESSION: {session}\n\n{name}\n")
+        sessions = {"old": "run_" + "x" * 43, "other": "ses_1", "none": "", "own": stage.run_file.token}
+        for name, session in sessions.items():
+            Path(stage.home.outbox, name).write_text(f"TO: Bob\nSESSION: {session}\n\n{name}\n".replace("SESSION: \n", ""))
             await stage.speaker.outbox.take(name)
-        assert [(await stage.hear()).body for _ in range(2)] == ["own", "other"]
-        answer = parse_headers(Path(stage.home.outbox, "old.error").read_text("utf-8"))
-        assert answer.code == "PERMISSION_DENIED"
+        assert (await stage.hear()).body == "own"
+        for name in ("old", "other", "none"):
+            answer = parse_headers(Path(stage.home.outbox, f"{name}.error").read_text("utf-8"))
+            assert (answer.code, "AGENT_RELAY_TOKEN" in answer.body) == ("PERMISSION_DENIED", True)
 
     play(tmp_path, scene)

@@ -32,6 +32,9 @@ def spawn(
     permission_mode: Annotated[
         str | None, typer.Option("--permission-mode", metavar="MODE", help="What it asks about, as its CLI calls it, e.g. plan.")
     ] = None,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Behind a wall (bubblewrap, Linux); sandbox_network and sandbox_home are settings.")
+    ] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -48,13 +51,19 @@ def spawn(
     folder = os.path.abspath(cwd) if cwd is not None else os.getcwd()
     outbox = own_outbox(None, place.socket)
     if outbox is not None:
-        if backend != "auto" or permission_mode is not None:
-            raise Failure("Inside a wrapped agent leave out --backend and --permission-mode: they cannot be chosen.", USAGE)
+        if backend != "auto" or permission_mode is not None or sandbox:
+            raise Failure(
+                "Inside a wrapped agent leave out --backend, --permission-mode and --sandbox: a new agent stands behind the same "
+                "wall as the one that starts it, and the rest cannot be chosen.", USAGE,
+            )  # fmt: skip
         session_id = str(ask_through(outbox, kind="spawn", name=name, cli=cli, cwd=folder, body=words or "").get("session_id"))
     else:
 
         async def start(relay: RelayClient) -> str:
-            return (await relay.spawn(name, cli, words, cwd=folder, backend=backend, permission_mode=permission_mode)).session_id
+            asked = relay.spawn(
+                name, cli, words, cwd=folder, backend=backend, permission_mode=permission_mode, sandbox=sandbox
+            )  # fmt: skip
+            return (await asked).session_id
 
         session_id = _run(place, start)
     screen = Screen()

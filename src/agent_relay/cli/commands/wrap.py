@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.options import Socket, StateDir, find_place, tries_doors
+from agent_relay.cli.options import Socket, StateDir, find_place, read_sandbox, tries_doors
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.interpreter import run_module
@@ -53,6 +53,17 @@ def wrap(
     record: Annotated[
         str | None, typer.Option("--record", metavar="FILE", help="Record its terminal, for `agent-relay replay`.")
     ] = None,
+    sandbox: Annotated[
+        bool,
+        typer.Option("--sandbox", help="Behind a wall (bubblewrap, Linux): what the relay keeps is out of its reach."),
+    ] = False,
+    sandbox_network: Annotated[
+        str | None, typer.Option("--sandbox-network", metavar="on|off", help="Whether it has the network there; by default on.")
+    ] = None,
+    sandbox_home: Annotated[
+        str | None,
+        typer.Option("--sandbox-home", metavar="ro|rw|none|PATHS", help="What it has of your home there; by default ro."),
+    ] = None,
     ready: Annotated[int | None, typer.Option("--ready-descriptor", hidden=True)] = None,
     session: Annotated[str | None, typer.Option("--session", hidden=True)] = None,
     end_file: Annotated[str | None, typer.Option("--end-file", hidden=True)] = None,
@@ -67,6 +78,7 @@ def wrap(
     """
     from agent_relay.cli.commands.up import start
     from agent_relay.cli.wrapping import Wish
+    from agent_relay.daemon.secret_variable import forget_api_token
     from agent_relay.protocol.names import check_agent_name
     from agent_relay.terminal.backends.choice import Backend
     from agent_relay.terminal.backends.program import check_program
@@ -82,7 +94,7 @@ def wrap(
         tries = try_doors or tries_doors(place)
         wish = Wish(
             command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors, tries, codex_hooks, session,
-            end_file,
+            end_file, read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox),
         )  # fmt: skip
     except Exception as error:
         if not is_terminal_error(error):
@@ -91,8 +103,10 @@ def wrap(
             os.write(ready, json.dumps({"sentence": str(error)}).encode())
         raise Failure(str(error)) from None
     if ready is not None:
+        forget_api_token()
         return _be_wrapper(place, wish, ready)
     start(place, {})
+    forget_api_token()  # the daemon has it; no agent is to find it in ours
     is_person_there = sys.stdin.isatty() and sys.stdout.isatty()
     if detach or (is_person_there and wish.choice.backend is Backend.TMUX):
         return _run_apart(place, wish, detach=detach)
@@ -193,7 +207,8 @@ def spell_out(place: Place, wish: Wish, ready: int) -> list[str]:
         *([f"--name={wish.name}"] if wish.name else []), *([f"--cli={wish.cli}"] if wish.cli else []),
         *([f"--record={wish.record}"] if wish.record else []), *([] if wish.has_doors else ["--no-doors"]),
         *(["--try-doors"] if wish.tries_doors else []), *(["--codex-hooks"] if wish.asks_for_hooks else []),
-        *([] if wish.has_introduction else ["--no-intro"]), "--", *wish.argv,
+        *([] if wish.has_introduction else ["--no-intro"]), *([] if wish.sandbox is None else wish.sandbox.words), "--",
+        *wish.argv,
     ]  # fmt: skip
 
 

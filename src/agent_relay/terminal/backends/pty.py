@@ -52,6 +52,10 @@ class PtyTerminal:
         self._ended: asyncio.Future[ExitStatus] | None = None
         self._waiting: asyncio.Task[None] | None = None
 
+    @property
+    def pid(self) -> int | None:
+        return None if self._ended is None else self._child.pid
+
     # --- beginning ---------------------------------------------------------------------------------------------------
 
     async def start(

@@ -69,6 +69,10 @@ class TmuxTerminal:
         self._pid = 0
         self._server_pid = 0
 
+    @property
+    def pid(self) -> int | None:
+        return self._pid or None
+
     # --- beginning ---------------------------------------------------------------------------------------------------
 
     async def start(

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent_relay.terminal.backends.orphans import keeping_orphans
+
 GATE_OPTION = "@agent-relay-gate"  # the name of the two locks, for whoever takes the program up later
 ENDED_OPTION = "@agent-relay-ended"
 # It begins with the end of focus reports: when a client leaves a dead pane whose program had asked for them, tmux 3.3a dies,
@@ -35,7 +37,7 @@ exit "$code"
 
 
 def launch_command(tmux_path: str, socket: str, gate: str, argv: Sequence[str]) -> tuple[str, ...]:
-    return ("/bin/sh", "-c", _SCRIPT, tmux_path, socket, gate, *argv)
+    return (*keeping_orphans(), "/bin/sh", "-c", _SCRIPT, tmux_path, socket, gate, *argv)
 
 
 # The script waits for two locks that are taken before it runs. Not for signals (`wait-for -S`): of those a second one, from

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.connection import ARC_UID
 from agent_relay.ports.relay import Handed, ReadSend
 from agent_relay.protocol import envelope as e
@@ -279,6 +280,12 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             self._transport.resume_reading()
         for data in early:
             self.data_received(data)
+
+    def caller(self) -> Caller:
+        return OWNER
+
+    def runs(self, agent: str, pid: int | None) -> None:
+        """Nobody asks."""
 
     def close(self, reason: CloseReason) -> None:
         self._peer = None

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
+from agent_relay.ports.callers import HttpCallers
 from agent_relay.ports.pages import Assets
 from agent_relay.ports.service import RelayService
 from agent_relay.ports.watchers import Budgets, LiveScreens, ScreenReader, Workspaces
@@ -45,6 +46,7 @@ class Api(Struct, frozen=True):
     is_encrypted: bool  # HTTPS
     budgets: Budgets | None = None
     arc: Desk | None = None
+    callers: HttpCallers | None = None  # None: nobody asks in whose terminal a request was made
     is_ready: Callable[[], bool] = bool
 
 

@@ -10,6 +10,7 @@ from litestar import HttpMethod, Litestar, MediaType, Request, Response
 from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 
+from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.transports.http.api import Api
@@ -48,12 +49,14 @@ class _Application(Litestar):
 
 def _handler(api: Api, route: Route) -> HTTPRouteHandler:
     async def handle(request: Request[Any, Any, Any]) -> Response[Any]:
+        caller = await _who_asks(api, route, request)
         call = Call(
             names={name: str(value).lstrip("/") for name, value in request.path_params.items()},
             query=read_query(route, request.scope["query_string"]),
             body=await _read(route, request),
             headers=request.headers,
             address=str((request.scope.get("client") or ("",))[0]),
+            caller=caller,
         )
         return _answer(route, await route.handle(api, call))
 
@@ -61,6 +64,20 @@ def _handler(api: Api, route: Route) -> HTTPRouteHandler:
     return HTTPRouteHandler(path, http_method=[HttpMethod(route.method)], status_code=route.status, media_type=MediaType.JSON)(
         handle
     )
+
+
+async def _who_asks(api: Api, route: Route, request: Request[Any, Any, Any]) -> Caller:
+    """Raises RelayError where it may not."""
+    client, server = request.scope.get("client"), request.scope.get("server")
+    right = route.needed_right
+    if not right or api.callers is None:
+        return OWNER
+    if client is None or server is None or server[1] is None:
+        caller = Caller(is_lost=True)  # it was gone before we looked
+    else:
+        caller = await api.callers.find((str(client[0]), int(client[1])), (str(server[0]), int(server[1])))
+    api.callers.check(caller, right)
+    return caller
 
 
 async def _read(route: Route, request: Request[Any, Any, Any]) -> Any:

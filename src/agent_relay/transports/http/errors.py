@@ -40,6 +40,7 @@ _FLAT = {
     400: "invalid_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
     413: "message_too_large", 415: "unsupported_media_type", 422: "invalid_request", 429: "rate_limit", 500: "internal_error",
 }  # fmt: skip
+_FORBIDDEN_REASONS = frozenset({"inside_agent", "caller_lost"})  # it may not, whatever the state of things is
 _RETRY_S = 1  # where the error itself does not say when
 
 
@@ -74,6 +75,8 @@ class HttpError(RelayError):
 
 
 def status_of(error: RelayError) -> int:
+    if error.details.get("reason") in _FORBIDDEN_REASONS:
+        return FORBIDDEN
     return error.status if isinstance(error, HttpError) else STATUS[error.code]
 
 

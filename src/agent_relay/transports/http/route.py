@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from agent_relay.ports.callers import OWNER, Caller
+
 if TYPE_CHECKING:
     from agent_relay.transports.http.api import Api
 
@@ -22,6 +24,7 @@ class Call(Struct, frozen=True):
     body: Any = None
     headers: Mapping[str, str] = {}
     address: str = ""  # of whoever asks
+    caller: Caller = OWNER  # as the system says; only looked up where the route needs a right
 
 
 class Text(Struct, frozen=True):
@@ -59,9 +62,14 @@ class Route(Struct, frozen=True):
     errors: tuple[int, ...] = ()
     media: str = JSON
     is_open: bool = False  # asks for no token
+    right: str = ""  # what an agent must have been granted; without, whatever changes something is for the owner alone
     description: str = ""  # what the summary does not say; an event stream has one of its own
     is_flat: bool = False  # ARC's: errors are `{"error", "message"}`, and the handler reads the body itself
     is_described: bool = True  # in the OpenAPI description; files of pages are nothing that clients are made for
+
+    @property
+    def needed_right(self) -> str:
+        return self.right or ("" if self.method == "GET" or self.is_open else "admin")
 
     @property
     def names(self) -> list[str]:

@@ -56,19 +56,20 @@ def _shown(name: str, shown: Shown | None) -> Output:
 
 def controller(command: str) -> Handler:
     async def control(api: Api, call: Call) -> Done:
-        await api.service.control(await find_name(api, call.names["name"]), command)
+        await api.service.control(await find_name(api, call.names["name"]), command, caller=call.caller)
         return Done()
 
     return control
 
 
 async def type_in(api: Api, call: Call) -> Done:
-    await api.service.control(await find_name(api, call.names["name"]), "input", call.body.text)
+    await api.service.control(await find_name(api, call.names["name"]), "input", call.body.text, caller=call.caller)
     return Done()
 
 
 _TAG = "agents"
 _ONE = "/api/v1/agents/{name}"
+_FAILS = (404, 409, 429, 503)
 _CONTROLS = {
     "pause": "Keep messages from the agent for a while; they wait in order.",
     "resume": "Let it have its messages again.",
@@ -81,8 +82,10 @@ ROUTES = (
     Route("GET", _ONE + "/output", output, "The last lines its terminal showed.", _TAG, Output, query=LinesQuery, errors=(404,)),
     Route("GET", _ONE + "/screen", screen, "What its terminal shows now.", _TAG, Output, errors=(404,)),
     *(
-        Route("POST", f"{_ONE}/{command}", controller(command), summary, _TAG, Done, errors=(404, 409, 429, 503))
+        Route("POST", f"{_ONE}/{command}", controller(command), summary, _TAG, Done, errors=_FAILS, right="control")
         for command, summary in _CONTROLS.items()
     ),
-    Route("POST", _ONE + "/input", type_in, "Type into its terminal.", _TAG, Done, body=InputBody, errors=(404, 409, 429, 503)),
+    Route(
+        "POST", _ONE + "/input", type_in, "Type into its terminal.", _TAG, Done, body=InputBody, errors=_FAILS, right="control"
+    ),
 )

@@ -214,7 +214,8 @@ _BEARER = "Authorised by the agent's own token, as `Authorization: Bearer …`."
 _REGISTERING = "With the API token, as `Authorization: Bearer …`, or with an invitation; open to all with `--arc-open`."
 ROUTES = (
     Route("POST", "/register", register, "Register an agent; its token is shown this once.", _TAG, Registered, body=RegisterBody,
-          needs_body=False, errors=(400, 401, 409, 429, 503), is_open=True, is_flat=True, description=_REGISTERING),
+          needs_body=False, errors=(400, 401, 409, 429, 503), is_open=True, is_flat=True, right="names",
+          description=_REGISTERING),
     Route("DELETE", "/register", sign_off, "Revoke the registration, and disconnect.", _TAG, Revoked, errors=(401, 429, 503),
           is_open=True, is_flat=True, description=_BEARER),
     Route("POST", "/token/refresh", refresh, "A new token; the old one is good for another minute.", _TAG, Registered,

@@ -75,5 +75,15 @@ _TAG = "costs"
 ROUTES = (
     Route("GET", "/api/v1/costs", costs, "Tokens and what they cost.", _TAG, CostReport, query=CostsQuery, errors=(503,)),
     Route("GET", "/api/v1/costs/budget", get_budget, "The budget.", _TAG, BudgetBody, errors=(503,)),
-    Route("POST", "/api/v1/costs/budget", set_budget, "Set the budget.", _TAG, BudgetBody, body=BudgetBody, errors=(503,)),
+    Route(
+        "POST",
+        "/api/v1/costs/budget",
+        set_budget,
+        "Set the budget.",
+        _TAG,
+        BudgetBody,
+        body=BudgetBody,
+        errors=(503,),
+        right="budget",
+    ),
 )

@@ -78,7 +78,7 @@ async def workspace_spawn(api: Api, call: Call) -> StartedSession:
             f"{workspace.path} has a daemon of its own: ask that one, or run `agent-relay spawn` there.",
             reason="other_workspace",
         )  # fmt: skip
-    return await start_session(api, call.body)
+    return await start_session(api, call.body, call.caller)
 
 
 async def _find(api: Api, call: Call) -> Workspace:
@@ -86,7 +86,7 @@ async def _find(api: Api, call: Call) -> Workspace:
 
 
 def _by_name(call: Call) -> Call:
-    return Call({"name": call.names["id"]}, call.query, call.body, call.headers)
+    return Call({"name": call.names["id"]}, call.query, call.body, call.headers, call.address, call.caller)
 
 
 async def get_agent(api: Api, call: Call) -> AgentView:
@@ -97,11 +97,11 @@ async def remove_agent(api: Api, call: Call) -> Done:
     """One that the daemon started is released; the program of another is asked to end."""
     name = await agents.find_name(api, call.names["id"])
     try:
-        await release(api, name)
+        await release(api, name, call.caller)
     except RelayError as error:
         if error.details.get("reason") != "not_spawned":
             raise
-        await api.service.control(name, "stop")
+        await api.service.control(name, "stop", caller=call.caller)
     return Done()
 
 
@@ -114,7 +114,7 @@ async def agent_input(api: Api, call: Call) -> Done:
 
 
 async def agent_interrupt(api: Api, call: Call) -> Done:
-    await api.service.control(await agents.find_name(api, call.names["id"]), "interrupt")
+    await api.service.control(await agents.find_name(api, call.names["id"]), "interrupt", caller=call.caller)
     return Done()
 
 
@@ -130,13 +130,15 @@ ROUTES = (
     Route("POST", _ONE + "/switch", switch_workspace, "Make it the default.", _TAG, WorkspaceView, errors=(404, 503)),
     Route("GET", _ONE + "/agents", workspace_agents, "Its agents.", _TAG, AgentList, errors=(404,)),
     Route("POST", _ONE + "/agents", workspace_spawn, "Start an agent in it.", _TAG, StartedSession, 201, NewSession,
-          errors=STARTING_FAILS),
+          errors=STARTING_FAILS, right="spawn"),
     Route("GET", "/agents", agents.list_agents, "Every agent.", _TAG, AgentList),
     Route("GET", _AGENT, get_agent, "One agent.", _TAG, AgentView, errors=(404,)),
-    Route("DELETE", _AGENT, remove_agent, "End it.", _TAG, Done, errors=_FAILS),
+    Route("DELETE", _AGENT, remove_agent, "End it.", _TAG, Done, errors=_FAILS, right="control"),
     Route("GET", _AGENT + "/output", agent_output, "What its terminal showed.", _TAG, Output, query=LinesQuery, errors=(404,)),
-    Route("POST", _AGENT + "/input", agent_input, "Type into its terminal.", _TAG, Done, body=InputBody, errors=_FAILS),
-    Route("POST", _AGENT + "/interrupt", agent_interrupt, "Stop what it is doing now.", _TAG, Done, errors=_FAILS),
+    Route("POST", _AGENT + "/input", agent_input, "Type into its terminal.", _TAG, Done, body=InputBody, errors=_FAILS,
+          right="control"),
+    Route("POST", _AGENT + "/interrupt", agent_interrupt, "Stop what it is doing now.", _TAG, Done, errors=_FAILS,
+          right="control"),
     Route("POST", "/agents/by-name/{name}/interrupt", agents.controller("interrupt"), "The same, by name.", _TAG, Done,
-          errors=_FAILS),
+          errors=_FAILS, right="control"),
 )  # fmt: skip

@@ -103,7 +103,7 @@ async def dead_letters(api: Api, call: Call) -> DeadLetterList:
 
 
 async def retry(api: Api, call: Call) -> Retried:
-    again = await api.service.retry(_message_id(call))
+    again = await api.service.retry(_message_id(call), call.caller)
     return Retried(again["message_id"], again["to"])
 
 
@@ -112,12 +112,13 @@ _MESSAGES, _DEAD = "/api/v1/messages", "/api/v1/dead-letters"
 ROUTES = (
     Route("GET", _MESSAGES, list_messages, "The history.", _TAG, MessageList, query=MessagesQuery, errors=(503,)),
     Route("POST", _MESSAGES, send, "Send a message. It is stored when this answers.", _TAG, Receipt, 201, NewMessage,
-          errors=(404, 409, 429, 503)),
+          errors=(404, 409, 429, 503), right="names"),
     Route("GET", "/api/v1/conversations", list_conversations, "Who talks to whom, the newest first.", _TAG, ConversationList,
           query=PageQuery, errors=(503,)),
     Route("GET", _MESSAGES + "/{id}", get_message, "One message.", _TAG, MessageView, errors=(404, 503)),
     Route("GET", _MESSAGES + "/{id}/timeline", timeline, "What became of it, step by step.", _TAG, Timeline,
           errors=(404, 503)),
     Route("GET", _DEAD, dead_letters, "What could not be delivered.", _TAG, DeadLetterList, query=PageQuery, errors=(503,)),
-    Route("POST", _DEAD + "/{id}/retry", retry, "Send a dead letter again.", _TAG, Retried, errors=(404, 409, 429, 503)),
+    Route("POST", _DEAD + "/{id}/retry", retry, "Send a dead letter again.", _TAG, Retried, errors=(404, 409, 429, 503),
+          right="retry"),
 )  # fmt: skip

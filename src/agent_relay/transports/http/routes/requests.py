@@ -40,7 +40,7 @@ async def questions(api: Api, call: Call) -> QuestionList:
 def _decider(command: str) -> Handler:
     async def decide(api: Api, call: Call) -> Done:
         await api.service.answer(
-            await find_name(api, call.names["name"]), call.names["requestId"], command, call.body.reason or ""
+            await find_name(api, call.names["name"]), call.names["requestId"], command, call.body.reason or "", call.caller
         )
         return Done()
 
@@ -48,7 +48,8 @@ def _decider(command: str) -> Handler:
 
 
 async def answer(api: Api, call: Call) -> Done:
-    await api.service.answer(await find_name(api, call.names["name"]), call.names["questionId"], "answer", call.body.answer)
+    name = await find_name(api, call.names["name"])
+    await api.service.answer(name, call.names["questionId"], "answer", call.body.answer, call.caller)
     return Done()
 
 
@@ -63,11 +64,12 @@ ROUTES = (
     *(
         Route(
             "POST", f"{_ONE}/permissions/{{requestId}}/{command}", _decider(command), summary, _TAG, Done,
-            body=Decision, needs_body=False, errors=_FAILS,
+            body=Decision, needs_body=False, errors=_FAILS, right="approve",
         )
         for command, summary in (("approve", "Allow it."), ("deny", "Refuse it."))
     ),
     Route(
-        "POST", _ONE + "/questions/{questionId}/answer", answer, "Answer it.", _TAG, Done, body=AnswerBody, errors=_FAILS
+        "POST", _ONE + "/questions/{questionId}/answer", answer, "Answer it.", _TAG, Done, body=AnswerBody, errors=_FAILS,
+        right="approve",
     ),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from agent_relay.events.costs import CostBook, read_usage
 from agent_relay.events.filter import make_filter
 from agent_relay.events.paging import EventQuery
 from agent_relay.events.types import CommandExecuted, FileOperation, ItemStarted, TokensUsed
+from agent_relay.ports.callers import Caller
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import NewSession, SessionMessage
@@ -22,15 +23,15 @@ _COUNTED = ("item.started", "file.operation", "command.executed", "tokens.used")
 
 
 async def start(api: Api, call: Call) -> StartedSession:
-    return await start_session(api, call.body)
+    return await start_session(api, call.body, call.caller)
 
 
-async def start_session(api: Api, asked: NewSession) -> StartedSession:
+async def start_session(api: Api, asked: NewSession, caller: Caller) -> StartedSession:
     fields: dict[str, Any] = {"name": asked.agent, "cli": asked.cli}
     more = {"task": asked.task, "cwd": asked.cwd, "environment": asked.environment, "permission_mode": asked.permission_mode}
     fields |= {name: value for name, value in more.items() if value is not None}
     try:
-        started = await api.service.spawn(fields)
+        started = await api.service.spawn(fields, caller)
     except RelayError as error:
         if error.details.get("field") == "payload.permission_mode":
             error.details["field"] = "permissionMode"
@@ -60,14 +61,14 @@ async def write(api: Api, call: Call) -> MessageSent:
 async def end(api: Api, call: Call) -> SessionEnd:
     session = await find_session(api, call.names["id"])
     if session.status != "ended":
-        await release(api, session.agent_name)
+        await release(api, session.agent_name, call.caller)
         session = await find_session(api, session.session_id)
     return SessionEnd(await summarize(api, session))
 
 
-async def release(api: Api, name: str) -> None:
+async def release(api: Api, name: str, caller: Caller) -> None:
     try:
-        await api.service.release(name, None)
+        await api.service.release(name, None, caller)
     except RelayError as error:
         if error.details.get("reason") != "not_spawned":
             raise
@@ -99,10 +100,11 @@ _TAG = "sessions"
 _ALL, _ONE = "/api/v1/sessions", "/api/v1/sessions/{id}"
 STARTING_FAILS = (404, 409, 422, 429, 503)
 ROUTES = (
-    Route("POST", _ALL, start, "Start an agent.", _TAG, StartedSession, 201, NewSession, errors=STARTING_FAILS),
+    Route("POST", _ALL, start, "Start an agent.", _TAG, StartedSession, 201, NewSession, errors=STARTING_FAILS, right="spawn"),
     Route("GET", _ALL, list_sessions, "Every session.", _TAG, SessionList),
     Route("GET", _ONE, get_session, "One session.", _TAG, SessionView, errors=(404,)),
     Route("POST", _ONE + "/messages", write, "Send its agent a message.", _TAG, MessageSent, body=SessionMessage,
-          errors=(404, 409, 429, 503)),
-    Route("DELETE", _ONE, end, "End it: its agent is released.", _TAG, SessionEnd, errors=(404, 409, 429, 503)),
+          errors=(404, 409, 429, 503), right="names"),
+    Route("DELETE", _ONE, end, "End it: its agent is released.", _TAG, SessionEnd, errors=(404, 409, 429, 503),
+          right="spawn"),
 )  # fmt: skip

@@ -54,7 +54,7 @@ async def take_keyboard(api: Api, call: Call) -> Keyboard:
     asked: KeyboardBody = call.body
     lease = api.keyboards.take(name, asked.holder, force=asked.force)
     try:
-        await api.service.control(name, "pause", for_ms=LEASE_MS)
+        await api.service.control(name, "pause", for_ms=LEASE_MS, caller=call.caller)
     except RelayError:
         api.keyboards.release(name, lease.holder)
         raise
@@ -65,7 +65,7 @@ async def release_keyboard(api: Api, call: Call) -> Done:
     name = await find_name(api, call.names["name"])
     is_theirs = api.keyboards.release(name, call.body.holder)
     if is_theirs:
-        await api.service.control(name, "pause", for_ms=0)
+        await api.service.control(name, "pause", for_ms=0, caller=call.caller)
     return Done(is_theirs)
 
 
@@ -81,7 +81,7 @@ ROUTES = (
     Route("GET", "/api/v1/terminals/stream", stream, "What agents' terminals show, as it happens.", _TAG, query=TerminalsQuery,
           media=SSE, errors=(404, 503), description=_STREAM),
     Route("POST", _KEYBOARD, take_keyboard, "Take the keyboard of its terminal, or keep it: messages wait meanwhile.", _TAG,
-          Keyboard, body=KeyboardBody, needs_body=False, errors=_FAILS),
+          Keyboard, body=KeyboardBody, needs_body=False, errors=_FAILS, right="control"),
     Route("POST", _KEYBOARD + "/release", release_keyboard, "Give the keyboard back.", _TAG, Done, body=ReleaseBody,
-          errors=_FAILS),
+          errors=_FAILS, right="control"),
 )  # fmt: skip

@@ -1,0 +1,75 @@
+"""What an agent may do beside sending messages, and who may grant it: the owner alone, by the setting `agent_rights`.
+
+An agent is a connection that holds a wrapped name, or a process in such an agent's terminal, whatever it says it is.
+Everybody else of the same user is the owner, who may do everything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_relay.ports.callers import Caller
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import fold_name
+
+if TYPE_CHECKING:
+    from agent_relay.core.context import Context
+    from agent_relay.core.peer import Peer
+
+EVERYBODY = "*"
+APPROVE, CONTROL, SPAWN, SPAWN_ANY, RETRY, NAMES, BUDGET, ADMIN = (
+    "approve", "control", "spawn", "spawn-any", "retry", "names", "budget", "admin",
+)  # fmt: skip
+RIGHTS = {
+    APPROVE: "answer what agents ask a person",
+    CONTROL: "type to agents, pause, resume, interrupt or stop them",
+    SPAWN: "start agents, and release those it started",
+    SPAWN_ANY: "choose how an agent is started, or release one that others started",
+    RETRY: "send dead letters again",
+    NAMES: "speak under another name than its own",
+    BUDGET: "set budgets",
+    ADMIN: "change how the relay is set up",
+}
+
+
+def parse_rights(text: str) -> frozenset[tuple[str, str]]:
+    """`Lead:approve,*:spawn`, or `none`; raises ValueError."""
+    words = text.replace(",", " ").split()
+    if words == ["none"]:
+        return frozenset()
+    pairs = [tuple(word.partition(":")[::2]) for word in words]
+    if not all(name and right in RIGHTS for name, right in pairs):
+        known = ", ".join(RIGHTS)
+        raise ValueError(f"none, or pairs such as Lead:approve or *:spawn, separated by commas; the rights are {known}")
+    return frozenset((fold_name(name), right) for name, right in pairs)
+
+
+class Rights:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def caller_of(self, peer: Peer) -> Caller:
+        """A wrapper speaks for its agent, whichever process it is."""
+        if peer.takes_control and peer.agent is not None:
+            return Caller(peer.agent.name)
+        return peer.connection.caller()
+
+    def check(self, caller: Caller, right: str) -> None:
+        """Raises RelayError."""
+        if caller.is_lost:
+            raise RelayError(
+                ErrorCode.PERMISSION_DENIED, "The process that opened this connection has ended, so it cannot be told who asks; "
+                "connect again.", reason="caller_lost",
+            )  # fmt: skip
+        if caller.agent is None or self.has(caller.agent, right):
+            return
+        self._context.log.note("right_refused", agent=caller.agent, via=caller.via, right=right)
+        raise RelayError(
+            ErrorCode.PERMISSION_DENIED, f"This was asked from inside {caller.agent}'s terminal, and {caller.agent} may not "
+            f"{RIGHTS[right]}. A person does it outside of agents' terminals, or grants {caller.agent}:{right} in the owner's "
+            "setting agent_rights.", reason="inside_agent", agent=caller.agent, right=right,
+        )  # fmt: skip
+
+    def has(self, agent: str, right: str) -> bool:
+        granted = self._context.limits.agent_rights
+        return (EVERYBODY, right) in granted or (fold_name(agent), right) in granted
