@@ -58,7 +58,7 @@ def test_a_budget_that_would_stop_agents_says_whom_and_is_not_set_unless_that_is
     stage.wait_for_event("tokens.used", "1000002")
     page = visit("costs", allows_network_errors=True)
     page.locator(".budget header button").click()
-    page.get_by_label("Altogether").fill("2")
+    page.get_by_role("spinbutton", name="Altogether").fill("2")
     page.get_by_text("Stop all agents").click()
     page.get_by_role("button", name="Save").click()
     asked = page.get_by_role("dialog", name="This budget is spent already")
