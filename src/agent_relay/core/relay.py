@@ -14,6 +14,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.controls import Controls
 from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
+from agent_relay.core.erasing import Erasing
 from agent_relay.core.handshake import Handshake
 from agent_relay.core.housekeeping import Housekeeping
 from agent_relay.core.journal import Journal
@@ -40,6 +41,7 @@ from agent_relay.ports.agents import SessionRow
 from agent_relay.ports.connection import Connection
 from agent_relay.ports.entropy import Entropy
 from agent_relay.ports.events import EventSink
+from agent_relay.ports.leavings import Leavings, NoLeavings
 from agent_relay.ports.log import Log
 from agent_relay.ports.relay import Deliver, ReadSend
 from agent_relay.ports.store import MessageStore, Snapshot
@@ -55,6 +57,7 @@ class Relay:
     def __init__(
         self, limits: Limits, store: MessageStore, entropy: Entropy, log: Log, snapshot: Snapshot, steady_ms: int, wall_ms: int,
         *, policy: Policy | None = None, events: EventSink | None = None, bus: EventBus | None = None,
+        leavings: Leavings | None = None,
     ) -> None:  # fmt: skip
         self.context = context = Context(limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events)
         self._peers: dict[Peer, None] = {}
@@ -77,19 +80,25 @@ class Relay:
             self.spawning,
         )  # fmt: skip
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
-        self._acting = Acting(
-            context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer),
-            Reports(context, store, self.journal, self.requests, self.on_input),
-            Controls(context, self.registry, self.requests, self.on_input),
-            self.queries, self.spawning, self._watching, self._end,
-        )  # fmt: skip
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
         self._handshake = Handshake(
             context, self.registry, self.tokens, self.sending.committer, resumption, self._end, self._opened,
             self.spawning.session_for,
         )  # fmt: skip
+        erasing = Erasing(
+            context, self.registry, self.tokens, self.sending.committer, self.ledger, self.spawning, store,
+            leavings or NoLeavings(), self._handshake.is_arriving,
+        )  # fmt: skip
+        self._acting = Acting(
+            context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer),
+            Reports(context, store, self.journal, self.requests, self.on_input),
+            Controls(context, self.registry, self.requests, self.on_input),
+            self.queries, self.spawning, self._watching, erasing, self._end,
+        )  # fmt: skip
         self.arc = ArcAgents(context, self.registry, self.sending.committer, self._handshake.is_arriving)
-        self._housekeeping = Housekeeping(context, self.registry, self.tokens, self.journal, self.sending.committer, store)
+        self._housekeeping = Housekeeping(
+            context, self.registry, self.tokens, self.journal, self.sending.committer, store, self.spawning
+        )
         recover(snapshot, context, self.registry, self.tokens, self.journal, self.ledger)
 
     # --- what the transport says ----------------------------------------------------------------------------------------

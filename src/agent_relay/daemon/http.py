@@ -23,7 +23,7 @@ from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
 from agent_relay.ports.arc import ArcNames
 from agent_relay.ports.clock import Clock
-from agent_relay.ports.watchers import Budgets
+from agent_relay.ports.watchers import AgentFileReader, Budgets
 from agent_relay.protocol import places
 from agent_relay.transports.http.port import PortUnusable, open_port
 from agent_relay.transports.inner_service import InnerService
@@ -44,7 +44,7 @@ _PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything t
 class Http:
     def __init__(
         self, config: Config, pump: Pump[Any], bus: EventBus, clock: Clock, service: InnerService, budgets: Budgets,
-        names: ArcNames,
+        names: ArcNames, files: AgentFileReader,
     ) -> None:  # fmt: skip
         self._config = config
         self._pump = pump
@@ -53,6 +53,7 @@ class Http:
         self._service = service
         self._budgets = budgets
         self._names = names
+        self._files = files
         self._arc: Arc | None = None
         self._starting: asyncio.Task[None] | None = None
         self._server: HttpServer | None = None
@@ -141,7 +142,7 @@ class Http:
             screens=ScreenFiles(config.state_dir), live_screens=LiveScreenFiles(config.state_dir),
             keyboards=Keyboards(self._clock.steady_ms, self._clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
             workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(), project=config.project_root,
-            budgets=self._budgets, is_ready=lambda: not self._is_stopping, arc=desk,
+            budgets=self._budgets, files=self._files, is_ready=lambda: not self._is_stopping, arc=desk,
         )  # fmt: skip
 
     def _warn(self) -> dict[str, str]:

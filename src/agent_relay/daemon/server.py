@@ -26,6 +26,7 @@ from agent_relay.daemon.directories import (
     write_private_file,
 )
 from agent_relay.daemon.http import Http
+from agent_relay.daemon.leavings import DaemonLeavings
 from agent_relay.daemon.logs import RelayLog, logger
 from agent_relay.daemon.pulse import Pulse
 from agent_relay.daemon.recording import Recording
@@ -34,6 +35,7 @@ from agent_relay.daemon.system import SystemClock, SystemEntropy
 from agent_relay.ports.events import EventStore
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import places
+from agent_relay.storage.agent_files import AgentFiles
 from agent_relay.storage.event_memory import MemoryEvents
 from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for
 from agent_relay.storage.memory import MemoryStore
@@ -118,9 +120,12 @@ class Daemon:
 
     async def _serve_with(self, store: MessageStore, snapshot: Snapshot, recording: Recording) -> None:
         config, clock = self._config, self._clock
+        self._leavings = leavings = DaemonLeavings(
+            AgentFiles(config.state_dir), recording.store, recording.bus, clock, config.limits.message_retention_ms, self._post
+        )  # fmt: skip
         self._relay = Relay(
             config.limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
-            policy=config.permissions, events=recording.recorder, bus=recording.bus,
+            policy=config.permissions, events=recording.recorder, bus=recording.bus, leavings=leavings,
         )  # fmt: skip
         self._pump: Pump[Peer] = Pump(self._loop, self._relay, clock)
         wrappers = WrapperProcesses(config, self._post, self._relay.spawning)
@@ -136,7 +141,7 @@ class Daemon:
             config.file(places.BUDGET_FILE), recording.bus, recording.recorder, self._relay.spawning, service, clock.wall_ms,
             lambda: load_prices(config.home).prices,
         )  # fmt: skip
-        http = Http(config, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc)
+        http = Http(config, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc, leavings.files)
         await server.start()
         write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
         self._write_agents()
@@ -151,6 +156,7 @@ class Daemon:
             service.close()
             await self._drain(server)
             ticking.cancel()
+            leavings.close()
             self._write_agents()
 
     def _pulse(self, server: UnixServer[Peer]) -> Pulse:
@@ -161,6 +167,7 @@ class Daemon:
             (half_a_second, self._write_agents),  # `agents.json` follows what happens within this time
             (half_a_second, self._recording.prune_if_due),
             (half_a_second, self._budgets.clock_says),
+            (half_a_second, self._leavings.sweep_if_due),
         )
 
     def _collect_garbage_rarely(self) -> None:

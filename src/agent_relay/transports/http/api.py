@@ -11,7 +11,7 @@ from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
 from agent_relay.ports.pages import Assets
 from agent_relay.ports.service import RelayService
-from agent_relay.ports.watchers import Budgets, LiveScreens, ScreenReader, Workspaces
+from agent_relay.ports.watchers import AgentFileReader, Budgets, LiveScreens, ScreenReader, Workspaces
 from agent_relay.transports.arc.desk import Desk
 from agent_relay.transports.http.errors import unavailable
 from agent_relay.transports.http.keyboards import Keyboards
@@ -37,6 +37,7 @@ class Api(Struct, frozen=True):
     workspaces: Workspaces
     assets: Assets
     project: str  # its directory
+    files: AgentFileReader
     budgets: Budgets | None = None
     arc: Desk | None = None
     is_ready: Callable[[], bool] = bool

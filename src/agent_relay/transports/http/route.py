@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agent_relay.transports.http.api import Api
 
 JSON, HTML, SSE = "application/json", "text/html", "text/event-stream"
+LINES = "application/x-ndjson"
 METRICS = "text/plain; version=0.0.4"
 
 
@@ -40,6 +41,7 @@ class Flow(Struct, frozen=True):
     parts: AsyncIterator[bytes]
     lost: Callable[[], Coroutine[Any, Any, None]]
     close: Callable[[], None]
+    media: str = SSE
 
 
 Handler = Callable[["Api", Call], Awaitable[Any]]
