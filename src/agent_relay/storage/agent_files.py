@@ -12,8 +12,9 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 from agent_relay.protocol.names import fold_name
 from agent_relay.storage.screens import HISTORY_FILES, TEAM_FOLDER
@@ -22,6 +23,7 @@ OUTBOX_FOLDER = "outbox"
 LOCK_FILE = "screen.lock"  # held for as long as a wrapper writes
 _INBOX_FILES = ("inbox.md", "inbox.old.md")
 _ENTRY = re.compile(rb"^(?:## |- )(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC  ", re.MULTILINE)  # bodies are quoted, so none begins so
+_SENDER = re.compile(rb"## [^\n]{23}  from ([A-Za-z0-9_.-]+)  \[")
 _READABLE = ("inbox.old.md", "inbox.md", "history.old.log", "history.log", "screen.txt")
 _MOST_BYTES = 16 * 1024 * 1024  # of one file in an export; those of ours are smaller
 
@@ -36,12 +38,13 @@ class AgentFiles:
         return any(_is_locked(os.path.join(folder, LOCK_FILE)) for folder in self._folders(agent, TEAM_FOLDER))
 
     def erase(self, agent: str) -> int:
-        """Everything of one agent; how many files went. Raises OSError."""
+        """Everything of one agent, and from the inboxes of others what it wrote; how many files it was. Raises OSError."""
         removed = 0
         for folder in (*self._folders(agent, TEAM_FOLDER), *self._folders(agent, OUTBOX_FOLDER)):
             removed += sum(len(files) for _, _, files in os.walk(folder))
             shutil.rmtree(folder)
-        return removed
+        inboxes = [os.path.join(folder, name) for folder in self._all_folders(TEAM_FOLDER) for name in _INBOX_FILES]
+        return removed + sum(_rewrite(path, partial(_without_sender, sender=fold_name(agent))) for path in inboxes)
 
     def read(self, agent: str) -> Iterator[tuple[str, str]]:
         """The name and the text of every file that holds what was said to it, or what it showed or wanted to say."""
@@ -60,7 +63,7 @@ class AgentFiles:
                 continue
             for name in _INBOX_FILES:
                 with contextlib.suppress(OSError):
-                    _cut_inbox(os.path.join(folder, name), before_ms)
+                    _rewrite(os.path.join(folder, name), partial(_since, before_ms=before_ms))
             with contextlib.suppress(OSError):
                 _turn_history(folder, before_ms, now_ms)
         for folder in self._all_folders(OUTBOX_FOLDER):
@@ -80,19 +83,39 @@ class AgentFiles:
         return [path for path in self._all_folders(kind) if fold_name(os.path.basename(path)) == key]
 
 
-def _cut_inbox(path: str, before_ms: int) -> None:
-    """What came before goes; the entries stand in the order they came."""
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+def _rewrite(path: str, change: Callable[[bytes], bytes]) -> bool:
+    """Whether there was something to change. Nobody writes meanwhile. Raises OSError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    with open(descriptor, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         content = file.read()
-        entries = ((found.start(), found[1]) for found in _ENTRY.finditer(content))
-        begin = next((place for place, at in entries if _read_ms(at) >= before_ms), len(content))
-        if begin == 0:
-            return
+        left = change(content)
+        if left == content:
+            return False
         temporary = f"{path}.tmp"
         with os.fdopen(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as kept:
-            kept.write(content[begin:])
+            kept.write(left)
         os.replace(temporary, path)
+        return True
+
+
+def _since(content: bytes, before_ms: int) -> bytes:
+    """An inbox from that moment on; the entries stand in the order they came."""
+    entries = ((found.start(), found[1]) for found in _ENTRY.finditer(content))
+    return content[next((place for place, at in entries if _read_ms(at) >= before_ms), len(content)) :]
+
+
+def _without_sender(content: bytes, sender: str) -> bytes:
+    """An inbox without what somebody wrote."""
+    places = [found.start() for found in _ENTRY.finditer(content)]
+    if not places:
+        return content
+    parts = [content[start:end] for start, end in zip(places, [*places[1:], len(content)], strict=True)]
+    kept = [part for part in parts if (found := _SENDER.match(part)) is None or fold_name(found[1].decode()) != sender]
+    return content[: places[0]] + b"".join(kept)
 
 
 def _turn_history(folder: str, before_ms: int, now_ms: int) -> None:

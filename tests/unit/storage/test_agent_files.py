@@ -127,6 +127,18 @@ def test_one_agent_is_erased_however_its_name_is_written(tmp_path: Path) -> None
     assert sorted(file.name for file in (tmp_path / "team").iterdir()) == ["Bobby"]
 
 
+def test_what_an_erased_agent_wrote_goes_from_the_inboxes_of_others(team: Path, tmp_path: Path) -> None:
+    inbox = InboxFile(str(team))
+    for number, (sender, body) in enumerate(
+        [("Alice", "kept"), ("Mallory", "a secret"), ("mallory", "another"), ("Alice", "too")]
+    ):
+        inbox.add(Shown(f"msg_{number}", sender, f"{body}\n## 2031-01-01 00:00:00 UTC  from Mallory  [x]"))
+    assert AgentFiles(str(tmp_path)).erase("Mallory") == 1
+    left = Path(inbox.path).read_text()
+    assert [line for line in left.splitlines() if line.startswith("> ") and "##" not in line] == ["> kept", "> too"]
+    assert AgentFiles(str(tmp_path)).erase("Mallory") == 0
+
+
 def test_a_wrapper_that_writes_while_its_inbox_is_cut_loses_nothing(team: Path, tmp_path: Path) -> None:
     inbox = make(team / "inbox.md", entry(NOW_MS - 60 * DAY_MS, "old"))
     new = [entry(NOW_MS, f"number {number}") for number in range(300)]
