@@ -10,7 +10,8 @@ import msgspec
 
 from agent_relay.events.filter import make_filter
 from agent_relay.events.paging import EventQuery
-from agent_relay.protocol.names import check_agent_name
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import check_agent_name, show
 from agent_relay.protocol.payloads import History
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.route import LINES, Call, Flow, Route
@@ -21,17 +22,25 @@ _PAGE = 500
 
 
 async def count(api: Api, call: Call) -> ErasedData:
-    return build(ErasedData, await api.service.count_data(call.names["name"]))
+    return build(ErasedData, await api.service.count_data(_name_in(call)))
 
 
 async def forget(api: Api, call: Call) -> ErasedData:
-    return build(ErasedData, await api.service.forget(call.names["name"]))
+    return build(ErasedData, await api.service.forget(_name_in(call)))
 
 
 async def export(api: Api, call: Call) -> Flow:
+    return Flow(_lines(api, _name_in(call)), _never, _nothing, LINES)
+
+
+def _name_in(call: Call) -> str:
+    """Also one that nobody has any more: something may be left of it."""
     name = call.names["name"]
-    check_agent_name(name)
-    return Flow(_lines(api, name), _never, _nothing, LINES)
+    try:
+        check_agent_name(name)
+    except RelayError:
+        raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {show(name, 80)}.", name=name[:80]) from None
+    return name
 
 
 async def _lines(api: Api, name: str) -> AsyncIterator[bytes]:
@@ -81,10 +90,10 @@ _TAG = "agents"
 _ONE = "/api/v1/agents/{name}"
 ROUTES = (
     Route("GET", _ONE + "/data", count, "What of an agent is still on its way, and would be lost if it was forgotten.", _TAG,
-          ErasedData, errors=(409, 422, 503)),
+          ErasedData, errors=(404, 409, 503)),
     Route("DELETE", _ONE + "/data", forget, "Forget an agent: erase everything that is kept of it.", _TAG, ErasedData,
-          errors=(409, 422, 503)),
+          errors=(404, 409, 503)),
     Route("GET", _ONE + "/export", export, "Everything that is kept of an agent, as lines of JSON.", _TAG, media=LINES,
-          errors=(422,), description="Each line has a `kind`: `agent`, `message`, `event`, `file`, and at last `end` with how "
+          errors=(404,), description="Each line has a `kind`: `agent`, `message`, `event`, `file`, and at last `end` with how "
           "many there were of each; where that is missing, so is something else."),
 )  # fmt: skip
