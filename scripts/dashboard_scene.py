@@ -186,8 +186,8 @@ def _now_ms() -> int:
 
 
 @asynccontextmanager
-async def open_scene(daemon: DaemonProcess, *, agents: int = 0, messages: int = 0) -> AsyncIterator[Scene]:
-    """The scene of the file, with as many further agents and messages as wanted."""
+async def open_scene(daemon: DaemonProcess, *, agents: int = 0, messages: int = 0, asks: bool = True) -> AsyncIterator[Scene]:
+    """The scene of the file, with as many further agents and messages as wanted. `asks`: some of them wait for a person."""
     scene = Scene(daemon)
     extra = [
         {"name": f"worker-{number:02}", "cli": "codex", "model": "gpt-5.4-mini", "state": "idle"}
@@ -207,7 +207,8 @@ async def open_scene(daemon: DaemonProcess, *, agents: int = 0, messages: int = 
         for line in SCENE["talk"]:
             await scene.tell(line)
             await asyncio.sleep(0.03)
-        scene.ask()
+        if asks:
+            scene.ask()
         yield scene
     finally:
         await scene.leave()

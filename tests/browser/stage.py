@@ -24,6 +24,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.loop_thread import LoopThread
 from agent_relay.testing.daemon import DaemonProcess
 from scripts.dashboard_scene import Scene, open_scene, open_terminals
@@ -47,14 +48,15 @@ class Stage:
     """The scene lives on a loop of its own: a test that uses the browser blocks."""
 
     def __init__(
-        self, *flags: str, token: str | None = None, terminals: bool = False, agents: int = 0, messages: int = 0
-    ) -> None:
+        self, *flags: str, token: str | None = None, terminals: bool = False, agents: int = 0, messages: int = 0,
+        asks: bool = True,
+    ) -> None:  # fmt: skip
         self.daemon = DaemonProcess("--port=0", *flags)
         if token is not None:
             self.daemon.environ["AGENT_RELAY_API_TOKEN"] = token
         self._loop = LoopThread()
         self._stack = AsyncExitStack()
-        self._wanted = (terminals, agents, messages)
+        self._wanted = (terminals, agents, messages, asks)
         self.scene: Scene
 
     def __enter__(self) -> Stage:
@@ -72,8 +74,8 @@ class Stage:
             self.daemon.remove()
 
     async def _open(self) -> Scene:
-        terminals, agents, messages = self._wanted
-        scene = await self._stack.enter_async_context(open_scene(self.daemon, agents=agents, messages=messages))
+        terminals, agents, messages, asks = self._wanted
+        scene = await self._stack.enter_async_context(open_scene(self.daemon, agents=agents, messages=messages, asks=asks))
         if terminals:
             await self._stack.enter_async_context(open_terminals(self.daemon))
         return scene
@@ -84,6 +86,16 @@ class Stage:
     def send(self, sender: str, to: str | list[str], body: str, **options: Any) -> str:
         """The message's id."""
         return self.run(self.scene.agents[sender].send(to, body, **options)).message_id
+
+    @contextmanager
+    def visitor(self, name: str) -> Iterator[RelayClient]:
+        """One more agent, for a while."""
+        client = RelayClient(name, socket=self.daemon.socket)
+        self.run(client.connect())
+        try:
+            yield client
+        finally:
+            self.run(client.close())
 
     def report(self, agent: str, kind: str, **fields: Any) -> None:
         async def say() -> None:
@@ -103,6 +115,9 @@ class Stage:
                 return found[-1]
             assert time.monotonic() < ends, f"no {type_} with {words!r} within {WAIT_MS} ms"
             time.sleep(POLL_MS / 1_000)
+
+    def get(self, path: str) -> Any:
+        return httpx.get(f"{self.url}/api/v1/{path}", timeout=60).json()
 
     def restart(self) -> None:
         """kill -9, and another one in its place, at the same address."""

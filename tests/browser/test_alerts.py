@@ -8,7 +8,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.stage import Stage, Watched, open_page, until
-from tests.browser.test_attention import ask, card
+from tests.browser.test_attention import ask, card, show
 
 # What is heard and shown is noted, and still done. A page of a browser without windows is never hidden: `isAway` says so instead.
 NOTE = """
@@ -57,7 +57,7 @@ def ask_meanwhile(page: Page, stage: Stage, id_: str, *, away: bool) -> None:
     """What is told is told before the card is there."""
     page.evaluate("(away) => { window.isAway = away; }", away)
     ask(stage, "Bob", id_)
-    expect(card(page, id_)).to_have_count(1)
+    show(page, id_)
     page.evaluate("window.isAway = false")
 
 
@@ -77,7 +77,7 @@ def test_whoever_asked_for_it_and_nobody_else_hears_and_sees_what_is_new(browser
         assert shown(page) == [["Bob asks to use Bash", "make elsewhere", "elsewhere"]]
         page.evaluate("window.isAway = true")
         stage.report("Ada", "question.requested", questionId="which", question="Which one?", options=["this", "that"])
-        expect(card(page, "which")).to_have_count(1)
+        show(page, "which")
         assert (heard(page), shown(page)) == (SOUND, [["Ada asks", "Which one?", "which"]])
 
 

@@ -74,3 +74,52 @@ def test_a_channel_or_everyone_stands_alone(page: Page, stage: Stage) -> None:
     expect(page.locator(".chip")).to_have_text(["Everyone"])
     page.keyboard.press("Backspace")
     expect(page.locator(".chip")).to_have_count(0)
+
+
+def test_a_draft_stays_with_its_conversation_and_whom_it_is_for(page: Page, stage: Stage) -> None:
+    page.goto(f"{stage.url}/#/conversations/agent/Bob")
+    written = page.get_by_label("Message", exact=True)
+    expect(page.locator(".chip")).to_have_text(["Bob"])
+    written.fill("only for Bob")
+    page.goto(f"{stage.url}/#/conversations/agent/Alice")
+    expect(page.locator(".chip")).to_have_text(["Alice"])
+    expect(written).to_have_value("")
+    page.goto(f"{stage.url}/#/conversations/agent/Bob")
+    expect(written).to_have_value("only for Bob")
+    expect(page.locator(".chip")).to_have_text(["Bob"])
+    written.fill("")
+
+
+def test_an_answer_stays_one_while_its_writer_looks_something_up(page: Page, stage: Stage) -> None:
+    sent = stage.send("Ada", "Lead", "Which port was it?", thread="ports")
+    page.goto(f"{stage.url}/#/conversations/thread/ports")
+    row = page.locator(f'[data-message="{sent}"]')
+    row.hover()
+    row.get_by_label("Reply").click()
+    expect(page.locator(".chip")).to_have_text(["Ada"])
+    written = page.get_by_label("Message", exact=True)
+    written.fill("It was")
+    stage.send("Lead", "Ada", "I do not know the port.", thread="ports")
+    page.get_by_placeholder("Search").fill("port")
+    expect(page.locator(".found")).to_contain_text("2 messages")
+    expect(page.locator(".chip")).to_have_text(["Ada"])
+    expect(page.locator(".replying")).to_contain_text("Which port was it?")
+    expect(written).to_have_value("It was")
+    written.fill("")
+    written.press("Escape")
+
+
+def test_a_name_that_arrives_does_not_take_the_place_of_the_one_about_to_be_chosen(page: Page, stage: Stage) -> None:
+    page.goto(f"{stage.url}/#/conversations/all")
+    expect(page.locator('.agent[data-agent="Bob"]')).to_be_visible()
+    field = page.get_by_role("combobox", name="To")
+    field.fill("b")
+    options = page.locator("[role=option]")
+    expect(options.first).to_contain_text("Bob")
+    before = options.all_inner_texts()
+    with stage.visitor("Babel"):
+        expect(page.locator('.agent[data-agent="Babel"]')).to_be_visible()
+        assert options.all_inner_texts() == before
+        page.keyboard.press("Enter")
+        expect(page.locator(".chip")).to_have_text(["Bob"])
+    page.keyboard.press("Backspace")

@@ -34,13 +34,16 @@ def test_costs_go_up_as_tokens_are_used_and_unknown_prices_are_told(visit: Visit
 def test_a_budget_is_set_and_its_bar_shows_how_far_it_is_spent(visit: Visit, stage: Stage) -> None:
     stage.report("Ada", "tokens.used", model="claude-opus-4-5", inputTokens=1_000_001, outputTokens=0)
     stage.wait_for_event("tokens.used", "1000001")
-    page = visit("costs")
+    page = visit("costs", allows_network_errors=True)  # a browser logs that it was asked before
     page.get_by_role("button", name="Set a budget").click()
     page.get_by_label("Altogether").fill("1000")
     page.get_by_label("Per hour").fill("1")
     page.get_by_label("Tell me before, at").fill("80")
     page.get_by_text("Start no more agents").click()
     page.get_by_role("button", name="Save").click()
+    asked = page.get_by_role("dialog", name="This budget is spent already")
+    expect(asked).to_contain_text("in the last hour. No more agents are started from now on.")
+    asked.get_by_role("button", name="Set it all the same").click()
     expect(page.locator(".toast", has_text="The budget is set.")).to_be_visible()
     hour, total = page.get_by_role("meter", name="Per hour"), page.get_by_role("meter", name="Altogether")
     expect(hour).to_have_class(re.compile("danger"))
@@ -48,3 +51,18 @@ def test_a_budget_is_set_and_its_bar_shows_how_far_it_is_spent(visit: Visit, sta
     page.reload()
     expect(total).to_be_visible()
     expect(page.locator(".budget")).to_contain_text("start no more agents")
+
+
+def test_a_budget_that_would_stop_agents_says_whom_and_is_not_set_unless_that_is_wanted(visit: Visit, stage: Stage) -> None:
+    stage.report("Ada", "tokens.used", model="claude-opus-4-5", inputTokens=1_000_002, outputTokens=0)
+    stage.wait_for_event("tokens.used", "1000002")
+    page = visit("costs", allows_network_errors=True)
+    page.locator(".budget header button").click()
+    page.get_by_role("spinbutton", name="Altogether").fill("2")
+    page.get_by_text("Stop all agents").click()
+    page.get_by_role("button", name="Save").click()
+    asked = page.get_by_role("dialog", name="This budget is spent already")
+    expect(asked).to_contain_text(re.compile(r"of \$2\.00 altogether.* Ada.* will be stopped now"))
+    asked.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog", name="Budget", exact=True)).to_be_visible()
+    assert stage.get("costs/budget")["action"] != "stop-all"

@@ -147,3 +147,65 @@ def test_numbers_and_events_outlive_a_restart(make: Make, tmp_path: Path) -> Non
         assert driver.reopen() == (life + 1) * 10
         assert driver.read_all() == list(range(1, (life + 1) * 10 + 1))
     driver.store.close()
+
+
+def erase(driver: EventDriver, agent: str) -> object:
+    answers: list[int | StoreError] = []
+    driver.store.erase(agent, answers.append)
+    driver.wait_until(lambda: answers)
+    return answers[0]
+
+
+def test_an_agent_that_is_erased_is_not_found_and_the_others_are(driver: EventDriver) -> None:
+    fill(driver, 20, "Alice")
+    fill(driver, 20, "Bob")
+    fill(driver, 20, "Alice")
+    assert len(driver.read_all(make_filter(agent="bob"))) == 20
+    assert erase(driver, "BOB") == 20
+    assert driver.read_all(make_filter(agent="bob")) == []
+    assert driver.read_all() == [*range(1, 21), *range(41, 61)]
+    assert driver.read_all(after_seq=30) == list(range(41, 61))
+    fill(driver, 5, "Alice")
+    assert driver.read_all(after_seq=50) == list(range(51, 66))
+    assert erase(driver, "Nobody") == 0
+
+
+def test_numbers_go_on_after_the_newest_event_was_erased(driver: EventDriver) -> None:
+    fill(driver, 10, "Alice")
+    fill(driver, 5, "Bob")
+    assert erase(driver, "Bob") == 5
+    driver.store.close()
+    if not isinstance(driver.store, MemoryEvents):
+        assert driver.reopen() == 15
+    else:
+        driver.open()
+    fill(driver, 1, "Alice")
+    assert driver.appended[-1][0] == 16
+
+
+def test_a_closed_store_erases_nothing(driver: EventDriver) -> None:
+    driver.store.close()
+    assert isinstance(erase(driver, "Bob"), StoreError)
+
+
+def test_nothing_of_an_erased_agent_is_left_in_the_files(tmp_path: Path) -> None:
+    driver = EventDriver(lambda post: _many_files(post, tmp_path))
+    driver.open()
+    fill(driver, 30, "Alice")
+    for place in range(3):
+        driver.put(make_note(place, "Bob", text="zebraquagga"))
+        fill(driver, 20, "Alice")
+    assert erase(driver, "Bob") == 3
+    assert [file.name for file in tmp_path.iterdir() if b"zebraquagga" in file.read_bytes() or b"Bob" in file.read_bytes()] == []
+    driver.store.close()
+
+
+def test_of_events_that_are_all_too_old_only_the_number_stays(tmp_path: Path) -> None:
+    driver = EventDriver(lambda post: _jsonl(post, tmp_path))
+    driver.open()
+    fill(driver, 30, "Alice")
+    driver.store.prune(START_MS + 1_000_000)
+    driver.wait_until(lambda: b"Alice" not in (tmp_path / "events.jsonl").read_bytes())
+    driver.store.close()
+    assert driver.reopen() == 30
+    driver.store.close()

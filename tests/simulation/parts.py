@@ -116,6 +116,9 @@ class FaultyStore:
     def prune(self, before: int, limit: int, done: PruneDone) -> None:
         self._waiting.append(lambda: self._inner.prune(before, limit, done))
 
+    def erase(self, agent: str, limit: int, done: PruneDone) -> None:
+        self._waiting.append(lambda: self._inner.erase(agent, limit, done))
+
     def stats(self) -> StoreStats:
         return self._inner.stats()
 

@@ -155,6 +155,18 @@ COMMANDS: dict[str, Listed] = {
         "agent-relay events --types permission.requested,item.* --agent Alice --since 1h",
         "agent-relay events --since 1042 -f --json >> events.jsonl",
     ),
+    "forget": _list(
+        lambda: import_module("agent_relay.cli.commands.forget").forget,
+        "Erase everything that is kept of an agent.",
+        "agent-relay forget Alice",
+        "agent-relay forget Alice --yes --json",
+    ),
+    "export": _list(
+        lambda: import_module("agent_relay.cli.commands.export").export,
+        "Write what is kept of an agent to a file.",
+        "agent-relay export Alice",
+        "agent-relay export Alice --output - | jq -c 'select(.kind == \"message\")'",
+    ),
     "costs": _list(
         lambda: import_module("agent_relay.cli.commands.costs").costs,
         "Show what the agents used, and what it costs.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
+from agent_relay.core.erasing import COMMANDS as ERASE_COMMANDS
 from agent_relay.core.guests import check_guest
 from agent_relay.core.rights import RETRY
 from agent_relay.protocol import envelope as e
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from agent_relay.core.controls import Controls
     from agent_relay.core.correlation import Correlations
     from agent_relay.core.delivery import Ledger
+    from agent_relay.core.erasing import Erasing
     from agent_relay.core.membership import Membership
     from agent_relay.core.peer import Peer
     from agent_relay.core.queries import Queries
@@ -33,8 +35,8 @@ class Acting:
 
     def __init__(
         self, context: Context, sending: Sending, ledger: Ledger, correlations: Correlations, membership: Membership,
-        reports: Reports, controls: Controls, queries: Queries, spawning: Spawning, watching: Watching, rights: Rights,
-        end: Callable[[Peer, CloseReason], None],
+        reports: Reports, controls: Controls, queries: Queries, spawning: Spawning, watching: Watching, erasing: Erasing,
+        rights: Rights, end: Callable[[Peer, CloseReason], None],
     ) -> None:  # fmt: skip
         self._context = context
         self._sending = sending
@@ -47,6 +49,7 @@ class Acting:
         self._spawning = spawning
         self._watching = watching
         self._rights = rights
+        self._erasing = erasing
         self._end = end
 
     def act(self, peer: Peer, agent: Agent, frame: e.ClientFrame) -> None:
@@ -111,6 +114,8 @@ class Acting:
             case e.Control():
                 if frame.payload.command == "retry_dead_letter":
                     self._retry(peer, frame)
+                elif frame.payload.command in ERASE_COMMANDS:
+                    self._erasing.receive(peer, frame)
                 else:
                     self._controls.receive(peer, frame)
             case e.Hello() | e.Resume():

@@ -104,6 +104,30 @@ class Ledger:
                 self._journal.ended(delivery, "dropped", "nothing is kept for it while it is away")
                 self._settle(delivery)
 
+    # --- given up -----------------------------------------------------------------------------------------------------
+
+    def owed_to(self, recipient: Agent) -> list[Delivery]:
+        box = recipient.mailbox
+        return [delivery for delivery in [*box.inflight.values(), *box.all_waiting()] if not delivery.replay]
+
+    def owed_by(self, sender: Agent) -> list[Delivery]:
+        """What it sent and nobody has acknowledged."""
+        boxes = [recipient for recipient in self._owing.values() if recipient is not sender]
+        return [each for recipient in boxes for each in self.owed_to(recipient) if each.message.sender is sender]
+
+    def abandon(self, deliveries: list[Delivery]) -> int:
+        """On the owner's order they are not delivered any more; whoever sent them and still is somebody is told. How many."""
+        for delivery in deliveries:
+            recipient = delivery.recipient
+            if recipient.mailbox.inflight.pop(delivery.id, None) is None:
+                recipient.mailbox.remove_waiting(delivery)
+            self._to_pump[recipient.key] = recipient
+            self._journal.ended(delivery, "erased")
+            self._settle(delivery)
+            error = RelayError(ErrorCode.REJECTED, f"The owner of this relay has erased what was to go to {recipient.name}.")
+            self._tell_refused(delivery, error)
+        return len(deliveries)
+
     # --- out --------------------------------------------------------------------------------------------------------
 
     def pump(self) -> None:

@@ -1,4 +1,4 @@
-"""Letting go of what is too old to matter: messages, dead letters, spent tokens, agents that have been away for long."""
+"""Letting go of what is too old to matter: messages, dead letters, spent tokens, ended sessions, agents long away."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from agent_relay.core.commit import Committer
 from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
 from agent_relay.core.registry import Registry
+from agent_relay.core.spawning import Spawning
 from agent_relay.core.tokens import Tokens
 from agent_relay.ports.connection import ARC_UID
 from agent_relay.ports.store import Batch, MessageStore, StoreError
@@ -22,14 +23,16 @@ _MESSAGES_AT_ONCE = 500  # small enough that a sender never notices the transact
 
 class Housekeeping:
     def __init__(
-        self, context: Context, registry: Registry, tokens: Tokens, journal: Journal, committer: Committer, store: MessageStore
-    ) -> None:
+        self, context: Context, registry: Registry, tokens: Tokens, journal: Journal, committer: Committer, store: MessageStore,
+        spawning: Spawning,
+    ) -> None:  # fmt: skip
         self._context = context
         self._registry = registry
         self._tokens = tokens
         self._journal = journal
         self._committer = committer
         self._store = store
+        self._spawning = spawning
         self._done_at = context.steady_ms
         self._pruning = False
 
@@ -40,6 +43,7 @@ class Housekeeping:
         self._tokens.forget_old()
         self._forget_agents()
         self._forget_dead_letters()
+        self._spawning.forget_old(self._context.wall_ms - self._context.limits.message_retention_ms)
         self._prune_messages()
 
     def _prune_messages(self) -> None:

@@ -140,6 +140,7 @@ class Queries:
             "last_seen_at": self._context.wall_ms if connected else agent.last_seen_at,
             "subscriptions": sorted(agent.subscriptions),
             "channels": sorted(agent.channels),
+            "takes_control": agent.peer is not None and connected and agent.peer.takes_control,
             "meta": agent.traits.meta,
         }
 

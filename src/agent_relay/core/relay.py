@@ -14,6 +14,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.controls import Controls
 from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
+from agent_relay.core.erasing import Erasing
 from agent_relay.core.handshake import Handshake
 from agent_relay.core.housekeeping import Housekeeping
 from agent_relay.core.journal import Journal
@@ -41,6 +42,7 @@ from agent_relay.ports.agents import SessionRow
 from agent_relay.ports.connection import Connection
 from agent_relay.ports.entropy import Entropy
 from agent_relay.ports.events import EventSink
+from agent_relay.ports.leavings import Leavings, NoLeavings
 from agent_relay.ports.log import Log
 from agent_relay.ports.relay import Deliver, ReadSend
 from agent_relay.ports.store import MessageStore, Snapshot
@@ -57,6 +59,7 @@ class Relay:
         self, limits: Limits, store: MessageStore, entropy: Entropy, log: Log, snapshot: Snapshot, steady_ms: int, wall_ms: int,
         *, policy: Policy | None = None, events: EventSink | None = None, bus: EventBus | None = None,
         owner_token: str | None = None,
+        leavings: Leavings | None = None,
     ) -> None:  # fmt: skip
         self.context = context = Context(limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events)
         self._peers: dict[Peer, None] = {}
@@ -80,19 +83,25 @@ class Relay:
             self.spawning,
         )  # fmt: skip
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
-        self._acting = Acting(
-            context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer),
-            Reports(context, store, self.journal, self.requests, self.on_input),
-            Controls(context, self.registry, self.requests, self.on_input, self.rights),
-            self.queries, self.spawning, self._watching, self.rights, self._end,
-        )  # fmt: skip
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
         self._handshake = Handshake(
             context, self.registry, self.tokens, self.sending.committer, resumption, self._end, self._opened,
             self.spawning.session_for, self.rights, owner_token,
         )  # fmt: skip
+        erasing = Erasing(
+            context, self.registry, self.tokens, self.sending.committer, self.ledger, self.spawning, store,
+            leavings or NoLeavings(), self._handshake.is_arriving, self.rights,
+        )  # fmt: skip
+        self._acting = Acting(
+            context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer),
+            Reports(context, store, self.journal, self.requests, self.on_input),
+            Controls(context, self.registry, self.requests, self.on_input, self.rights),
+            self.queries, self.spawning, self._watching, erasing, self.rights, self._end,
+        )  # fmt: skip
         self.arc = ArcAgents(context, self.registry, self.sending.committer, self.ledger, self._handshake.is_arriving)
-        self._housekeeping = Housekeeping(context, self.registry, self.tokens, self.journal, self.sending.committer, store)
+        self._housekeeping = Housekeeping(
+            context, self.registry, self.tokens, self.journal, self.sending.committer, store, self.spawning
+        )
         recover(snapshot, context, self.registry, self.tokens, self.journal, self.ledger)
 
     # --- what the transport says ----------------------------------------------------------------------------------------

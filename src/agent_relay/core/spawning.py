@@ -7,7 +7,7 @@ asked for the agent. All of it outlives the daemon: the wrapper runs on, and the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_relay.core.context import Context
@@ -322,10 +322,30 @@ class Spawning:
         key = fold_name(name)
         return next((session for session in self._live() if fold_name(session.name) == key), None)
 
-    def _forget_oldest(self) -> None:
-        ended = [session.id for session in self._sessions.values() if session.status is SessionStatus.ENDED]
-        for id_ in ended[:-REMEMBERED]:
+    def is_live(self, name: str) -> bool:
+        return self._live_one(name) is not None
+
+    def forget(self, name: str) -> None:
+        """Of an agent that has none now: its ended sessions, and what it was told to do in them."""
+        key = fold_name(name)
+        self._drop(session.id for session in self._ended() if fold_name(session.name) == key)
+
+    def forget_old(self, before_ms: int) -> None:
+        self._drop(session.id for session in self._ended() if (session.ended_at or 0) < before_ms)
+
+    def _ended(self) -> list[SessionRow]:
+        return [session for session in self._sessions.values() if session.status is SessionStatus.ENDED]
+
+    def _drop(self, ids: Iterable[str]) -> None:
+        gone = list(ids)
+        for id_ in gone:
             del self._sessions[id_]
+        if gone:
+            self._save()
+
+    def _forget_oldest(self) -> None:
+        for session in self._ended()[:-REMEMBERED]:
+            del self._sessions[session.id]
 
     def _save(self) -> None:
         if self._service is not None:

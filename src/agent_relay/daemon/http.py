@@ -25,7 +25,7 @@ from agent_relay.events.prices import Prices
 from agent_relay.ports.arc import ArcNames
 from agent_relay.ports.callers import HttpCallers
 from agent_relay.ports.clock import Clock
-from agent_relay.ports.watchers import Budgets
+from agent_relay.ports.watchers import AgentFileReader, Budgets
 from agent_relay.protocol import places
 from agent_relay.transports.http.port import PortUnusable, open_port
 from agent_relay.transports.inner_service import InnerService
@@ -47,7 +47,7 @@ _PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything t
 class Http:
     def __init__(
         self, config: Config, token: str, pump: Pump[Any], bus: EventBus, clock: Clock, service: InnerService,
-        budgets: Budgets, names: ArcNames, callers: HttpCallers,
+        budgets: Budgets, names: ArcNames, callers: HttpCallers, files: AgentFileReader,
     ) -> None:  # fmt: skip
         self._config = config
         self._token = None if config.no_auth else token
@@ -58,6 +58,7 @@ class Http:
         self._budgets = budgets
         self._names = names
         self._callers = callers
+        self._files = files
         self._arc: Arc | None = None
         self._starting: asyncio.Task[None] | None = None
         self._server: HttpServer | None = None
@@ -157,7 +158,7 @@ class Http:
             keyboards=Keyboards(clock.steady_ms, clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
             workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(), project=config.project_root,
             token=self._token, page_keys=keys, guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,
-            budgets=self._budgets, is_ready=lambda: not self._is_stopping, arc=desk, callers=self._callers,
+            budgets=self._budgets, files=self._files, is_ready=lambda: not self._is_stopping, arc=desk, callers=self._callers,
         )  # fmt: skip
 
     def _warn(self) -> dict[str, str]:

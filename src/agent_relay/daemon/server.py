@@ -28,6 +28,7 @@ from agent_relay.daemon.directories import (
     write_private_file,
 )
 from agent_relay.daemon.http import Http
+from agent_relay.daemon.leavings import DaemonLeavings
 from agent_relay.daemon.logs import RelayLog, logger
 from agent_relay.daemon.pulse import Pulse
 from agent_relay.daemon.recording import Recording
@@ -36,6 +37,7 @@ from agent_relay.daemon.system import SystemClock, SystemEntropy
 from agent_relay.ports.events import EventStore
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import places
+from agent_relay.storage.agent_files import AgentFiles
 from agent_relay.storage.event_memory import MemoryEvents
 from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for
 from agent_relay.storage.memory import MemoryStore
@@ -125,9 +127,13 @@ class Daemon:
         config, clock = self._config, self._clock
         # Whoever runs the daemon is no guest of it, also where they listed themselves.
         limits = dataclasses.replace(config.limits, allowed_uids=config.limits.allowed_uids - {os.geteuid()})
+        self._leavings = leavings = DaemonLeavings(
+            AgentFiles(config.state_dir), recording.store, recording.bus, clock, config.limits.message_retention_ms, self._post
+        )  # fmt: skip
         self._relay = Relay(
             limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
-            policy=config.permissions, events=recording.recorder, bus=recording.bus, owner_token=self._api_token,
+            policy=config.permissions, events=recording.recorder, bus=recording.bus, leavings=leavings,
+            owner_token=self._api_token,
         )  # fmt: skip
         self._pump: Pump[Peer] = Pump(self._loop, self._relay, clock)
         wrappers = WrapperProcesses(config, self._post, self._relay.spawning)
@@ -145,7 +151,10 @@ class Daemon:
             lambda: load_prices(config.home).prices,
         )  # fmt: skip
         traced = TracedHttp(callers, self._relay.rights.check)
-        http = Http(config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc, traced)
+        http = Http(
+            config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc, traced,
+            leavings.files,
+        )  # fmt: skip
         await server.start()
         write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
         self._write_agents()
@@ -160,6 +169,7 @@ class Daemon:
             service.close()
             await self._drain(server)
             ticking.cancel()
+            leavings.close()
             self._write_agents()
 
     def _pulse(self, server: UnixServer[Peer]) -> Pulse:
@@ -170,6 +180,7 @@ class Daemon:
             (half_a_second, self._write_agents),  # `agents.json` follows what happens within this time
             (half_a_second, self._recording.prune_if_due),
             (half_a_second, self._budgets.clock_says),
+            (half_a_second, self._leavings.sweep_if_due),
         )
 
     def _collect_garbage_rarely(self) -> None:

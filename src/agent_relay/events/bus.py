@@ -232,10 +232,14 @@ class EventBus:
     def forget(self, subscription: Subscription) -> None:
         self._subscriptions.pop(subscription, None)
 
+    def let_go(self) -> None:
+        """Nothing is kept in memory any more: the store has something else to say of it."""
+        self._kept.clear()
+        self._kept_events = self._kept_bytes = 0
+
     def _keep(self, batch: _Batch) -> None:
         if self._kept and self._kept[-1].last_seq + 1 != batch.first_seq:
-            self._kept.clear()  # there is a hole before it
-            self._kept_events = self._kept_bytes = 0
+            self.let_go()  # there is a hole before it
         self._kept.append(batch)
         self._kept_events += batch.count
         self._kept_bytes += batch.size_bytes

@@ -16,8 +16,10 @@ from msgspec import Struct
 from agent_relay.events.drafts import Draft
 from agent_relay.events.paging import EventPage, EventQuery
 from agent_relay.events.types import Event
+from agent_relay.ports.store import StoreError
 
 OnAppended = Callable[[int, int, bytes], None]  # the first number, how many, and a line for each
+CountDone = Callable[["int | StoreError"], None]
 PageDone = Callable[["EventPage | Exception"], None]
 
 
@@ -58,6 +60,11 @@ class EventStore(Protocol):
 
     def prune(self, before_ms: int) -> None:
         """Lets go of what is older, in whole files: something older may stay for a while."""
+        ...
+
+    def erase(self, agent: str, done: CountDone) -> None:
+        """Removes what is about an agent, and says how many events were removed or changed (`events.erasing`). No number is given
+        out anew."""
         ...
 
     def stats(self) -> EventStats: ...

@@ -75,6 +75,14 @@ class RelayService(Protocol):
         """`approve`, `deny` or `answer`. Returns when it was carried out."""
         ...
 
+    async def count_data(self, agent: str) -> dict[str, int]:
+        """What of an agent is still on its way."""
+        ...
+
+    async def forget(self, agent: str) -> dict[str, int]:
+        """Erases everything that is kept of an agent, and says how much it was."""
+        ...
+
     async def spawn(self, fields: dict[str, Any], caller: Caller = OWNER) -> dict[str, Any]:
         """Starts an agent; `fields` are those of SPAWN, and the answer that of SPAWN_RESULT."""
         ...

@@ -257,6 +257,12 @@ class MessageStore(Protocol):
         What may still be owed to someone stays: the backlog, everything after the checkpoint, the active dead letters."""
         ...
 
+    def erase(self, agent: str, limit: int, done: PruneDone) -> None:
+        """Takes an agent out of at most `limit` messages, the oldest first, and says of how many. What it sent, or alone was
+        sent, is removed, whatever is still owed; what it got with others stays, without its name. Fewer than `limit`: that was
+        all, what happened to them is forgotten, too, and nothing of it is left in the files."""
+        ...
+
     def stats(self) -> StoreStats:
         """Cheap and approximate; never waits for a write."""
         ...

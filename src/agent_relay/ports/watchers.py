@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from msgspec import Struct
@@ -48,6 +49,12 @@ class LiveScreens(Protocol):
 
     def read(self, agent: str, place: LivePlace | None) -> LiveNews | None:
         """None: nothing is new, or nothing of that agent is there."""
+        ...
+
+
+class AgentFileReader(Protocol):
+    def read(self, agent: str) -> Iterator[tuple[str, str]]:
+        """The name and the text of every file that is kept of an agent. Blocks."""
         ...
 
 

@@ -276,7 +276,8 @@ class HistoryResult(Struct):
 
 class Control(Struct, omit_defaults=True):
     """`pause`, `resume`, `interrupt`, `stop`, `input`, and `approve`, `deny`, `answer` for the request `id`: from a client with
-    the `agent` it is for, then on to that agent's connection. `retry_dead_letter` is for the daemon itself."""
+    the `agent` it is for, then on to that agent's connection. For the daemon itself: `retry_dead_letter`, and `count_data` and
+    `forget` for what is kept of an `agent`."""
 
     command: str
     agent: str | None = None

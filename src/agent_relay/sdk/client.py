@@ -306,6 +306,19 @@ class RelayClient(Looking):
         receipt = expect_receipt(await self._queries.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id}))
         return receipt.message_id or ""
 
+    async def count_data(self, agent: str) -> dict[str, int]:
+        """What of an agent is still on its way: `undelivered_from` it, and `undelivered_to` it."""
+        return await self._order("count_data", agent)
+
+    async def forget(self, agent: str) -> dict[str, int]:
+        """Erases everything that is kept of an agent that does not run, and returns how much it was. For observers."""
+        return await self._order("forget", agent)
+
+    async def _order(self, command: str, agent: str) -> dict[str, int]:
+        receipt = expect_receipt(await self._queries.ask_once("CONTROL", {"command": command, "agent": agent}))
+        counts: dict[str, int] = receipt.responseData
+        return counts
+
     def _check_agent(self) -> None:
         if self.observer:
             raise RelayError(ErrorCode.PERMISSION_DENIED, "An observer has no messages: it neither sends nor receives.")

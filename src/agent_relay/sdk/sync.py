@@ -285,6 +285,12 @@ class SyncRelayClient:
     def dead_letters(self, limit: int = 50) -> HistoryPage:
         return self._run(self.client.dead_letters(limit))
 
+    def count_data(self, agent: str) -> dict[str, int]:
+        return self._run(self.client.count_data(agent))
+
+    def forget(self, agent: str) -> dict[str, int]:
+        return self._run(self.client.forget(agent))
+
     def retry_dead_letter(self, message_id: str) -> str:
         return self._run(self.client.retry_dead_letter(message_id))
 

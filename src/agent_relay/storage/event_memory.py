@@ -7,9 +7,10 @@ from functools import partial
 from operator import attrgetter
 
 from agent_relay.events.drafts import Draft, encode_drafts
+from agent_relay.events.erasing import erase_from
 from agent_relay.events.paging import EventPage, EventQuery
 from agent_relay.events.record import Record, read_records, split_lines
-from agent_relay.ports.events import EventStats, OnAppended, PageDone
+from agent_relay.ports.events import CountDone, EventStats, OnAppended, PageDone
 from agent_relay.ports.store import StoreError
 from agent_relay.storage.posting import Post, post_answer
 
@@ -62,6 +63,14 @@ class MemoryEvents:
 
     def prune(self, before_ms: int) -> None:
         del self._records[: bisect_right(self._records, before_ms - 1, key=attrgetter("ts"))]
+
+    def erase(self, agent: str, done: CountDone) -> None:
+        if self._on_appended is None:
+            return post_answer(self._post, partial(done, StoreError("The store is closed.")))
+        left = [erase_from(record.line, agent) for record in self._records]
+        changed = sum(line is not record.line for line, record in zip(left, self._records, strict=True))
+        self._records = read_records(line for line in left if line is not None)
+        return post_answer(self._post, partial(done, changed))
 
     def stats(self) -> EventStats:
         return EventStats("memory", self.last_seq, sum(len(record.line) for record in self._records))

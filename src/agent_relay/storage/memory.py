@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_relay.ports.store import (
     AgentRow,
@@ -178,6 +179,29 @@ class MemoryStore:
         self._spent = {key: row for key, row in self._spent.items() if row.spent_at >= before}
         return self._answer(done, len(doomed))
 
+    def erase(self, agent: str, limit: int, done: PruneDone) -> None:
+        if not self._is_open:
+            return self._answer(done, StoreError("The store is closed."))
+        key = fold_name(agent)
+        found = [row for row in self._oldest_first(-1) if key in _names_in(row)][: max(limit, 0)]
+        for row in found:
+            others = tuple(each for each in row.recipients if fold_name(each[0]) != key)
+            if fold_name(row.sender) == key or not others:
+                self._size_bytes -= len(self._messages.pop(row.number).tail) + _OVERHEAD_BYTES
+                self._backlog.discard(row.number)
+                self._dead = {place: letter for place, letter in self._dead.items() if place[0] != row.number}
+            else:
+                target = row.target
+                if "," in target:
+                    target = ",".join(name for name in target.split(",") if fold_name(name.strip()) != key)
+                skipped = tuple(name for name in row.skipped if fold_name(name) != key)
+                self._messages[row.number] = replace(row, recipients=others, target=target, skipped=skipped)
+                self._dead.pop((row.number, key), None)
+        self._numbers = sorted(self._messages)
+        if len(found) < max(limit, 1):
+            self._trail = [row for row in self._trail if key not in {fold_name(row.sender), fold_name(row.recipient)}]
+        return self._answer(done, len(found))
+
     def stats(self) -> StoreStats:
         return StoreStats(kind="memory", messages=len(self._messages), size_bytes=self._size_bytes)
 
@@ -253,6 +277,10 @@ def _set_or_drop(table: dict[Any, Any], key: object, row: Any) -> None:
         table[key] = row
     else:
         table.pop(key, None)
+
+
+def _names_in(row: MessageRow) -> set[str]:
+    return {fold_name(row.sender), *(fold_name(name) for name, _ in row.recipients)}
 
 
 def _matches(row: MessageRow, query: MessageQuery) -> bool:

@@ -125,12 +125,22 @@ class SqliteStore:
         if self._writer is None:
             return self._refuse(done)
 
-        def pruned(outcome: int | StoreError) -> None:
+        return self._writer.prune(before, limit, self._recounting(done))
+
+    def erase(self, agent: str, limit: int, done: PruneDone) -> None:
+        if self._writer is None:
+            return self._refuse(done)
+        return self._writer.erase(agent, limit, self._recounting(done))
+
+    def _recounting(self, done: PruneDone) -> PruneDone:
+        """Conversations are counted anew where messages have gone."""
+
+        def told(outcome: int | StoreError) -> None:
             if outcome:
                 self._conversations.forget()
             done(outcome)
 
-        return self._writer.prune(before, limit, pruned)
+        return told
 
     def stats(self) -> StoreStats:
         return StoreStats(

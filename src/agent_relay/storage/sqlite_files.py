@@ -48,6 +48,7 @@ def connect_writer(path: Path, durability: Durability) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT_BYTES}")
         connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten, and not only let go
     except BaseException:
         connection.close()
         raise

@@ -28,8 +28,7 @@ _PRUNE_TRAIL = """
 def prune_messages(connection: sqlite3.Connection, before: int, limit: int) -> int:
     """Inside the caller's transaction; how many messages went. What came after the checkpoint may still be owed: it stays."""
     meta = read_meta(connection)
-    connection.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (number INTEGER PRIMARY KEY)")
-    connection.execute("DELETE FROM temp.doomed")
+    empty_doomed(connection)
     newest = min(meta["checkpoint"], last_number_before(before, meta["lag_ms"]))
     chosen = connection.execute(_CHOOSE, (newest, before, max(limit, 0))).rowcount
     if chosen:
@@ -38,6 +37,11 @@ def prune_messages(connection: sqlite3.Connection, before: int, limit: int) -> i
     connection.execute(_PRUNE_TRAIL, (max(limit, 1) * _TRAIL_ROWS_A_MESSAGE, before))
     connection.execute("DELETE FROM spent_tokens WHERE spent_at < ?", (before,))
     return chosen
+
+
+def empty_doomed(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (number INTEGER PRIMARY KEY)")
+    connection.execute("DELETE FROM temp.doomed")
 
 
 def return_pages(connection: sqlite3.Connection) -> None:

@@ -4,12 +4,14 @@ It takes everything that is queued and writes it in one transaction, so the busi
 few messages and nothing else are one statement, and that is a transaction by itself.
 When such a transaction fails, each batch is tried on its own, and each `done` hears the truth about its own batch.
 Between writes it fills the index: for a read that waits for it at once, otherwise after a quarter of a second of silence.
+Between writes, too, it clears the files of what was deleted: at once for an agent that is erased, else once an hour.
 """
 
 from __future__ import annotations
 
 import logging
 import sqlite3
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,6 +23,7 @@ from msgspec import Struct
 
 from agent_relay.ports.store import Batch, MessageRow, PruneDone, StoreError, StoreUnusable, WriteDone
 from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite_erase import empty_wal, erase_agent, merge_index
 from agent_relay.storage.sqlite_files import Durability, connect_writer, is_locked, needs_new_connection, report
 from agent_relay.storage.sqlite_index import index_chunk
 from agent_relay.storage.sqlite_insert import Statement, write_alone, write_messages
@@ -30,6 +33,8 @@ from agent_relay.storage.sqlite_snapshot import count_messages, last_number
 from agent_relay.storage.times import lag_of
 
 _IDLE_SECONDS = 0.25
+_CLEARED_EVERY_S = 3_600.0  # after pruning: it reads the whole index
+_WAL_TRIES = 20  # somebody else may be reading for long: then the next clearing empties the WAL
 _COUNT_SAVED_EVERY = 4096  # messages; what at most has to be counted at the next start
 
 _T = TypeVar("_T")
@@ -45,6 +50,15 @@ class _Prune(Struct):
     before: int
     limit: int
     done: PruneDone
+
+
+class _Clearing(Struct):
+    """The files are being cleared of what was deleted. `done` are told when nothing of it is left."""
+
+    done: list[Callable[[], None]]
+    is_merging: bool = True
+    begins: bool = True
+    tries: int = 0
 
 
 class _CatchUp(Struct):
@@ -79,6 +93,8 @@ class Writer:
         self._last_failure = ""  # what the log was told since the last transaction that worked
         self._idle = False
         self._stopping = False
+        self._clearing: _Clearing | None = None
+        self._uncleared_since: float | None = None
         self.last_number = last_number(connection)
         self.count = count_messages(connection)
         meta = read_meta(connection)
@@ -99,6 +115,15 @@ class Writer:
     def catch_up(self, then: Callable[[StoreError | None], None]) -> None:
         """Calls `then`, in the writer's thread, once everything written before is in the index."""
         self._queue.put(_CatchUp(then))
+
+    def erase(self, agent: str, limit: int, done: PruneDone) -> None:
+        def go_on(failure: StoreError | None) -> None:
+            if failure is None:
+                self._erase(agent, limit, done)
+            else:
+                post_answer(self._post, partial(done, failure))
+
+        self.catch_up(go_on)
 
     @property
     def caught_up(self) -> bool:
@@ -128,6 +153,8 @@ class Writer:
             self._handle(items)
             if self._readers or (self._idle and self._behind):
                 self._advance_index()
+            self._clear()
+        self._end_clearing()
         for reader in self._readers:
             reader.then(StoreError("The store is closing."))
 
@@ -137,7 +164,7 @@ class Writer:
 
     def _take(self) -> list[_Item]:
         """Waits for something to do; everything that is queued by then, or nothing: then there is time for the index."""
-        busy = self._readers or (self._idle and self._behind)
+        busy = self._readers or self._clearing or (self._idle and self._behind)
         try:
             items = [self._queue.get_nowait() if busy else self._queue.get(timeout=_IDLE_SECONDS if self._behind else None)]
         except Empty:
@@ -243,7 +270,63 @@ class Writer:
             self.count -= outcome
             self._uncounted = 0
             self._shrink()
+            if outcome and self._uncleared_since is None:
+                self._uncleared_since = time.monotonic()
         post_answer(self._post, partial(order.done, outcome))
+
+    # --- erasing --------------------------------------------------------------------------------------------------------
+
+    def _erase(self, agent: str, limit: int, done: PruneDone) -> None:
+        """The last slice is answered when the files are clear of it, too."""
+
+        def remove(connection: sqlite3.Connection) -> tuple[int, int]:
+            looked_at, gone = erase_agent(connection, agent, limit)
+            write_meta(connection, counted=self.count - gone, counted_to=self.last_number)
+            return looked_at, gone
+
+        outcome = self._transact(remove)
+        if isinstance(outcome, StoreError):
+            post_answer(self._post, partial(done, outcome))
+            return
+        looked_at, gone = outcome
+        self.count -= gone
+        self._uncounted = 0
+        if looked_at >= limit:
+            post_answer(self._post, partial(done, looked_at))
+            return
+        told = [] if self._clearing is None else self._clearing.done
+        self._clearing = _Clearing([*told, partial(post_answer, self._post, partial(done, looked_at))])
+
+    def _clear(self) -> None:
+        """One step, if there is one to do."""
+        since = self._uncleared_since
+        if self._clearing is None and since is not None and time.monotonic() - since >= _CLEARED_EVERY_S:
+            self._clearing = _Clearing([])
+        clearing = self._clearing
+        if clearing is None:
+            return
+        self._uncleared_since = None
+        if clearing.is_merging:
+            more = self._transact(partial(merge_index, begins=clearing.begins))
+            clearing.begins = False
+            clearing.is_merging = more is True  # where it failed, the next clearing tries again
+            return
+        clearing.tries += 1
+        if self._empty_wal() or clearing.tries >= _WAL_TRIES:
+            self._shrink()
+            self._end_clearing()
+
+    def _empty_wal(self) -> bool:
+        try:
+            return self._connection is not None and empty_wal(self._connection)
+        except sqlite3.Error as error:
+            _log.info("The WAL of %s was not emptied this time: %s", self._path, error)
+            return False
+
+    def _end_clearing(self) -> None:
+        clearing, self._clearing = self._clearing, None
+        for tell in clearing.done if clearing is not None else ():
+            tell()
 
     def _shrink(self) -> None:
         try:

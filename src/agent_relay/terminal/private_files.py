@@ -33,10 +33,20 @@ def make_private_folder(path: str) -> None:
 
 
 def append_private(path: str, data: bytes) -> int:
-    """Returns the size the file then has."""
-    with os.fdopen(os.open(path, _FLAGS | os.O_APPEND, 0o600), "ab") as file:
-        file.write(data)
-        return file.tell()
+    """Returns the size the file then has. The daemon may be cutting it, and puts another file in its place then."""
+    while True:
+        with os.fdopen(os.open(path, _FLAGS | os.O_APPEND, 0o600), "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_in_place(file.fileno(), path):
+                file.write(data)
+                return file.tell()
+
+
+def _is_in_place(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
 
 
 def replace_private(path: str, data: bytes) -> None:

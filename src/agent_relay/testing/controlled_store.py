@@ -121,6 +121,9 @@ class ControlledStore:
     def prune(self, before: int, limit: int, done: PruneDone) -> None:
         self._read(done, lambda: self._inner.prune(before, limit, done))
 
+    def erase(self, agent: str, limit: int, done: PruneDone) -> None:
+        self._read(done, lambda: self._inner.erase(agent, limit, done))
+
     def stats(self) -> StoreStats:
         return self._inner.stats()
 

@@ -115,6 +115,10 @@ class StoreDriver:
         removed: int = self.ask(self.store.prune, before, limit)
         return removed
 
+    def erase(self, agent: str, limit: int = 1_000) -> int:
+        looked_at: int = self.ask(self.store.erase, agent, limit)
+        return looked_at
+
 
 def time_at(place: int) -> int:
     return START_MS + place * SECOND_MS

@@ -23,6 +23,7 @@ from agent_relay.ports.store import (
     StoreError,
     StreamRow,
     SubscriptionRow,
+    TrailRow,
 )
 from agent_relay.testing.store_driver import (
     START_MS,
@@ -67,6 +68,7 @@ class MessageStoreContract(StoreReadingContract):
         assert isinstance(driver.call(store.replay, "Bob", {}), StoreError)
         assert isinstance(driver.call(store.dead_letters, 5), StoreError)
         assert isinstance(driver.call(store.prune, 0, 5), StoreError)
+        assert isinstance(driver.call(store.erase, "Bob", 5), StoreError)
 
     def test_closing_makes_everything_given_to_write_durable(self, driver: StoreDriver) -> None:
         outcomes: list[StoreError | None] = []
@@ -310,6 +312,57 @@ class MessageStoreContract(StoreReadingContract):
         snapshot = self.reopen(driver)
         assert snapshot.last_number == number_at(3)
         assert driver.store.stats().messages == 0
+
+    # ---- erasing
+
+    def test_what_an_agent_sent_or_alone_was_sent_is_erased_whatever_is_owed(self, driver: StoreDriver) -> None:
+        messages = [
+            make_message(1, "common to-bob", (("Bob", 1),), sender="Alice", target="Bob"),
+            make_message(2, "common from-bob", (("Alice", 1), ("Carol", 1)), sender="bob", target="*"),
+            make_message(3, "common elsewhere", (("Carol", 2),), sender="Alice", target="Carol"),
+            make_message(4, "common unsent", (("Carol", 3),), sender="Bob", target="Carol"),
+        ]
+        letters = [DeadLetterRow(number_at(1), "Bob", 1, "REJECTED"), DeadLetterRow(number_at(3), "Carol", 1, "REJECTED")]
+        driver.write(Batch(messages=messages, backlog_added=[number_at(1)], dead_letters=letters, checkpoint=number_at(3)))
+        assert driver.erase("BOB") == 3
+        assert driver.find() == [3]
+        assert driver.find(search="common") == [3]
+        assert driver.find(with_agent="bob") == []
+        assert [letter.number for letter, _ in driver.dead_letters()] == [number_at(3)]
+        snapshot = self.reopen(driver)
+        assert (snapshot.backlog, snapshot.open_messages, snapshot.last_number) == ([], [], number_at(4))
+        assert driver.store.stats().messages == 1
+        assert driver.erase("Bob") == 0
+
+    def test_what_an_agent_got_with_others_stays_theirs_without_it(self, driver: StoreDriver) -> None:
+        many = make_message(
+            1, "common", (("Carol", 1), ("Bob", 1), ("Dave", 1)), sender="Alice", target="Carol,Bob,Dave", skipped=("Bob", "Eve")
+        )
+        channel = make_message(2, "common", (("Bob", 2), ("Carol", 2)), sender="Alice", target="#dev")
+        letters = [DeadLetterRow(number_at(2), name, 1, "REJECTED") for name in ("Bob", "Carol")]
+        driver.write(Batch(messages=[many, channel], dead_letters=letters))
+        assert driver.erase("Bob") == 2
+        first, second = driver.fetch(number_at(1), number_at(2))
+        assert (first.target, first.recipients, first.skipped) == ("Carol,Dave", (("Carol", 1), ("Dave", 1)), ("Eve",))
+        assert (second.target, second.recipients) == ("#dev", (("Carol", 2),))
+        assert driver.find(search="common", with_agent="carol") == [2, 1]
+        assert driver.find(with_agent="bob") == []
+        assert [letter.recipient for letter, _ in driver.dead_letters()] == ["Carol"]
+
+    def test_erasing_takes_as_many_at_a_time_as_asked_and_the_trail_at_the_end(self, driver: StoreDriver) -> None:
+        messages = [make_message(place, "common", (("Bob", place),), sender="Alice", target="Bob") for place in range(1, 8)]
+        messages.append(make_message(8, "common", (("Carol", 1),), sender="Alice", target="Carol"))
+        trail = [TrailRow("", "Alice", name, 1, 1, time_at(1), "sent") for name in ("Bob", "Carol")]
+        driver.write(Batch(messages=messages, trail=trail))
+        assert [driver.erase("Bob", limit=3) for _ in range(3)] == [3, 3, 1]
+        assert driver.find() == [8]
+        assert driver.trail(messages[0]) == []
+        assert driver.trail(messages[7]) == [trail[1]]
+
+    def test_a_name_that_nobody_has_erases_nothing(self, driver: StoreDriver) -> None:
+        self.checkpointed(driver, 3)
+        assert driver.erase("Nobody") == 0
+        assert driver.find() == [3, 2, 1]
 
     def test_stats_count_what_is_there_after_a_restart(self, driver: StoreDriver) -> None:
         self.checkpointed(driver, 8)

@@ -104,6 +104,17 @@ class InnerService:
     async def answer(self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER) -> None:
         await self._observer.ask("CONTROL", {"command": command, "agent": agent, "id": request_id, "text": text}, caller)
 
+    async def count_data(self, agent: str) -> dict[str, int]:
+        return await self._order("count_data", agent)
+
+    async def forget(self, agent: str) -> dict[str, int]:
+        return await self._order("forget", agent)
+
+    async def _order(self, command: str, agent: str) -> dict[str, int]:
+        answer = _expect(await self._observer.ask("CONTROL", Control(command, agent)), e.Receipt)
+        counts: dict[str, int] = answer.payload.responseData
+        return counts
+
     async def spawn(self, fields: dict[str, Any], caller: Caller = OWNER) -> dict[str, Any]:
         check_agent_name(fields["name"])
         sender = await self._open_sender()  # its first message, the task, is from us

@@ -63,6 +63,44 @@ def test_stop_all_stops_what_the_relay_runs(start_server: StartServer) -> None:
 
 
 @pytest.mark.parametrize(
+    ("limits", "scopes"),
+    [({"maxTotal": 1}, ["total"]), ({"maxPerHour": 1, "maxPerSession": 1, "maxTotal": 50}, ["hour", "session"])],
+)
+@pytest.mark.parametrize(("action", "stopped"), [("stop-all", ["Bob"]), ("pause-spawning", [])])
+def test_a_budget_that_is_spent_already_asks_before_it_stops_anyone(
+    start_server: StartServer, limits: dict[str, int], scopes: list[str], action: str, stopped: list[str]
+) -> None:
+    server = start_server()
+    bob = server.wrap("Bob")
+    spend(server, "Carol", 2)
+    until(lambda: bool(server.http.get("/api/v1/events?types=tokens.used").json()["events"]), "it is recorded")
+    before = server.http.get(BUDGET).json()
+    refused = server.http.post(BUDGET, json=limits | {"action": action})
+    assert problem(refused) == (409, "REJECTED")
+    details = refused.json()["error"]["details"]
+    assert (details["reason"], details["stops"]) == ("budget_spent", stopped)
+    assert [(each["budget"], each["limitUsd"], each["spentUsd"]) for each in details["exceeded"]] == [
+        (scope, 1, 2) for scope in scopes
+    ]
+    assert server.http.get(BUDGET).json() == before
+    assert (exceeded(server), bob.told) == ([], [])
+
+    assert server.http.post(BUDGET, json=limits | {"action": action, "confirm": True}).status_code == 200
+    until(lambda: {each[0] for each in exceeded(server)} == set(scopes), "it is told")
+    until(lambda: [told.command for told in bob.told] == ["stop"] * bool(stopped), "it is acted upon")
+    again = server.http.post(BUDGET, json=limits | {"action": action})
+    assert again.status_code == 200, "what holds already need not be asked again"
+
+
+def test_a_budget_that_only_tells_or_is_not_spent_asks_nothing(start_server: StartServer) -> None:
+    server = start_server()
+    spend(server, "Carol", 2)
+    until(lambda: bool(server.http.get("/api/v1/events?types=tokens.used").json()["events"]), "it is recorded")
+    for body in ({"maxTotal": 1}, {"maxTotal": 3, "alertThreshold": 0.5, "action": "stop-all"}):
+        assert server.http.post(BUDGET, json=body).status_code == 200
+
+
+@pytest.mark.parametrize(
     "body",
     [{"maxTotal": 0}, {"maxTotal": -1}, {"maxTotal": "10"}, {"alertThreshold": 2}, {"action": "shout"}, {"maxPerHour": 1e10}],
 )

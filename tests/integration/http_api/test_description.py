@@ -22,6 +22,7 @@ WRITTEN = Path(__file__).parents[3] / "docs" / "api" / "openapi.json"
 CONTRACT = """
 GET / | GET /health | GET /ready | GET /metrics | GET /openapi.json | GET /docs
 POST /api/v1/sessions | GET /api/v1/sessions | GET /api/v1/sessions/{id} | POST /api/v1/sessions/{id}/messages
+GET /api/v1/agents/{name}/data | DELETE /api/v1/agents/{name}/data | GET /api/v1/agents/{name}/export
 DELETE /api/v1/sessions/{id} | GET /api/v1/agents | GET /api/v1/agents/{name} | GET /api/v1/agents/{name}/output
 GET /api/v1/agents/{name}/screen | GET /api/v1/agents/{name}/permissions | GET /api/v1/agents/{name}/questions
 POST /api/v1/agents/{name}/permissions/{requestId}/approve | POST /api/v1/agents/{name}/permissions/{requestId}/deny

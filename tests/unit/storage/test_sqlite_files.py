@@ -92,3 +92,12 @@ def test_a_reader_cannot_write(tmp_path: Path) -> None:
 
 def test_errors_never_repeat_what_was_to_be_stored() -> None:
     assert "secret" not in str(files.report(Path("/x/y"), ValueError("secret body")))
+
+
+def test_what_is_deleted_is_overwritten(tmp_path: Path) -> None:
+    """Some builds of SQLite do it by themselves, most do not."""
+    path = tmp_path / "messages.sqlite"
+    files.make_file(path)
+    connection = files.connect_writer(path, "full")
+    assert connection.execute("PRAGMA secure_delete").fetchone() == (1,)
+    connection.close()

@@ -25,7 +25,7 @@ class Reader:
         self._shelf = shelf
         self._post = post
         self._queue: SimpleQueue[tuple[EventQuery, PageDone] | None] = SimpleQueue()
-        self._indexes: dict[int, SparseIndex] = {}  # by the first number of the file
+        self._indexes: dict[tuple[int, int], SparseIndex] = {}  # by the first number of the file, and its edition
         self._thread = Thread(target=self._run, name="relay-events-reader", daemon=True)
 
     def start(self) -> None:
@@ -83,7 +83,7 @@ class Reader:
             os.close(file.descriptor)
 
     def _place(self, file: Opened, query: EventQuery, by_time: bool) -> int:
-        index = self._indexes.setdefault(file.first_seq, SparseIndex())
+        index = self._indexes.setdefault((file.first_seq, file.edition), SparseIndex())
         if len(self._indexes) > _INDEXES:
             del self._indexes[next(iter(self._indexes))]
         index.extend(file.descriptor, file.size)

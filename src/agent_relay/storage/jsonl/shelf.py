@@ -28,6 +28,7 @@ class Opened(NamedTuple):
     first_seq: int
     size: int
     is_newest: bool
+    edition: int = 0  # another one after a file was rewritten
 
 
 class Found(NamedTuple):
@@ -45,6 +46,7 @@ class Shelf:
         self._first: Head | None = None  # of the newest file; None while it is empty
         self._descriptor = -1
         self._size = 0  # of the newest file, as far as it counts
+        self._edition = 0
 
     # --- for the writer -------------------------------------------------------------------------------------------------
 
@@ -168,6 +170,39 @@ class Shelf:
                 removed += 1
         return removed
 
+    def rewrite(self, first_seq: int | None, change: Callable[[bytes], tuple[bytes, int]]) -> int:
+        """Puts what `change` makes of a file in its place, where it makes something else of it; how much it changed. None is the
+        newest file. Raises OSError."""
+        path = self.path if first_seq is None else self._name_of(first_seq)
+        with open(path, "rb") as file:
+            data = file.read() if first_seq is not None else file.read(self._size)
+        content, changed = change(data)
+        if not changed:
+            return 0
+        temporary = f"{path}.tmp"
+        descriptor = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
+        try:
+            with os.fdopen(os.dup(descriptor), "wb") as file:
+                file.write(content)
+            os.fsync(descriptor)
+            with self._lock:
+                os.replace(temporary, path)
+                self._edition += 1
+                if first_seq is None:
+                    descriptor, self._descriptor = self._descriptor, descriptor
+                    self._size, self._first = len(content), first_head(self._descriptor, len(content))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        finally:
+            os.close(descriptor)
+        return changed
+
+    def aside(self) -> list[int]:
+        """The first number of every file that was put aside."""
+        return [head.seq for head in self._aside]
+
     def close(self) -> None:
         with self._lock:
             descriptor, self._descriptor = self._descriptor, -1
@@ -220,7 +255,7 @@ class Shelf:
         path = self.path if is_newest else self._name_of(chosen.seq)
         descriptor = os.open(path, os.O_RDONLY | _FLAGS)
         size = self._size if is_newest else os.fstat(descriptor).st_size
-        return Opened(descriptor, chosen.seq, size, is_newest)
+        return Opened(descriptor, chosen.seq, size, is_newest, self._edition)
 
     def size_bytes(self) -> int:
         total = self._size

@@ -7,7 +7,7 @@ from functools import partial
 
 from agent_relay.events.drafts import Draft
 from agent_relay.events.paging import EventQuery
-from agent_relay.ports.events import EventStats, OnAppended, PageDone
+from agent_relay.ports.events import CountDone, EventStats, OnAppended, PageDone
 from agent_relay.ports.store import StoreError
 from agent_relay.storage.jsonl.life import Life, read_boot_id
 from agent_relay.storage.jsonl.reader import Reader
@@ -63,6 +63,12 @@ class JsonlEvents:
     def prune(self, before_ms: int) -> None:
         if self._is_open:
             self._writer.prune(before_ms)
+
+    def erase(self, agent: str, done: CountDone) -> None:
+        if self._is_open:
+            self._writer.erase(agent, done)
+        else:
+            post_answer(self._post, partial(done, StoreError("The store is closed.")))
 
     def stats(self) -> EventStats:
         writer = self._writer

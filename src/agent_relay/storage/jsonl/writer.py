@@ -12,8 +12,13 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from agent_relay.events.drafts import Draft, Lost, encode_drafts, weigh
-from agent_relay.ports.events import OnAppended
+from agent_relay.events.erasing import stand_in
+from agent_relay.ports.events import CountDone, OnAppended
+from agent_relay.ports.store import StoreError
+from agent_relay.storage.jsonl.erasing import erase_in
 from agent_relay.storage.jsonl.life import Life
 from agent_relay.storage.jsonl.lines import Head, read_head
 from agent_relay.storage.jsonl.shelf import Shelf
@@ -38,6 +43,16 @@ class _Prune(NamedTuple):
     before_ms: int
 
 
+class _Erase(Struct):
+    agent: str
+    done: CountDone
+    left: list[int | None] | None = None  # the files still to do, None for the newest; not known before it is begun
+    changed: int = 0
+
+
+_Item = tuple[list[Draft], int] | _Prune | _Erase | None  # drafts with their weight; None: stop
+
+
 class Writer:
     def __init__(self, shelf: Shelf, life: Life, rotation: Rotation, post: Post, *, syncs: bool) -> None:
         self._shelf = shelf
@@ -45,7 +60,7 @@ class Writer:
         self._rotation = rotation
         self._post = post
         self._syncs = syncs
-        self._queue: SimpleQueue[tuple[list[Draft], int] | _Prune | None] = SimpleQueue()  # drafts with their weight
+        self._queue: SimpleQueue[_Item] = SimpleQueue()
         self._lock = Lock()  # over the two counts, which both threads change
         self.waiting = 0
         self._waiting_bytes = 0
@@ -55,6 +70,7 @@ class Writer:
         self.last_error = ""
         self._drafts: list[Draft] = []  # taken from the queue and not written yet
         self._taken_bytes = 0  # their weight, as it was counted when they came
+        self._erasures: list[_Erase] = []
         self._stopping = False
         self._unsynced_since: float | None = None
         self._on_appended: OnAppended = _nobody
@@ -84,6 +100,9 @@ class Writer:
     def prune(self, before_ms: int) -> None:
         self._queue.put(_Prune(before_ms))
 
+    def erase(self, agent: str, done: CountDone) -> None:
+        self._queue.put(_Erase(agent, done))
+
     def stop(self) -> None:
         self._queue.put(None)
         self._thread.join()
@@ -94,12 +113,15 @@ class Writer:
         while not self._stopping:
             self._take()
             self._write_all()
+            self._erase_on()
             self._sync_if_due()
+        while self._erasures:
+            self._erase_on()
         self._finish()
 
     def _take(self) -> None:
         """Waits for something to do, or until something is due again."""
-        wait = _RETRY_S if self._drafts else _SYNC_S if self._unsynced_since is not None else None
+        wait = 0 if self._erasures else _RETRY_S if self._drafts else _SYNC_S if self._unsynced_since is not None else None
         try:
             item = self._queue.get(timeout=wait)
             while True:
@@ -108,11 +130,13 @@ class Writer:
         except Empty:
             pass
 
-    def _sort(self, item: tuple[list[Draft], int] | _Prune | None) -> None:
+    def _sort(self, item: _Item) -> None:
         if item is None:
             self._stopping = True
         elif isinstance(item, _Prune):
             self._prune(item.before_ms)
+        elif isinstance(item, _Erase):
+            self._erasures.append(item)
         else:
             self._drafts += item[0]
             self._taken_bytes += item[1]
@@ -189,12 +213,37 @@ class Writer:
 
     def _prune(self, before_ms: int) -> None:
         try:
+            if self.last.ts < before_ms and self._shelf.newest_size:  # nothing came for so long: what it holds is too old, too
+                self._shelf.rewrite(None, _keep_number)
             removed = self._shelf.prune(before_ms)
         except OSError as error:
             self._complain(error)
             return
         if removed:
             _log.info("%d files of old events were removed.", removed)
+
+    def _erase_on(self) -> None:
+        """One file of the first erasure, so that what is to be written never waits for more."""
+        if not self._erasures:
+            return
+        erasure = self._erasures[0]
+        if erasure.left is None:
+            erasure.left = [None, *reversed(self._shelf.aside())]
+        file = erasure.left.pop(0)
+        outcome: int | StoreError | None = None
+        try:
+            if self._shelf.is_open or self._open():
+                erasure.changed += self._shelf.rewrite(file, partial(erase_in, agent=erasure.agent, keeps_last=file is None))
+        except FileNotFoundError:
+            pass  # it was pruned meanwhile
+        except OSError as error:
+            self._complain(error)
+            outcome = StoreError(self.last_error)
+        if outcome is None and not erasure.left:
+            outcome = erasure.changed
+        if outcome is not None:
+            del self._erasures[0]
+            post_answer(self._post, partial(erasure.done, outcome))
 
     def _sync_if_due(self) -> None:
         if self._unsynced_since is None or time.monotonic() - self._unsynced_since < _SYNC_S:
@@ -229,6 +278,15 @@ class Writer:
         if text != self.last_error:  # a full disk fails every write, and would fill the log too
             self.last_error = text
             _log.warning("Events cannot be written now: %s. They wait, and are lost if it stays so for long.", text)
+
+
+def _keep_number(data: bytes) -> tuple[bytes, int]:
+    """Of a file whose events are all too old, only how far the numbers have come."""
+    lines = data.split(b"\n")[:-1]
+    last = next((head for line in reversed(lines) if (head := read_head(line)) is not None), None)
+    if last is None or len(lines) == 1:
+        return data, 0
+    return stand_in(*last) + b"\n", len(lines)
 
 
 def _nobody(first_seq: int, count: int, data: bytes) -> None:

@@ -12,7 +12,7 @@ from agent_relay.events.prices import Prices
 from agent_relay.ports.callers import HttpCallers
 from agent_relay.ports.pages import Assets
 from agent_relay.ports.service import RelayService
-from agent_relay.ports.watchers import Budgets, LiveScreens, ScreenReader, Workspaces
+from agent_relay.ports.watchers import AgentFileReader, Budgets, LiveScreens, ScreenReader, Workspaces
 from agent_relay.transports.arc.desk import Desk
 from agent_relay.transports.http.errors import unavailable
 from agent_relay.transports.http.guesses import Guesses
@@ -44,6 +44,7 @@ class Api(Struct, frozen=True):
     page_keys: PageKeys
     guesses: Guesses
     is_encrypted: bool  # HTTPS
+    files: AgentFileReader
     budgets: Budgets | None = None
     arc: Desk | None = None
     callers: HttpCallers | None = None  # None: nobody asks in whose terminal a request was made

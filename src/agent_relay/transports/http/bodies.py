@@ -99,6 +99,12 @@ class BudgetBody(Struct, rename="camel"):
     action: Literal["alert", "pause-spawning", "stop-all"] = "alert"
 
 
+class NewBudget(BudgetBody):
+    confirm: Annotated[
+        bool, Meta(description="Also if a limit is passed already, and agents are held back or stopped at once.")
+    ] = False
+
+
 # --- queries -----------------------------------------------------------------------------------------------------------
 
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from litestar import Response
 
-from agent_relay.transports.http.route import SSE, Flow
+from agent_relay.transports.http.route import Flow
 
 if TYPE_CHECKING:
     from litestar.types import ASGIApp, Receive, Scope, Send
 
 _HEADERS = [
-    (b"content-type", SSE.encode()),
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),  # a proxy would keep events back to fill its buffer
 ]
@@ -21,7 +20,7 @@ _HEADERS = [
 
 class FlowResponse(Response[Any]):
     def __init__(self, flow: Flow) -> None:
-        super().__init__(None, media_type=SSE)
+        super().__init__(None, media_type=flow.media)
         self._flow = flow
 
     def to_asgi_response(self, *_: Any, **__: Any) -> ASGIApp:  # type: ignore[override]
@@ -48,7 +47,8 @@ class _Sender:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _send(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        headers = [(b"content-type", self._flow.media.encode()), *_HEADERS]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for part in self._flow.parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agent_relay.transports.http.api import Api
 
 JSON, HTML, SSE = "application/json", "text/html", "text/event-stream"
+LINES = "application/x-ndjson"
 METRICS = "text/plain; version=0.0.4"
 
 
@@ -43,6 +44,7 @@ class Flow(Struct, frozen=True):
     parts: AsyncIterator[bytes]
     lost: Callable[[], Coroutine[Any, Any, None]]
     close: Callable[[], None]
+    media: str = SSE
 
 
 Handler = Callable[["Api", Call], Awaitable[Any]]

@@ -12,6 +12,7 @@ from agent_relay.transports.http.routes import (
     cost_trend,
     costs,
     dashboard,
+    data,
     events,
     legacy,
     messages,
@@ -23,7 +24,7 @@ from agent_relay.transports.http.routes import (
 )
 
 ROUTES: tuple[Route, ...] = (
-    *dashboard.ROUTES, *about.ROUTES, *page_keys.ROUTES, *sessions.ROUTES, *agents.ROUTES, *terminals.ROUTES,
+    *dashboard.ROUTES, *about.ROUTES, *page_keys.ROUTES, *sessions.ROUTES, *agents.ROUTES, *data.ROUTES, *terminals.ROUTES,
     *requests.ROUTES, *events.ROUTES, *outline.ROUTES, *messages.ROUTES, *costs.ROUTES, *cost_trend.ROUTES, *legacy.ROUTES,
     *arc.ROUTES,
 )  # fmt: skip

@@ -36,6 +36,16 @@ class ForgottenPages(Struct):
     forgotten: int
 
 
+class ErasedData(Struct, rename="camel"):
+    """`undelivered_from`: messages of it that others have not got yet. `undelivered_to`: those that it has not got."""
+
+    undelivered_from: int
+    undelivered_to: int
+    messages: int
+    events: int
+    files: int
+
+
 class Health(Struct, rename="camel"):
     status: Literal["ok"]
     version: str

@@ -5,9 +5,9 @@ import { post } from "../lib/api.js";
 import { addShortcut } from "../lib/keys.js";
 import { plural } from "../lib/format.js";
 import { orSay, say } from "../lib/toasts.js";
-import { OWN_NAME } from "../lib/store.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
+import { answerTo, change, clear, draftOf, giveUpAnswer, leave } from "./drafts.js";
 import { showName, showThread } from "./place.js";
 import { Recipients } from "./recipients.js";
 
@@ -15,25 +15,22 @@ const KINDS = ["message", "action", "state", "thinking"];
 const TALLEST_PX = 220;
 const SHOWN = 140; // characters of what is answered
 
-/** `reply` is the message that is answered, or null; `last` the newest one shown, which says who is in a thread. */
-export function Composer({ place, reply, last, onReplied }) {
-  const [to, setTo] = useState(place.to ?? []);
-  const [text, setText] = useState("");
-  const [kind, setKind] = useState("message");
+/** `last` is the newest message shown, which says who is in a thread. */
+export function Composer({ place, last }) {
+  const draft = draftOf(place);
+  const { text, kind, reply, isChosen } = draft.value;
+  const to = draft.value.to ?? [];
   const [isSending, setSending] = useState(false);
   const field = useRef(null);
-  const isChosen = useRef(false); // the person has said who gets it
   const others = place.to ?? (last ? answerTo(last) : []);
-  useEffect(() => {
-    isChosen.current = false;
-    setTo(others);
-  }, [place.id]);
-  useEffect(() => { if (!text && !reply && !isChosen.current) setTo(others); }, [others.join()]); // never under somebody who writes
+  const set = (part) => change(draft, part);
+  const follow = () => { // never under somebody who writes, or is about to
+    const isKnown = place.to !== null || last;
+    if (isKnown && !text && !reply && !isChosen && document.activeElement !== field.current) set({ to: others });
+  };
+  useEffect(follow, [others.join()]);
+  useEffect(() => () => leave(place), []);
   useLayoutEffect(() => { if (reply) field.current.focus(); }, [reply]); // at once: the next letters are the answer, not shortcuts
-  useEffect(() => {
-    if (reply) setTo(answerTo(reply));
-    else if (!isChosen.current) setTo(others);
-  }, [reply]);
   useEffect(() => addShortcut("c", "Write a message", () => field.current.focus(), { group: "Conversations" }), []);
   useLayoutEffect(() => {
     field.current.style.height = "auto";
@@ -45,8 +42,7 @@ export function Composer({ place, reply, last, onReplied }) {
     setSending(true);
     try {
       const receipt = await post("messages", { to: to.length === 1 ? to[0] : to, body: text, kind, thread });
-      setText("");
-      onReplied();
+      clear(draft);
       if (receipt.recipients === 0) say("Stored, but nobody is there to get it.", { tone: "warning" });
       else if (receipt.queued) say(`Stored. ${plural(receipt.queued, "recipient")} offline: it waits for them.`);
     } finally {
@@ -59,27 +55,23 @@ export function Composer({ place, reply, last, onReplied }) {
     say("Choose who gets it.", { tone: "warning" });
   };
   const onKeyDown = (event) => {
-    if (event.key === "Escape" && reply) onReplied();
+    if (event.key === "Escape" && reply) giveUpAnswer(draft);
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     if (text.trim() && !to.length) askWhom(event.currentTarget.form);
     else send();
-  };
-  const choose = (targets) => {
-    isChosen.current = true;
-    setTo(targets);
   };
   const onSubmit = (event) => {
     event.preventDefault();
     send();
   };
   return html`<form class="composer" aria-label="Write a message" onSubmit=${onSubmit}>
-    ${reply && html`<${Replying} message=${reply} onCancel=${onReplied} />`}
-    <${Recipients} value=${to} onChange=${choose} />
+    ${reply && html`<${Replying} message=${reply} onCancel=${() => giveUpAnswer(draft)} />`}
+    <${Recipients} value=${to} onChange=${(targets) => set({ to: targets, isChosen: true })} />
     <textarea ref=${field} rows="1" aria-label="Message" placeholder="Write a message, Markdown works" value=${text}
-      onInput=${(event) => setText(event.currentTarget.value)} onKeyDown=${onKeyDown} />
+      onInput=${(event) => set({ text: event.currentTarget.value })} onKeyDown=${onKeyDown} onBlur=${follow} />
     <div class="composer-foot">
-      <select class="quiet-select" aria-label="Kind" value=${kind} onChange=${(event) => setKind(event.currentTarget.value)}>
+      <select class="quiet-select" aria-label="Kind" value=${kind} onChange=${(event) => set({ kind: event.currentTarget.value })}>
         ${KINDS.map((each) => html`<option key=${each}>${each}</option>`)}
       </select>
       ${thread && html`<span class="badge"><${Icon} name="thread" size=${12} /><span class="clip">${showThread(thread)}</span></span>`}
@@ -87,12 +79,6 @@ export function Composer({ place, reply, last, onReplied }) {
       <${Button} kind="primary" small icon="send" type="submit" disabled=${!canSend}>Send<//>
     </div>
   </form>`;
-}
-
-/** Who gets an answer to a message: its channel, whoever it went to where it was our own, else its sender. */
-function answerTo({ from, to }) {
-  const isSame = to.startsWith("#") || from === OWN_NAME;
-  return isSame ? to.split(",").map((name) => name.trim()).filter(Boolean) : [from];
 }
 
 function Replying({ message, onCancel }) {

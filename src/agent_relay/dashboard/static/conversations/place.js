@@ -3,14 +3,15 @@
 import { showTime } from "../lib/format.js";
 import { OWN_NAME } from "../lib/store.js";
 
-/** The conversation of a route: `query` is what the API is asked, `matches` whether a new message belongs to it, `to` who gets what is
+/** The conversation of a route: `home` names it whatever is searched for in it, `query` is what the API is asked, `matches` whether a new message belongs to it, `to` who gets what is
  * written there (null: whoever spoke last). */
 export function placeOf({ path, query }) {
   const [type = "all", key = ""] = path;
   const place = (Object.hasOwn(kinds, type) ? kinds[type] : kinds.all)(key);
   const { search = "" } = query;
-  const id = [place.type, place.key, search].join("\u0000");
-  return { ...place, id, search, query: { ...place.query, search }, matches: search ? () => false : place.matches };
+  const home = [place.type, place.key].join("\u0000");
+  const id = [home, search].join("\u0000");
+  return { ...place, home, id, search, query: { ...place.query, search }, matches: search ? () => false : place.matches };
 }
 
 const kinds = {

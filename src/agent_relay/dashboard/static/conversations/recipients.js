@@ -12,13 +12,17 @@ const isAlone = (target) => target === "*" || target.startsWith("#");
 export function Recipients({ value, onChange }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
-  const [isOpen, setOpen] = useState(false);
+  const [found, setFound] = useState([]); // as they were when a key was last pressed: nobody takes another's place in it by coming or going
   const id = useId();
-  const found = isOpen ? suggestions(text, value) : [];
-  const add = (target) => {
-    onChange(isAlone(target) ? [target] : [...value.filter((each) => !isAlone(each) && each !== target), target]);
-    setText("");
+  const suggest = (words, chosen) => {
+    setFound(suggestions(words, chosen));
     setAt(0);
+  };
+  const add = (target) => {
+    const next = isAlone(target) ? [target] : [...value.filter((each) => !isAlone(each) && each !== target), target];
+    onChange(next);
+    setText("");
+    suggest("", next);
   };
   const keys = {
     ArrowDown: () => setAt((at + 1) % Math.max(1, found.length)),
@@ -26,11 +30,14 @@ export function Recipients({ value, onChange }) {
     Enter: () => found[at] && add(found[at]),
     ",": () => found[at] && add(found[at]),
     Tab: () => text && found[at] && add(found[at]),
-    Escape: () => setOpen(false),
-    Backspace: () => onChange(value.slice(0, -1)),
+    Escape: () => setFound([]),
+    Backspace() {
+      onChange(value.slice(0, -1));
+      suggest("", value.slice(0, -1));
+    },
   };
   const onKeyDown = (event) => {
-    const isIdle = (event.key === "Backspace" && text) || (event.key === "Tab" && !text) || (event.key === "Escape" && !isOpen);
+    const isIdle = (event.key === "Backspace" && text) || (event.key === "Tab" && !text) || (event.key === "Escape" && !found.length);
     if (!(event.key in keys) || isIdle) return;
     event.preventDefault();
     event.stopPropagation();
@@ -38,15 +45,14 @@ export function Recipients({ value, onChange }) {
   };
   const onInput = (event) => {
     setText(event.currentTarget.value);
-    setAt(0);
-    setOpen(true);
+    suggest(event.currentTarget.value, value);
   };
   return html`<div class="recipients">
     <label for=${id}>To</label>
     ${value.map((target) => html`<${Chip} key=${target} target=${target} onRemove=${() => onChange(value.filter((each) => each !== target))} />`)}
     <input id=${id} value=${text} placeholder=${value.length ? "" : "agents, #channel or everyone"} autocomplete="off" role="combobox"
       aria-expanded=${found.length > 0} aria-controls=${`${id}-list`} aria-activedescendant=${found[at] ? `${id}-${at}` : undefined}
-      onFocus=${() => setOpen(true)} onBlur=${() => setOpen(false)} onKeyDown=${onKeyDown} onInput=${onInput} />
+      onFocus=${() => suggest(text, value)} onBlur=${() => setFound([])} onKeyDown=${onKeyDown} onInput=${onInput} />
     <ul class="suggestions" id=${`${id}-list`} role="listbox" aria-label="Suggestions" hidden=${!found.length}>
       ${found.map((target, index) => html`<${Suggestion} key=${target} id=${`${id}-${index}`} target=${target}
         isChosen=${index === at} onTake=${() => add(target)} />`)}

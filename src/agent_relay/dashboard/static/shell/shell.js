@@ -8,6 +8,7 @@ import { Boundary } from "../parts/boundary.js";
 import { Button } from "../parts/button.js";
 import { Failed, Loading } from "../parts/empty.js";
 import { Toasts } from "../parts/toasts.js";
+import { UndoBar } from "../parts/undo.js";
 import { views } from "../views/index.js";
 import { Details } from "./details.js";
 import { Dock } from "./dock.js";
@@ -26,7 +27,7 @@ export function Shell() {
       <${Boundary}><${Details} /><//>
       <${Dock} />
     </div>
-    <${Toasts} /><${Help} /><${KeyDialog} />`;
+    <${UndoBar} /><${Toasts} /><${Help} /><${KeyDialog} />`;
 }
 
 function toMain(event) {

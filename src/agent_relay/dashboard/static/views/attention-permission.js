@@ -2,37 +2,39 @@
 
 import { classes, html, useLayoutEffect, useRef, useState } from "../lib/ui.js";
 import { part, post } from "../lib/api.js";
-import { permissions, readRequests } from "../lib/store.js";
-import { say } from "../lib/toasts.js";
+import { decide } from "../lib/decisions.js";
+import { sayTooSoon } from "../lib/settling.js";
 import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
 import { confirm } from "../parts/dialog.js";
+import { Undo } from "../parts/undo.js";
 import { RequestHead } from "./attention-head.js";
 
 const RISKS = { low: ["ok", "Low risk"], medium: ["info", "Medium risk"], high: ["warn", "High risk"], critical: ["solid", "Critical"] };
 
 const SHORT_LINES = 12; // a longer dialog is shown when it is asked for
 
-export function PermissionCard({ about, isCurrent, onChoose }) {
+/** `pending` is what was decided and can still be taken back; `isSettled`: it has been there long enough to be decided on. */
+export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose }) {
   const [isAsking, setAsking] = useState(false);
   const [reason, setReason] = useState("");
-  const [doing, setDoing] = useState(null);
   const card = useRef(null);
   const [tone, word] = RISKS[about.riskLevel];
   const isCritical = about.riskLevel === "critical";
 
-  const decide = async (command) => {
-    if (command === "approve" && isCritical && !(await isSure(about))) return;
-    setDoing(command);
-    try {
-      await post(`agents/${part(about.agentName)}/permissions/${part(about.requestId)}/${command}`, reason ? { reason } : {});
-      dropCard(about.requestId);
-      say(command === "approve" ? `${about.agentName} may go on.` : `${about.agentName} was told no.`, { tone: "success" });
-    } catch (error) {
-      setDoing(null);
-      say(error.message, { tone: "danger" });
-      readRequests();
+  const press = async (command) => {
+    if (!isSettled) {
+      sayTooSoon();
+      return;
     }
+    if (command === "approve" && isCritical && !(await isSure(about))) return;
+    decide({
+      id: about.requestId, about, doing: command === "approve" ? "Approving" : "Denying",
+      send: async () => {
+        await post(`agents/${part(about.agentName)}/permissions/${part(about.requestId)}/${command}`, reason ? { reason } : {});
+        return command === "approve" ? `${about.agentName} may go on.` : `${about.agentName} was told no.`;
+      },
+    });
   };
   useLayoutEffect(() => { if (isAsking) card.current.querySelector("textarea").focus(); }, [isAsking]); // at once: the next letters are the reason
 
@@ -45,16 +47,15 @@ export function PermissionCard({ about, isCurrent, onChoose }) {
       ${about.filePath && html`<dl class="facts"><dt>File</dt><dd class="mono">${about.filePath}</dd></dl>`}
       ${about.description && about.description !== about.command && html`<${Dialogue} text=${about.description} />`}
       ${isAsking && html`<div class="field"><label for=${`why-${about.requestId}`}>Reason, for the agent to read</label>
-        <textarea id=${`why-${about.requestId}`} class="input" rows="2" value=${reason} placeholder="Use the staging copy instead."
+        <textarea id=${`why-${about.requestId}`} class="input" rows="2" value=${reason} disabled=${pending !== null} placeholder="Use the staging copy instead."
           onInput=${(event) => setReason(event.currentTarget.value)} /></div>`}
-      <div class="line wrap decision">
+      ${pending ? html`<${Undo} entry=${pending} />` : html`<div class="line wrap decision">
         ${about.canAllow && html`<${Button} kind="primary" class=${isCritical && "warn"} icon=${isCritical ? "alert" : "check"} data-press="approve"
-          disabled=${doing !== null} onClick=${() => decide("approve")}>${doing === "approve" ? "Approving…" : isCritical ? "Approve…" : "Approve"}<//>`}
-        <${Button} icon="x" data-press="deny" disabled=${doing !== null}
-          onClick=${() => decide("deny")}>${doing === "deny" ? "Denying…" : reason ? "Deny with reason" : "Deny"}<//>
+          aria-disabled=${!isSettled} onClick=${() => press("approve")}>${isCritical ? "Approve…" : "Approve"}<//>`}
+        <${Button} icon="x" data-press="deny" aria-disabled=${!isSettled} onClick=${() => press("deny")}>${reason ? "Deny with reason" : "Deny"}<//>
         ${!isAsking && html`<${Button} kind="quiet" icon="bubble" data-press="reason" onClick=${() => setAsking(true)}>Add a reason<//>`}
         ${!about.canAllow && html`<span class="faint">It can only be allowed in its own terminal.</span>`}
-      </div>
+      </div>`}
     </div>
   </article>`;
 }
@@ -66,10 +67,4 @@ const isSure = ({ agentName, command, description }) => confirm({
 /** The text of the CLI's own dialog, as it stands on the screen. */
 function Dialogue({ text }) {
   return html`<details class="dialogue" open=${text.split("\n").length <= SHORT_LINES}><summary>What its terminal shows</summary><pre>${text}</pre></details>`;
-}
-
-function dropCard(id) {
-  const next = new Map(permissions.value);
-  next.delete(id);
-  permissions.value = next;
 }

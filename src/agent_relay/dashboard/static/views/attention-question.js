@@ -2,30 +2,23 @@
 
 import { classes, html, useState } from "../lib/ui.js";
 import { part, post } from "../lib/api.js";
-import { questions, readRequests } from "../lib/store.js";
-import { say } from "../lib/toasts.js";
+import { decide } from "../lib/decisions.js";
+import { sayTooSoon } from "../lib/settling.js";
 import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
+import { Undo } from "../parts/undo.js";
 import { RequestHead } from "./attention-head.js";
 
-export function QuestionCard({ about, isCurrent, onChoose }) {
+export function QuestionCard({ about, isCurrent, isSettled, pending, onChoose }) {
   const [own, setOwn] = useState("");
-  const [doing, setDoing] = useState(null);
 
-  const answer = async (text) => {
-    setDoing(text);
-    try {
+  const answer = (text) => (isSettled ? decide({
+    id: about.questionId, about, doing: `Answering “${text}”`,
+    send: async () => {
       await post(`agents/${part(about.agentName)}/questions/${part(about.questionId)}/answer`, { answer: text });
-      const next = new Map(questions.value);
-      next.delete(about.questionId);
-      questions.value = next;
-      say(`${about.agentName} has its answer.`, { tone: "success" });
-    } catch (error) {
-      setDoing(null);
-      say(error.message, { tone: "danger" });
-      readRequests();
-    }
-  };
+      return `${about.agentName} has its answer.`;
+    },
+  }) : sayTooSoon());
   const send = (event) => {
     event.preventDefault();
     if (own.trim()) answer(own.trim());
@@ -37,11 +30,11 @@ export function QuestionCard({ about, isCurrent, onChoose }) {
     <div class="body stack" style=${{ "--gap": "12px" }}>
       <p class="asked">${about.question}</p>
       ${about.options.length > 0 && html`<div class="stack answers">${about.options.map((option, index) => html`<button type="button" key=${option}
-        class="row answer" data-press=${`answer-${index + 1}`} disabled=${doing !== null} onClick=${() => answer(option)}>
-        <kbd>${index + 1}</kbd><span class="grow">${option}</span>${doing === option && html`<span class="spinner" />`}</button>`)}</div>`}
-      <form class="line" onSubmit=${send}><input class="input" aria-label="Another answer" value=${own}
+        class="row answer" data-press=${`answer-${index + 1}`} disabled=${pending !== null} aria-disabled=${!isSettled} onClick=${() => answer(option)}>
+        <kbd>${index + 1}</kbd><span class="grow">${option}</span></button>`)}</div>`}
+      ${pending ? html`<${Undo} entry=${pending} />` : html`<form class="line" onSubmit=${send}><input class="input" aria-label="Another answer" value=${own}
           placeholder=${about.options.length ? "Or answer in your own words" : "Your answer"} onInput=${(event) => setOwn(event.currentTarget.value)} />
-        <${Button} type="submit" icon="send" disabled=${!own.trim() || doing !== null}>Answer<//></form>
+        <${Button} type="submit" icon="send" disabled=${!own.trim()}>Answer<//></form>`}
     </div>
   </article>`;
 }

@@ -9,6 +9,7 @@ import { change, select, selection } from "../lib/router.js";
 import { Composer } from "../conversations/composer.js";
 import { ConversationList, followConversations } from "../conversations/conversation-list.js";
 import { copyText, linkTo } from "../conversations/copying.js";
+import { answer, draftOf } from "../conversations/drafts.js";
 import { exportAs } from "../conversations/exporting.js";
 import { Feed } from "../conversations/feed.js";
 import { MessageRow } from "../conversations/message-row.js";
@@ -26,30 +27,27 @@ export default function Conversations({ route }) {
   const feed = useMemo(() => new Feed(place), [place.id]);
   const list = useRef(null);
   const search = useRef(null);
-  const [reply, setReply] = useState(null);
   const [isListed, setListed] = useState(false); // on small screens the list is in front of the messages, when it is asked for
   const { at } = route.query;
   useEffect(followConversations, []);
   useEffect(() => () => feed.close(), [feed]);
   useEffect(() => { at ? feed.around(at).then(() => list.current?.toKey(at)) : feed.toNewest(); }, [feed, at]);
-  useEffect(() => {
-    setReply(null);
-    setListed(false);
-  }, [place.id]);
+  useEffect(() => setListed(false), [place.home]);
+  const reply = useCallback((message) => message && answer(draftOf(place), message), [place.home]);
   useEffect(() => addShortcuts([
     ["/", "Search", () => search.current.focus()],
     ["j", "Next message", () => step(feed, list, 1)],
     ["k", "Previous message", () => step(feed, list, -1)],
-    ["r", "Answer the selected message", () => setReply(chosen(feed))],
+    ["r", "Answer the selected message", () => reply(chosen(feed))],
     ["y", "Copy the selected message", () => chosen(feed) && copyText(chosen(feed).body)],
     ["e", "To the newest message", () => toNewest(feed, list, at)],
-  ].map((entry) => [...entry, { group: "Conversations" }])), [feed, at]);
+  ].map((entry) => [...entry, { group: "Conversations" }])), [feed, at, reply]);
   return html`<div class=${classes("view conversations", isListed && "shows-list")}>
     <${ConversationList} place=${place} />
     <section class="conversation-view" aria-label=${place.title}>
       <${Head} place=${place} field=${search} isListed=${isListed} onList=${() => setListed(!isListed)} />
-      <${Messages} place=${place} feed=${feed} list=${list} at=${at} onReply=${setReply} />
-      <${Composer} place=${place} reply=${reply} last=${feed.items.value.at(-1)} onReplied=${() => setReply(null)} />
+      <${Messages} place=${place} feed=${feed} list=${list} at=${at} onReply=${reply} />
+      <${Composer} key=${place.home} place=${place} last=${place.search ? undefined : feed.items.value.at(-1)} />
     </section>
   </div>`;
 }

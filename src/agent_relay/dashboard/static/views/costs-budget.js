@@ -2,11 +2,11 @@
 
 import { html, useEffect, useState } from "../lib/ui.js";
 import { get, post } from "../lib/api.js";
-import { showCost } from "../lib/format.js";
+import { plural, showCost } from "../lib/format.js";
 import { orSay, say } from "../lib/toasts.js";
 import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
-import { Dialog } from "../parts/dialog.js";
+import { confirm, Dialog } from "../parts/dialog.js";
 
 const ACTIONS = {
   alert: ["Only tell", "You are told, and everything goes on."],
@@ -18,6 +18,8 @@ const LIMITS = [
   ["maxPerSession", "Per session", "of any one session"],
   ["maxTotal", "Altogether", "as far back as events are kept"],
 ];
+
+const SCOPES = { hour: "in the last hour", session: "in one session", total: "altogether" };
 
 export function BudgetCard({ hour, whole }) {
   const [budget, setBudget] = useState(null);
@@ -71,7 +73,9 @@ function BudgetDialog({ budget, onClose, onSaved }) {
     orSay(async () => {
       const limits = Object.fromEntries(LIMITS.map(([field]) => [field, numberOf(fields[field])]));
       const share = numberOf(fields.alertThreshold);
-      onSaved(await post("costs/budget", { ...limits, action: fields.action, alertThreshold: share === null ? null : share / 100 }));
+      const saved = await setBudget({ ...limits, action: fields.action, alertThreshold: share === null ? null : share / 100 });
+      if (!saved) return;
+      onSaved(saved);
       say("The budget is set.", { tone: "success" });
       onClose();
     });
@@ -95,6 +99,24 @@ function BudgetDialog({ budget, onClose, onSaved }) {
           <span><strong>${name}</strong><span class="faint">${note}</span></span>
         </label>`)}</fieldset>
     </form><//>`;
+}
+
+/** Asks before, where it is spent already and somebody would be stopped or held back at once; null: not set. */
+async function setBudget(budget) {
+  try {
+    return await post("costs/budget", budget);
+  } catch (error) {
+    if (error.details?.reason !== "budget_spent") throw error;
+    const { stops, exceeded } = error.details;
+    const spent = exceeded.map((each) => `${showCost(each.spentUsd)} of ${showCost(each.limitUsd)} ${SCOPES[each.budget]}`).join(", ");
+    const follows = budget.action !== "stop-all" ? "No more agents are started from now on."
+      : stops.length ? `${stops.join(", ")} will be stopped now, and no more agents are started.` : "Nobody runs now; no more agents are started.";
+    const isWanted = await confirm({
+      title: "This budget is spent already", text: `${spent}. ${follows}`, danger: true,
+      action: budget.action === "stop-all" && stops.length ? `Stop ${plural(stops.length, "agent")}` : "Set it all the same",
+    });
+    return isWanted ? post("costs/budget", { ...budget, confirm: true }) : null;
+  }
 }
 
 const numberOf = (text) => (text === "" ? null : Number(text));

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from decimal import Decimal
 
-from agent_relay.events.budgets import Budget
-from agent_relay.events.costs import CostBook, CostReport, Usage, read_usage
+from agent_relay.events.budgets import Budget, BudgetWatch, Crossing
+from agent_relay.events.costs import CostBook, CostReport, Usage, cost_of, read_usage
 from agent_relay.events.filter import make_filter
 from agent_relay.events.paging import EventQuery
-from agent_relay.events.types import TokensUsed
+from agent_relay.events.types import SessionEnded, TokensUsed
+from agent_relay.protocol.errors import ErrorCode
 from agent_relay.transports.http.api import Api, need
-from agent_relay.transports.http.bodies import BudgetBody, CostsQuery
+from agent_relay.transports.http.bodies import BudgetBody, CostsQuery, NewBudget
+from agent_relay.transports.http.errors import CONFLICT, HttpError
 from agent_relay.transports.http.route import Call, Route
 from agent_relay.transports.http.routes.events import read_all_events
 
 _PAGE = 1_000
 _BUDGETS = "budgets"
+_SCOPES = {"hour": "in the last hour", "session": "in one session", "total": "altogether"}
 
 
 async def costs(api: Api, call: Call) -> CostReport:
@@ -42,18 +45,62 @@ async def get_budget(api: Api, call: Call) -> BudgetBody:
 
 
 async def set_budget(api: Api, call: Call) -> BudgetBody:
-    asked: BudgetBody = call.body
+    """One that would act at once, because more is spent already, is set only by somebody who says that this is wanted."""
+    asked: NewBudget = call.body
     budgets = need(api.budgets, _BUDGETS)
-    budgets.set(
-        Budget(
-            max_per_hour=_exact(asked.max_per_hour),
-            max_per_session=_exact(asked.max_per_session),
-            max_total=_exact(asked.max_total),
-            alert_threshold=_exact(asked.alert_threshold),
-            action=asked.action,
-        )
+    budget = Budget(
+        max_per_hour=_exact(asked.max_per_hour),
+        max_per_session=_exact(asked.max_per_session),
+        max_total=_exact(asked.max_total),
+        alert_threshold=_exact(asked.alert_threshold),
+        action=asked.action,
     )
+    if budget.action != "alert" and budget != budgets.current() and not asked.confirm:
+        passed = await _find_passed(api, budget)
+        if passed:
+            raise await _ask_before(api, budget, passed)
+    budgets.set(budget)
     return _show(budgets.current())
+
+
+async def _find_passed(api: Api, budget: Budget) -> list[Crossing]:
+    """The limits of a budget that more was spent than."""
+    watch, prices, counted = BudgetWatch(), api.read_prices(), set()
+    async for event in read_all_events(api, EventQuery(make_filter(["tokens.used", "session.ended"]), limit=_PAGE)):
+        if isinstance(event, SessionEnded):
+            watch.end_session(event.session_id)
+        elif isinstance(event, TokensUsed):
+            usage = read_usage(event)
+            usd = cost_of(usage, prices)
+            if usd is not None and usage.id not in counted:
+                counted.add(usage.id)
+                watch.spend(usage.session_id, usd, usage.at_ms)
+    return [found for found in watch.set_budget(budget, api.wall_ms()) if found.spent_usd >= found.limit_usd]
+
+
+async def _ask_before(api: Api, budget: Budget, passed: list[Crossing]) -> HttpError:
+    stops = budget.action == "stop-all"
+    agents = [agent["name"] for agent in await api.service.agents() if agent["takes_control"]]
+    said = "; ".join(f"{_SCOPES[each.budget]} ${each.spent_usd:,.2f} of ${each.limit_usd:,.2f}" for each in passed)
+    follows = (
+        f"stops {', '.join(agents) or 'nobody who runs now'}, and starts no more agents" if stops else "starts no more agents"
+    )
+    return HttpError(
+        CONFLICT,
+        ErrorCode.REJECTED,
+        f"This budget is spent already ({said}): setting it {follows}, at once. Set it with `confirm: true` if that is wanted.",
+        reason="budget_spent",
+        stops=agents if stops else [],
+        exceeded=[
+            {
+                "budget": each.budget,
+                "limitUsd": float(each.limit_usd),
+                "spentUsd": float(each.spent_usd),
+                "sessionId": each.session_id,
+            }
+            for each in passed
+        ],
+    )
 
 
 def _exact(amount: float | None) -> Decimal | None:
@@ -75,15 +122,6 @@ _TAG = "costs"
 ROUTES = (
     Route("GET", "/api/v1/costs", costs, "Tokens and what they cost.", _TAG, CostReport, query=CostsQuery, errors=(503,)),
     Route("GET", "/api/v1/costs/budget", get_budget, "The budget.", _TAG, BudgetBody, errors=(503,)),
-    Route(
-        "POST",
-        "/api/v1/costs/budget",
-        set_budget,
-        "Set the budget.",
-        _TAG,
-        BudgetBody,
-        body=BudgetBody,
-        errors=(503,),
-        right="budget",
-    ),
-)
+    Route("POST", "/api/v1/costs/budget", set_budget, "Set the budget.", _TAG, BudgetBody, body=NewBudget, errors=(409, 503),
+          right="budget"),
+)  # fmt: skip

@@ -1,0 +1,76 @@
+"""`forget`: everything that is kept of one agent goes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from agent_relay.cli.failures import Failure
+from agent_relay.cli.formats import count
+from agent_relay.cli.names_on_disk import complete_names
+from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.screen import Screen
+from agent_relay.sdk.locate import Place
+
+
+def forget(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
+    """Erase everything that is kept of an agent: messages from it and to it alone, its events, inbox, outbox, screens, sessions.
+
+    It cannot be undone; `agent-relay export NAME` writes all of it to a file before. The agent must not be running. Messages of
+    it that have not reached others yet never will: how many there are is said before you are asked. What it got together with
+    others stays theirs, without its name. What it cost stays as numbers. With --json, which needs --yes: {"name",
+    "undelivered_from", "undelivered_to", "messages", "events", "files"}.
+    """
+    from agent_relay.cli.link import run
+
+    place = find_place(socket, state_dir)
+    screen = Screen()
+    if not yes:
+        _ask(run(_count(place, name)), name, screen, as_json=as_json)
+    erased = run(_forget(place, name))
+    if as_json:
+        screen.json({"name": name} | erased)
+        return 0
+    if not any(erased.values()):
+        screen.line((f"Nothing was kept of {clean_line(name)}.", "dim"))
+        return 0
+    said = [count(erased[f"{what}s"], what) for what in ("message", "event", "file")]
+    screen.line((f"{clean_line(name)} is forgotten", "bold green"), f": {said[0]}, {said[1]} and {said[2]} erased.")
+    return 0
+
+
+def _ask(waiting: dict[str, int], name: str, screen: Screen, *, as_json: bool) -> None:
+    if as_json or not sys.stdin.isatty():
+        raise Failure(
+            f"Nobody can be asked here. To erase everything of {clean_line(name)}: agent-relay forget {clean_line(name)} --yes"
+        )
+    if waiting["undelivered_from"]:
+        said = f"{count(waiting['undelivered_from'], 'message')} of {clean_line(name)} did not reach others yet, and never will."
+        screen.line((said, "yellow"))
+    if waiting["undelivered_to"]:
+        screen.line((f"{count(waiting['undelivered_to'], 'message')} to {clean_line(name)} will not be delivered.", "yellow"))
+    if not typer.confirm(f"Erase everything that is kept of {clean_line(name)}? It cannot be undone."):
+        raise Failure("Nothing was erased.")
+
+
+async def _count(place: Place, name: str) -> dict[str, int]:
+    from agent_relay.cli.link import observe
+
+    async with observe(place) as relay:
+        return await relay.count_data(name)
+
+
+async def _forget(place: Place, name: str) -> dict[str, int]:
+    from agent_relay.cli.link import observe
+
+    async with observe(place) as relay:
+        return await relay.forget(name)

@@ -1,0 +1,24 @@
+// Which requests are on the screen, in which order. The list does not move under whoever reads it: what is new waits until it is asked for.
+
+import { useRef } from "../lib/ui.js";
+import { useSettled } from "../lib/settling.js";
+import { wordingOf } from "../lib/decisions.js";
+
+/** `all` are the open cards as they would be sorted now. `{ cards, waiting, isSettled, showAll }`: those shown, those that wait, whether
+ * what is shown has been the same for long enough to be decided on, and how to show those that wait. */
+export function useSteadyList(all, isRead) {
+  const order = useRef([]);
+  const wants = useRef(false);
+  const open = new Map(all.map((card) => [card.id, card]));
+  const kept = order.current.filter((id) => open.has(id));
+  order.current = isRead && (wants.current || !kept.length) ? [...open.keys()] : kept;
+  wants.current = false;
+  const cards = order.current.map((id) => open.get(id));
+  const shown = new Set(order.current);
+  return {
+    cards,
+    waiting: all.filter((card) => !shown.has(card.id)),
+    isSettled: useSettled(cards.map(({ about }) => wordingOf(about)).join("\n")),
+    showAll: () => { wants.current = true; },
+  };
+}
