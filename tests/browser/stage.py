@@ -117,7 +117,7 @@ class Stage:
             time.sleep(POLL_MS / 1_000)
 
     def get(self, path: str) -> Any:
-        return httpx.get(f"{self.url}/api/v1/{path}", timeout=60).json()
+        return httpx.get(f"{self.url}/api/v1/{path}", timeout=60, headers=self.daemon.api_headers).json()
 
     def restart(self) -> None:
         """kill -9, and another one in its place, at the same address."""

@@ -43,7 +43,7 @@ def stage(whole_stage: Stage) -> Iterator[Stage]:
 def page(browser: Browser, stage: Stage) -> Iterator[Page]:
     """Bob asks to run `make test`, and that is what is being read."""
     ask(stage, "Bob", "test")
-    with open_page(browser, f"{stage.url}/#/attention") as (opened, _):
+    with open_page(browser, f"{stage.url}/#/attention", stage.daemon) as (opened, _):
         expect(card(opened, "test")).to_have_class(CURRENT)
         expect(card(opened, "test").locator("[data-press=approve]")).to_be_enabled()
         yield opened
@@ -167,7 +167,7 @@ def test_a_page_that_is_closed_sends_nothing_and_asks_before(stage: Stage, page:
 
 def test_on_a_phone_the_button_fits_and_moves_nothing(browser: Browser, stage: Stage) -> None:
     ask(stage, "Bob", "test")
-    with open_page(browser, f"{stage.url}/#/attention", viewport=PHONE) as (page, _):
+    with open_page(browser, f"{stage.url}/#/attention", stage.daemon, viewport=PHONE) as (page, _):
         expect(card(page, "test").locator("[data-press=approve]")).to_be_enabled()
         place = card(page, "test").bounding_box()
         ask(stage, "Ada", "push", command="rm -rf build")

@@ -97,9 +97,9 @@ def test_nothing_of_a_forgotten_agent_is_left_in_any_file(daemon: DaemonProcess)
 
 
 def test_costs_stay_as_numbers_and_the_name_is_gone_from_them(daemon: DaemonProcess) -> None:
-    before = httpx.get(f"{daemon.wait_for_url()}/api/v1/costs").json()
+    before = httpx.get(f"{daemon.wait_for_url()}/api/v1/costs", headers=daemon.api_headers).json()
     assert run(daemon, "forget", "Bob", "--yes").returncode == 0
-    after = httpx.get(f"{daemon.wait_for_url()}/api/v1/costs").json()
+    after = httpx.get(f"{daemon.wait_for_url()}/api/v1/costs", headers=daemon.api_headers).json()
     assert after["total"] == before["total"]
     assert (set(before["byAgent"]), set(after["byAgent"])) == ({"Bob"}, {"forgotten"})
 
@@ -109,7 +109,7 @@ def test_one_that_runs_is_not_forgotten(daemon: DaemonProcess) -> None:
         done = run(daemon, "forget", "Bob", "--yes")
         assert done.returncode != 0
         assert "Bob is running. Stop it first" in done.stderr
-        refused = httpx.delete(f"{daemon.wait_for_url()}/api/v1/agents/Bob/data")
+        refused = httpx.delete(f"{daemon.wait_for_url()}/api/v1/agents/Bob/data", headers=daemon.api_headers)
         assert (refused.status_code, refused.json()["error"]["details"]["reason"]) == (409, "agent_is_running")
     assert files_with(daemon.state_dir, *SECRETS)
 
@@ -176,7 +176,7 @@ def test_everything_is_exported_as_lines_for_the_owner_alone(daemon: DaemonProce
     file = daemon.directory / "bob.jsonl"
     assert file.stat().st_mode & 0o777 == 0o600
     by_command = [json.loads(line) for line in file.read_text().splitlines()]
-    answer = httpx.get(f"{daemon.wait_for_url()}/api/v1/agents/Bob/export")
+    answer = httpx.get(f"{daemon.wait_for_url()}/api/v1/agents/Bob/export", headers=daemon.api_headers)
     assert answer.headers["content-type"].startswith("application/x-ndjson")
     by_http = [json.loads(line) for line in answer.text.splitlines()]
     for lines in (by_command, by_http):

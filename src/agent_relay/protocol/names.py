@@ -12,7 +12,7 @@ CHANNEL_MARK = "#"
 EVENTS_TOPIC = "$events"  # subscribing to it follows what happens in the relay; nothing can be published to it
 RESERVED = frozenset({"relay", "daemon", "system", "all", "everyone", "spawn", "release", "human"})
 # The relay speaks of itself, its owner and the owner's commands under these names: nobody else may be called so.
-OWN_NAMES = frozenset({"http", "policy", "door", "person", "owner"})
+OWN_NAMES = frozenset({"http", "policy", "door"})
 OWN_PREFIX = "cli-"
 MAX_TOPIC_LENGTH = 256  # a topic is part of every stream's key; a longer one is a mistake, not a topic
 
