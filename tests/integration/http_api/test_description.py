@@ -35,7 +35,7 @@ GET /api/v1/costs/budget | POST /api/v1/costs/budget | GET /api/v1/dead-letters 
 GET /workspaces | POST /workspaces | GET /workspaces/{id} | DELETE /workspaces/{id} | POST /workspaces/{id}/switch
 GET /workspaces/{id}/agents | POST /workspaces/{id}/agents | GET /agents | GET /agents/{id} | DELETE /agents/{id}
 GET /agents/{id}/output | POST /agents/{id}/input | POST /agents/{id}/interrupt | POST /agents/by-name/{name}/interrupt
-GET /api/v1/events/outline | GET /api/v1/costs/trend
+GET /api/v1/events/outline | GET /api/v1/costs/trend | POST /api/v1/page-codes | POST /api/v1/page-keys | DELETE /api/v1/page-keys
 GET /api/v1/status | GET /api/v1/conversations | GET /api/v1/terminals/stream
 POST /api/v1/agents/{name}/keyboard | POST /api/v1/agents/{name}/keyboard/release
 POST /register | POST /token/refresh | DELETE /register
