@@ -25,6 +25,11 @@ def run_script(path: str, *words: str) -> list[str]:
     return [sys.executable, *_SCRIPT_FLAGS, path, *words]
 
 
+def run_code(code: str, *words: str) -> list[str]:
+    """The command that runs a few lines that need the standard library alone."""
+    return [sys.executable, *_SCRIPT_FLAGS, "-c", code, *words]
+
+
 def forget_folder() -> None:
     """For a Python that a person started: from here on nothing is loaded from the working directory. What was loaded before
     we had a word, such as a package of our own name in front of us, only `python -P` can keep out."""

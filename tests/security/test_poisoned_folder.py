@@ -43,7 +43,7 @@ WORDS: dict[str, list[str]] = {
     "up": [],
     "down": [],
     "status": [],
-    "dashboard": ["--no-browser"],
+    "open": ["--no-browser"],
     "agents": [],
     "who": [],
     "send": ["Nobody", "x", "--from", "Alice"],
@@ -63,6 +63,8 @@ WORDS: dict[str, list[str]] = {
     "openapi": [],
     "version": [],
     "completion": ["bash"],
+    "forget": ["Nobody", "--yes"],
+    "export": ["Nobody"],
 }
 
 

@@ -61,7 +61,7 @@ class Handshake:
             check_agent_name(payload.agent)
             traits = Traits(
                 meta=payload.meta or {},
-                capabilities=list(negotiate_capabilities(payload.capabilities)),
+                capabilities=_capabilities(peer, payload.capabilities),
                 version=peer.version,
                 max_inflight=_window(payload.capabilities, self._context.limits.max_inflight),
             )
@@ -230,7 +230,7 @@ class Handshake:
         if payload.version is not None:
             traits.version = min(max(payload.version, 1), 2)
         if payload.capabilities is not None:
-            traits.capabilities = list(negotiate_capabilities(payload.capabilities))
+            traits.capabilities = _capabilities(peer, payload.capabilities)
             traits.max_inflight = _window(payload.capabilities, self._context.limits.max_inflight)
         peer.version = traits.version
         self._claim(peer, agent, resumes=True)
@@ -328,6 +328,11 @@ class _Stale(RelayError):  # noqa: N818 - named by the condition
 
 def _unavailable(error: StoreError) -> RelayError:
     return RelayError(ErrorCode.SERVICE_UNAVAILABLE, f"The session could not be stored ({error}).", retry_after_ms=1_000)
+
+
+def _capabilities(peer: Peer, asked: dict[str, Any]) -> list[str]:
+    """The relay runs no agent of another user."""
+    return [one for one in negotiate_capabilities(asked) if one != "control" or not peer.guest]
 
 
 def _window(capabilities: dict[str, Any], most: int) -> int:

@@ -15,6 +15,7 @@ COMMANDS = [
     "wrap", "attach", "logs", "record", "replay", "up", "down", "status", "open", "agents", "who", "send", "inbox", "read",
     "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "interrupt", "stop",
     "input", "doctor", "costs", "events", "permissions", "questions", "arc", "bridge", "openapi", "spawn", "release",
+    "forget", "export",
 ]  # fmt: skip
 
 
@@ -35,7 +36,8 @@ def test_these_are_the_commands() -> None:
 SECOND_WORDS = [
     ["dead-letters", "list"], ["dead-letters", "retry"], ["permissions", "list"], ["permissions", "approve"],
     ["permissions", "deny"], ["questions", "list"], ["questions", "answer"], ["arc", "register"], ["arc", "tokens"],
-    ["arc", "revoke"], ["arc", "listen"], ["arc", "send"], ["arc", "conformance"],
+    ["arc", "revoke"], ["arc", "listen"], ["arc", "send"], ["arc", "conformance"], ["arc", "free"], ["arc", "invite"],
+    ["arc", "invitations"],
 ]  # fmt: skip
 
 

@@ -13,6 +13,8 @@ import glob
 import os
 import sys
 
+from agent_relay.interpreter import run_code
+
 _PR_SET_CHILD_SUBREAPER = 36
 _LOOK_S = 15.0
 # Does the same, and becomes another program with the environment it was itself given: Python may have added to its own.
@@ -27,7 +29,7 @@ os.execve(sys.argv[1], sys.argv[1:], dict(pair.partition(b"=")[::2] for pair in 
 
 def keeping_orphans() -> tuple[str, ...]:
     """Words before a program that waits for whatever becomes its child, as a shell does."""
-    return (sys.executable, "-I", "-S", "-c", _LAUNCHER) if sys.platform == "linux" else ()
+    return tuple(run_code(_LAUNCHER)) if sys.platform == "linux" else ()
 
 
 async def keep_orphans() -> None:
