@@ -116,6 +116,7 @@ def _make_setup(place: Place, wish: Wish, home: Home, recorder: Recorder | None)
         prefix=wish.prefix,
         has_introduction=wish.has_introduction,
         project_id=place.project_id,
+        root=place.root,
         recorder=recorder,
         # Another program need not know its flags.
         kit=kit_for(profile, asks_for_hooks=wish.asks_for_hooks) if wish.has_doors and wish.cli is None else None,

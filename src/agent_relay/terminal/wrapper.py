@@ -36,6 +36,7 @@ from agent_relay.terminal.message_text import introduction_for_start
 from agent_relay.terminal.parser import DEFAULT_PREFIX
 from agent_relay.terminal.pausing import Pauses
 from agent_relay.terminal.profile import Profile
+from agent_relay.terminal.project_files import ProjectFiles
 from agent_relay.terminal.recording import Recorder
 from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.run_file import RunFile, digest
@@ -65,6 +66,7 @@ class Setup(Struct, frozen=True):
     prefix: str = DEFAULT_PREFIX
     has_introduction: bool = True
     project_id: str = ""
+    root: str = ""  # of the project
     recorder: Recorder | None = None
     kit: Kit | None = None  # the CLI's doors; without, everything is typed
     tries_doors: bool = False  # also those of a version that nobody has run
@@ -91,7 +93,7 @@ class Wrapper:
         self._log = ScreenLog(setup.home.team)
         self._live = LiveScreen(setup.home.team, self._terminal.draw)
         self._run_file = RunFile(setup.home.team)
-        self._reporter = Reporter(lambda: self._relay)
+        self._reporter = Reporter(lambda: self._relay, ProjectFiles(setup.cwd, setup.root, (setup.home.state_dir,)))
         self._speaker = Speaker(setup.home, lambda: self._relay, self._run_file, self._tell, self._note_answered)
         self._hearing = Hearing(
             self._watcher, self._speaker, self._reporter, Teller(lambda: self._run_file.id), lambda: self._now
