@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
-import signal
 from collections.abc import Callable, Sequence
 from logging.handlers import RotatingFileHandler
 from typing import Any
@@ -27,6 +25,7 @@ from agent_relay.terminal.launch import Home, arguments, child_environment, make
 from agent_relay.terminal.outbox import drop
 from agent_relay.terminal.profile import profile_for
 from agent_relay.terminal.recording import Recorder, record_from_start
+from agent_relay.terminal.stop_signals import StopSignals
 from agent_relay.terminal.wrapper import Setup, Wrapper
 
 LOG_FILE = "wrapper.log"
@@ -50,6 +49,7 @@ class Wish(msgspec.Struct, frozen=True):
     asks_for_hooks: bool = False  # the CLI may ask whether the relay's hooks may run
     session: str | None = None  # the daemon started us, for this session
     end_file: str | None = None  # where it looks for how we ended
+    is_strict: bool = False  # on the screen only commands with the run's nonce count
 
 
 async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None]) -> int:
@@ -82,8 +82,7 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
             _make_setup(place, wish, home, _make_recorder(wish, cli)), relay, lambda: make_client(home.name),
             lambda listener: make_terminal(wish.choice, home, place.project_id, listener),
         )  # fmt: skip
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, wrapper.stop)
+        StopSignals(wrapper.stop, wrapper.kill)
         status = await wrapper.run(lambda: is_ready(home.name))
         if wish.end_file is not None:
             with contextlib.suppress(OSError):  # then it is not known how it ended
@@ -115,6 +114,7 @@ def _make_setup(place: Place, wish: Wish, home: Home, recorder: Recorder | None)
         environment=child_environment(os.environ, profile, home, socket=place.socket, root=place.root, inbox=inbox),
         prefix=wish.prefix,
         has_introduction=wish.has_introduction,
+        is_strict=wish.is_strict,
         project_id=place.project_id,
         root=place.root,
         recorder=recorder,

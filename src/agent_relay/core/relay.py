@@ -77,11 +77,11 @@ class Relay:
             self.spawning,
         )  # fmt: skip
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
+        self._controls = Controls(context, self.registry, self.requests, self.on_input)
         self._acting = Acting(
             context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer),
             Reports(context, store, self.journal, self.requests, self.on_input),
-            Controls(context, self.registry, self.requests, self.on_input),
-            self.queries, self.spawning, self._watching, self._end,
+            self._controls, self.queries, self.spawning, self._watching, self._end,
         )  # fmt: skip
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
         self._handshake = Handshake(
@@ -213,6 +213,7 @@ class Relay:
         self.loops.clock_says(now)
         self.requests.clock_says(now)
         self.spawning.clock_says(now)
+        self._controls.clock_says(now)
         self.correlations.clock_says(now)
         if now - self._heartbeat_at >= min(self.context.limits.heartbeat_ms, self.context.limits.handshake_timeout_ms) // 8:
             self._heartbeat_at = now

@@ -154,6 +154,8 @@ SETTINGS: tuple[Setting, ...] = (
             "may be started in all the same, separated by commas", is_for_owner=True),
     Setting("doors", _one_of("known", "try"), "known", "doors of a CLI in a version that the relay was not tried with: known "
             "leaves them and types, try uses them", is_for_owner=True),
+    Setting("strict_prefix", _switch, "false", "on the screens of agents only commands with the nonce of the run count",
+            is_switch=True, is_for_owner=True),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
     Setting("allowed_uids", _uids, "", "further user ids that may connect, separated by commas"),
@@ -207,6 +209,7 @@ class Config:
     limits: Limits
     event_retention_ms: int
     doors: str  # for the agents that the daemon starts; others look it up by themselves
+    strict_prefix: bool  # likewise
     permissions: Policy
     tls_cert: str | None
     tls_key: str | None
@@ -278,6 +281,7 @@ def load_config(
         limits=limits,
         event_retention_ms=values["event_retention"],
         doors=values["doors"],
+        strict_prefix=values["strict_prefix"],
         permissions=_read_permissions(files),
         tls_cert=values["tls_cert"],
         tls_key=values["tls_key"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agent_relay.protocol.states import CloseReason
 
@@ -24,4 +24,13 @@ class Connection(Protocol):
 
     def close(self, reason: CloseReason) -> None:
         """Writes what is queued, then ends the connection. The core is not told about a close it asked for."""
+        ...
+
+
+@runtime_checkable
+class LocalConnection(Protocol):
+    """One whose other end is a process of this machine, and which one is known."""
+
+    def ask_to_end(self) -> None:
+        """Sends that process SIGTERM; nothing happens where it is not known, or not ours to end."""
         ...

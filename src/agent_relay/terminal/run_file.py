@@ -21,6 +21,7 @@ RUN_FILE = "run.json"
 TOKEN_PREFIX = "run_"  # noqa: S105 - tells it from other sessions that a header may name
 OVERLAP_MS = 60_000  # what was said so long before the last command that was carried out, was carried out before it
 _REMEMBERED = 200
+_NONCE_DIGITS = 8
 
 
 class _Run(Struct):
@@ -67,6 +68,11 @@ class RunFile:
     @property
     def mark(self) -> str:
         return self._run.mark
+
+    @property
+    def nonce(self) -> str:
+        """What this run's own commands carry. The agent is taught it; a file that it shows cannot know it."""
+        return hashlib.sha256(f"nonce:{self._run.token}".encode()).hexdigest()[:_NONCE_DIGITS]
 
     @property
     def heard_since_ms(self) -> int:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import signal
 import socket
 import stat
 import struct
@@ -30,18 +31,26 @@ class AnotherDaemon(SocketUnusable):
 
 
 class UnixConnection(StreamConnection[P]):
-    __slots__ = ("_server",)
+    __slots__ = ("_pid", "_server")
 
     def __init__(self, server: UnixServer[P]) -> None:
         super().__init__(server.pump, server.max_frame_bytes)
         self._server = server
+        self._pid = 0
 
     def identify(self, transport: asyncio.Transport) -> int | None:
         uid = peer_uid(transport.get_extra_info("socket"))
         if uid != os.geteuid() and uid not in self._server.allowed_uids:
             return None
         self._server.connections[self] = None
+        self._pid = peer_pid(transport.get_extra_info("socket")) if uid == os.geteuid() else 0
         return uid
+
+    def ask_to_end(self) -> None:
+        """While it is connected its number is its own: nobody else can have it."""
+        if self._pid > 1 and self._pid != os.getpid() and self in self._server.connections:
+            with contextlib.suppress(OSError):
+                os.kill(self._pid, signal.SIGTERM)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.connections.pop(self, None)
@@ -56,6 +65,17 @@ def peer_uid(connection: socket.socket) -> int:
     # LOCAL_PEERCRED of BSD and macOS: struct xucred { u_int version; uid_t uid; … }
     raw = connection.getsockopt(0, 0x001, 76)
     return int(struct.unpack_from("2I", raw)[1])
+
+
+def peer_pid(connection: socket.socket) -> int:
+    """The process at the other end, as the kernel knows it; 0 where it does not say."""
+    if hasattr(socket, "SO_PEERCRED"):
+        raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size)
+        return int(_PEERCRED.unpack(raw)[0])
+    try:
+        return int(connection.getsockopt(0, 0x002))  # LOCAL_PEERPID of macOS
+    except OSError:
+        return 0
 
 
 class UnixServer(Generic[P]):

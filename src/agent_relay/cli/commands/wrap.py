@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.options import Socket, StateDir, find_place, tries_doors
+from agent_relay.cli.options import Socket, StateDir, find_place, is_strict, tries_doors
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
 
@@ -32,6 +32,12 @@ def wrap(
         str, typer.Option("--backend", metavar="auto|tmux|pty", help="Where it runs; auto takes tmux where there is one.")
     ] = "auto",
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What begins a line that is a message.")] = "->relay:",
+    strict_prefix: Annotated[
+        bool,
+        typer.Option(
+            "--strict-prefix", help="On its screen only commands with the run's nonce count, which it is told at the start."
+        ),
+    ] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run it in the background, and return.")] = False,
     no_intro: Annotated[bool, typer.Option("--no-intro", help="Do not tell the agent how to send messages.")] = False,
     cli: Annotated[str | None, typer.Option("--cli", metavar="CLI", help="Treat it as this CLI, e.g. claude.")] = None,
@@ -78,7 +84,7 @@ def wrap(
         tries = try_doors or tries_doors(place)
         wish = Wish(
             command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors, tries, codex_hooks, session,
-            end_file,
+            end_file, strict_prefix or is_strict(place),
         )  # fmt: skip
     except WrapFailed as error:
         if ready is not None:
@@ -187,7 +193,7 @@ def spell_out(place: Place, wish: Wish, ready: int) -> list[str]:
         *([f"--name={wish.name}"] if wish.name else []), *([f"--cli={wish.cli}"] if wish.cli else []),
         *([f"--record={wish.record}"] if wish.record else []), *([] if wish.has_doors else ["--no-doors"]),
         *(["--try-doors"] if wish.tries_doors else []), *(["--codex-hooks"] if wish.asks_for_hooks else []),
-        *([] if wish.has_introduction else ["--no-intro"]), "--", *wish.argv,
+        *(["--strict-prefix"] if wish.is_strict else []), *([] if wish.has_introduction else ["--no-intro"]), "--", *wish.argv,
     ]  # fmt: skip
 
 
