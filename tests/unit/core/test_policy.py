@@ -13,7 +13,7 @@ from agent_relay.core.risk import Risk
 from agent_relay.protocol.tool_names import kind_of
 
 APPROVED = ("ls", "pwd")
-ROOT = "/home/u/shop"
+ROOT = "/srv/u/shop"
 SHELLS = ("Bash", "bash", "shell", "run_shell_command", "commandExecution", "exec_command", "local_shell")
 
 # Everything of this is put in front of a person, whichever shell tool asks.
@@ -61,7 +61,7 @@ def test_looking_at_files_of_the_project_is_approved(tool: str, path: str) -> No
 @pytest.mark.parametrize(
     "path",
     [
-        "/etc/passwd", "/home/u/shop2/x", "/home/u/shopping", "/home/u", "/", "../x", "/home/u/shop/../x", "~/x", "a,b",
+        "/etc/passwd", "/srv/u/shop2/x", "/srv/u/shopping", "/srv/u", "/", "../x", "/srv/u/shop/../x", "~/x", "a,b",
         ".env", "a/.env.local", ".ENV", "prod.env", "deploy/id_rsa", "tls/server.key", "cert.PEM", ".git/config", ".npmrc",
         ".agent-relay/projects/1/api-token", "api-token", ".ssh/x", "secrets/x.py", ".aws/credentials", "x\u202ey",
     ],
@@ -73,7 +73,7 @@ def test_what_is_outside_or_private_is_for_a_person(tool: str, path: str) -> Non
 @pytest.mark.parametrize(
     ("given", "real", "root"),
     [
-        ("src/x.py", "/home/u/.ssh/id_rsa", ROOT),  # a link out of the project
+        ("src/x.py", "/srv/u/.ssh/id_rsa", ROOT),  # a link out of the project
         ("src/x.py", f"{ROOT}/.env", ROOT),  # a link to what is private
         (".env", f"{ROOT}/src/x.py", ROOT),  # a private name
         ("src/x.py", None, ROOT),  # not surely known

@@ -38,6 +38,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "spawn_environment": ("LANG, *_KEY", ("LANG", "*_KEY"), []),
     "spawn_unattended": ("yolo, bypassPermissions", ("yolo", "bypassPermissions"), []),
     "doors": ("try", "try", ["", "all", "known,try"]),
+    "strict_prefix": ("true", True, ["maybe", "2"]),
     "message_retention": ("60d", 5_184_000_000, ["0", "x"]),
     "event_retention": ("2d", 172_800_000, ["0", "x"]),
     "allowed_uids": ("1000, 1001", frozenset({1000, 1001}), ["me", "1000;1001", "1.5"]),
@@ -151,7 +152,7 @@ def test_every_setting_is_heard_from_every_source(project: Project, setting: Set
 
 def test_what_agents_may_be_started_with_is_for_the_owner_alone(project: Project) -> None:
     assert {name for name, setting in BY_NAME.items() if setting.is_for_owner} == {
-        "spawn_allow", "spawn_environment", "spawn_unattended", "doors", "arc_hooks", "arc_trusted"
+        "spawn_allow", "spawn_environment", "spawn_unattended", "doors", "strict_prefix", "arc_hooks", "arc_trusted"
     }  # fmt: skip
     project.home_file.write_text('spawn_unattended = ["yolo"]\n')
     project.project_file.symlink_to(project.home_file)  # the project is the user's home directory
