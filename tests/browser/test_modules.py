@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,3 +164,12 @@ def test_a_thread_that_began_as_an_answer_is_named_by_the_time_of_what_was_answe
 def test_a_conversation_named_like_a_part_of_the_language_is_none(lab: Page) -> None:
     script = 'm.placeOf({ path: ["constructor", "x"], query: {} }).title'
     assert call(lab, "conversations/place.js", script) == "All messages"
+
+
+# --- text that lies ------------------------------------------------------------------------------------------------------
+
+
+def test_what_lies_is_shown_as_the_daemon_and_the_command_line_show_it(lab: Page) -> None:
+    cases = json.loads((Path(__file__).parents[1] / "data" / "visible_text.json").read_text("utf-8"))
+    shown = call(lab, "lib/visible-text.js", "x.map(m.reveal)", [case["text"] for case in cases])
+    assert shown == [case["shown"] for case in cases]

@@ -257,12 +257,13 @@ def test_the_command_line_starts_and_ends_agents(scene: Scene) -> None:
 def test_agents_start_and_end_agents(scene: Scene) -> None:
     carol = scene.programs["Carol"]
     turns = [
-        {"when": "begin", "busy_ms": 20, "say": [f'->relay:spawn Carol {carol} "ping"']},
+        {"when": "(->relay-[0-9a-f]{8}:)spawn", "busy_ms": 20, "say": [rf'\1spawn Carol {carol} "ping"']},  # of the introduction
         {"when": "Carol was started", "busy_ms": 20, "say": ["->relay:release Carol"]},
         {"when": "Carol was released", "busy_ms": 20, "say": ["->relay:Lead it is done"]},
     ]
-    boss = scene.stage.start("Boss", "pty", turns=turns)
-    scene.lead.send("Boss", "begin")
+    boss = scene.stage.start("Boss", "pty", intro=True, turns=turns)
+    (asked,) = until(lambda: json.loads(scene.stage.command("permissions", "--json").stdout)["permissions"], "a person is asked")
+    assert scene.stage.command("permissions", "approve", asked["id"]).returncode == 0
     until(lambda: scene.lead.receive(timeout=DEADLINE_S).body == "it is done")
     assert scene.ended("Carol")[0] == "released"
     assert (scene.session("Carol")["spawned_by"], scene.session("Carol")["task"]) == ("Boss", "ping")

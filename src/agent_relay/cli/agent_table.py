@@ -10,6 +10,7 @@ from agent_relay.cli.loop_note import loop_note, show_loops
 from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Column, Part, Screen
+from agent_relay.protocol.visible_text import reveal
 
 if TYPE_CHECKING:
     from agent_relay.sdk.views import AgentInfo
@@ -64,7 +65,12 @@ def _asks(agent: AgentInfo) -> str:
 
 def _note(agent: AgentInfo) -> str:
     """What it asks people for, that it only answers others, what it waits for, and why its door is not a better one."""
-    notes = [_asks(agent), loop_note(agent), f"waits for {agent.waiting_for}" if agent.waiting_for else "", agent.door_note or ""]
+    notes = [
+        _asks(agent),
+        loop_note(agent),
+        f"waits for {reveal(agent.waiting_for)}" if agent.waiting_for else "",
+        agent.door_note or "",
+    ]
     return _shorten(clean_line("; ".join(filter(None, notes))), _SHOWN_NOTE)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.formats import count, format_span
 from agent_relay.cli.message_view import now_ms
-from agent_relay.cli.safe_text import clean_block, clean_line
+from agent_relay.cli.safe_text import clean_line, reveal_block, reveal_line
 from agent_relay.cli.screen import Part, Screen
 from agent_relay.protocol.names import fold_name
 
@@ -90,7 +90,7 @@ def show(screen: Screen, requests: Sequence[Open], others: Sequence[Open] = ()) 
             (_short_id(request, [*requests, *others]), "bold cyan"), "  ", (clean_line(str(request.get("agent"))), "bold"),
         ]  # fmt: skip
         if request.get("tool"):
-            head += ["  ", clean_line(str(request["tool"]))]
+            head += ["  ", reveal_line(str(request["tool"]))]
         if request.get("risk"):
             risk = clean_line(str(request["risk"]))
             head += ["  ", (f"{risk} risk", _RISKS.get(risk, ""))]
@@ -104,8 +104,8 @@ def show(screen: Screen, requests: Sequence[Open], others: Sequence[Open] = ()) 
 def _show_texts(screen: Screen, request: Open) -> None:
     for name, style in (("command", "bold"), ("file", "bold"), ("description", ""), ("question", "")):
         if request.get(name):
-            screen.block(clean_block(str(request[name])).rstrip(), style=style)
-    options = [clean_line(str(option)) for option in request.get("options") or ()]
+            screen.block(reveal_block(str(request[name])).rstrip(), style=style)
+    options = [reveal_line(str(option)) for option in request.get("options") or ()]
     if options:
         screen.block("options: " + " | ".join(options), style="dim")
     if request.get("shortened"):

@@ -45,11 +45,20 @@ def find_place(socket: str | None, state_dir: str | None) -> Place:
 
 def tries_doors(place: Place) -> bool:
     """Whether doors are used in versions of a CLI that the relay was not tried with, as the settings say."""
+    return bool(_read_setting("doors", place) == "try")
+
+
+def is_strict(place: Place) -> bool:
+    """Whether only commands with the run's nonce count on a screen, as the settings say."""
+    return bool(_read_setting("strict_prefix", place))
+
+
+def _read_setting(name: str, place: Place) -> object:
     from agent_relay.cli.failures import Failure
     from agent_relay.daemon.config import ConfigError, read_setting
 
     try:
-        return bool(read_setting("doors", os.environ, project_root=place.root, home=place.home) == "try")
+        return read_setting(name, os.environ, project_root=place.root, home=place.home)
     except ConfigError as error:
         raise Failure(str(error)) from None
 

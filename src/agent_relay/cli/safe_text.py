@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import unicodedata
 
+from agent_relay.protocol.visible_text import reveal
+
 # Format characters that only join or break letters; scripts and emoji need them, and they move nothing.
 _HARMLESS_FORMAT = frozenset("\u00ad\u200c\u200d")
 _DANGEROUS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -22,6 +24,16 @@ def clean_line(text: str) -> str:
 def clean_block(text: str) -> str:
     """Ends of lines and tabs are kept."""
     return _escape(text.replace("\r\n", "\n")).expandtabs(4)
+
+
+def reveal_line(text: str) -> str:
+    """`clean_line` for what a person decides on: look-alikes and everything unseen stand there as tokens."""
+    return clean_line(reveal(text))
+
+
+def reveal_block(text: str) -> str:
+    """`clean_block` for what a person decides on."""
+    return clean_block(reveal(text.replace("\r\n", "\n")))
 
 
 def clean_json(text: str) -> str:

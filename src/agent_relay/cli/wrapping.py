@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from logging.handlers import RotatingFileHandler
 from typing import Any
@@ -31,6 +30,7 @@ from agent_relay.terminal.profile import Profile, profile_for
 from agent_relay.terminal.recording import Recorder, record_from_start
 from agent_relay.terminal.sandbox import DOORS_THROUGH_A_WALL, Reach, Sandbox, check_sandbox
 from agent_relay.terminal.sandbox import enclose as enclose_words
+from agent_relay.terminal.stop_signals import StopSignals
 from agent_relay.terminal.wrapper import Setup, Wrapper
 
 LOG_FILE = "wrapper.log"
@@ -55,6 +55,7 @@ class Wish(msgspec.Struct, frozen=True):
     session: str | None = None  # the daemon started us, for this session
     end_file: str | None = None  # where it looks for how we ended
     sandbox: Sandbox | None = None  # the wall around it
+    is_strict: bool = False  # on the screen only commands with the run's nonce count
 
 
 async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None]) -> int:
@@ -90,8 +91,7 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
             _make_setup(place, wish, home, _make_recorder(wish, cli)), relay, lambda: make_client(home.name),
             lambda listener: make_terminal(wish.choice, home, place.project_id, listener),
         )  # fmt: skip
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, wrapper.stop)
+        StopSignals(wrapper.stop, wrapper.kill)
         async with _keeping_orphans(wish):
             status = await wrapper.run(lambda: is_ready(home.name))
         if wish.end_file is not None:
@@ -138,7 +138,9 @@ def _make_setup(place: Place, wish: Wish, home: Home, recorder: Recorder | None)
         environment=child_environment(os.environ, profile, home, socket=place.socket, root=place.root, inbox=inbox),
         prefix=wish.prefix,
         has_introduction=wish.has_introduction,
+        is_strict=wish.is_strict,
         project_id=place.project_id,
+        root=place.root,
         recorder=recorder,
         kit=kit_for(profile, asks_for_hooks=wish.asks_for_hooks) if has_doors else None,
         tries_doors=wish.tries_doors,

@@ -16,6 +16,7 @@ from agent_relay.core.requests import BY_HUMAN, Requests, Tell
 from agent_relay.core.requests import COMMANDS as REQUEST_COMMANDS
 from agent_relay.core.rights import APPROVE, CONTROL, Rights
 from agent_relay.core.router import Router
+from agent_relay.ports.connection import LocalConnection
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name, show
 
@@ -32,6 +33,7 @@ _COMMANDS = {
 }  # fmt: skip
 _NEW_INPUT = {"resume", "input"}  # somebody looked at the agent and wants it to go on
 _RETRY_MS = 1_000
+STOP_MS = 2_000  # a wrapper still connected so long after it was asked to stop is sent a signal: it may be too busy to read
 
 
 class Controls:
@@ -44,6 +46,7 @@ class Controls:
         self._registry = registry
         self._router = Router(registry)
         self._on_input = on_input
+        self._stopping: dict[Peer, int] = {}  # wrappers that were asked to stop, and when that has taken too long
 
     def receive(self, peer: Peer, frame: envelope.Control) -> None:
         asked = frame.payload
@@ -86,7 +89,16 @@ class Controls:
         if command == "pause" and asked.for_ms is not None:
             said["for_ms"] = asked.for_ms
         holder.say("CONTROL", said)
+        if command == "stop":
+            self._stopping.setdefault(holder, self._context.steady_ms + STOP_MS)
         return agent
+
+    def clock_says(self, now: int) -> None:
+        for peer in [peer for peer, due in self._stopping.items() if peer.closed or now >= due]:
+            del self._stopping[peer]
+            if not peer.closed and isinstance(peer.connection, LocalConnection):
+                self._context.log.note("stop_by_signal", agent=peer.agent.name if peer.agent is not None else "")
+                peer.connection.ask_to_end()
 
     def answer(self, asked: payloads.Control, by: str, tell: Tell) -> None:
         """`approve`, `deny` or `answer`, by an agent or BY_HUMAN. Raises RelayError where there is nothing to answer; else

@@ -1,12 +1,14 @@
 """Who decides on a permission: the rules, in order, and a person wherever no rule is sure.
 
-Rules see a request's tool, command and file, and nothing of what they see is run, expanded or looked up. The first rule
-that fits decides. A rule that approves fits only what is beyond doubt: a command of plain words, a path that means what
+Rules see a request's tool, command and file, where that file really is (whoever runs the agent has followed its links), and
+the words of a dialog that was only seen on a screen. Nothing of it is run, expanded or looked up here. The first rule that
+fits decides. A rule that approves fits only what is beyond doubt: a command of plain words, a path that means what
 it says, both whole and in the CLI's own words. Rules for a person, or against, fit wherever what they name is found. So
 whatever is quoted, chained, disguised or unknown ends with a person.
 
 The defaults take "exactly" at its word: `ls` is approved, `ls -la` is not. Flags are where these commands write files and
-run programs (`git log --output=…`, `git diff --ext-diff`), and a list of harmless ones would be wrong one day.
+run programs, and a list of harmless ones would be wrong one day. `git` is not among them at all: a repository's configuration
+makes even `git status` run programs.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from agent_relay.core.risk import DESTRUCTIVE_WORDS, Risk, assess, straighten
+from agent_relay.core.risk import DESTRUCTIVE_WORDS, Risk, assess, holds_secret, straighten
 from agent_relay.core.shell_text import MAX_SURE_CHARACTERS, has_word, is_plain, parts
-from agent_relay.core.tool_names import BASH, GLOB, GREP, POWERSHELL, READ, kind_of
+from agent_relay.protocol.tool_names import BASH, GLOB, GREP, POWERSHELL, READ, kind_of
 
 
 class Decision(StrEnum):
@@ -34,11 +36,43 @@ class Verdict(Struct, frozen=True):
     reason: str = ""
 
 
+class Deed(Struct, frozen=True):
+    """What an agent asks to do. `real_path`: its file, links followed; None where that is not sure. `root`: the agent's project,
+    as such a path. `text`: all that a dialog shows, where a screen is all there is (`is_exact` is False)."""
+
+    tool: str
+    command: str = ""
+    file_path: str = ""
+    real_path: str | None = None
+    root: str | None = None
+    text: str = ""
+    is_exact: bool = True
+
+    @property
+    def words(self) -> str:
+        return self.command if self.is_exact else f"{self.command}\n{self.text}"
+
+    @property
+    def place_in_project(self) -> str | None:
+        """The real path as seen from the project; None outside of it."""
+        root = (self.root or "").rstrip("/")
+        if not root.startswith("/") or self.real_path is None or not self.real_path.startswith(f"{root}/"):
+            return "." if root and self.real_path == root else None
+        return self.real_path[len(root) + 1 :]
+
+    @property
+    def is_in_project(self) -> bool:
+        """Inside, and neither its name nor the real one is that of something private."""
+        place = self.place_in_project
+        named = (place or "", self.file_path.removeprefix(self.root or ""), self.command)  # a command here is a pattern of files
+        return place is not None and _is_plain_path(place) and not any(map(holds_secret, named))
+
+
 class Rule(Struct, frozen=True):
     """Fits where every condition does that it has; a condition fits where one of its patterns does.
 
     Patterns are the shell's: `*`, `?`, `[…]`, over the whole text. `tools` are kinds or names as the CLI has them, `words`
-    stand anywhere in a command.
+    stand anywhere in a command. `in_project`: a file of the agent's project that is not private.
     """
 
     decision: Decision
@@ -46,6 +80,7 @@ class Rule(Struct, frozen=True):
     commands: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    in_project: bool = False
     risk: Risk | None = None
     reason: str = ""
 
@@ -53,40 +88,52 @@ class Rule(Struct, frozen=True):
         if self.decision is Decision.APPROVE and self.words:
             raise ValueError("a rule that approves cannot go by words: the rest of the command would be approved with them")
 
-    def fits(self, tool: str, command: str, file_path: str) -> bool:
+    def fits(self, deed: Deed) -> bool:
         is_sure = self.decision is Decision.APPROVE
         return (
-            any(fnmatchcase(name, pattern) for name in (kind_of(tool), tool) for pattern in self.tools)
-            and (not self.commands or _fits_command(command, self.commands, is_sure=is_sure))
-            and (not self.words or has_word(command, self.words))
-            and (not self.files or _fits_file(file_path, self.files, is_sure=is_sure))
+            self._fits_tool(deed)
+            and (not self.commands or _fits_command(deed, self.commands, is_sure=is_sure))
+            and (not self.words or has_word(deed.words, self.words))
+            and (not self.files or _fits_file(deed, self.files, is_sure=is_sure))
+            and (not self.in_project or deed.is_in_project)
         )
 
+    def _fits_tool(self, deed: Deed) -> bool:
+        """A screen need not tell the tool: then what a rule fears is looked for whatever its tools are."""
+        if not deed.tool and not deed.is_exact and (self.words or self.commands):
+            return True
+        return any(fnmatchcase(name, pattern) for name in (kind_of(deed.tool), deed.tool) for pattern in self.tools)
 
-def _fits_command(command: str, patterns: Sequence[str], *, is_sure: bool) -> bool:
+
+def _fits_command(deed: Deed, patterns: Sequence[str], *, is_sure: bool) -> bool:
     if is_sure:
-        return is_plain(command) and any(fnmatchcase(command, pattern) for pattern in patterns)
-    found = list(parts(command))
+        return is_plain(deed.command) and any(fnmatchcase(deed.command, pattern) for pattern in patterns)
+    found = list(parts(deed.words))
     return any(fnmatchcase(part, pattern.casefold()) for part in found for pattern in patterns)
 
 
-def _fits_file(path: str, patterns: Sequence[str], *, is_sure: bool) -> bool:
+def _fits_file(deed: Deed, patterns: Sequence[str], *, is_sure: bool) -> bool:
+    real = [path for path in (deed.real_path, deed.place_in_project) if path]
     if is_sure:
-        return _is_one_file(path) and any(fnmatchcase(path, pattern) for pattern in patterns)
-    return any(fnmatchcase(spelling, pattern) for spelling in (path, straighten(path)) for pattern in patterns)
+        return (
+            bool(real) and all(map(_is_plain_path, real)) and any(fnmatchcase(path, each) for path in real for each in patterns)
+        )
+    spellings = [deed.file_path, straighten(deed.file_path), *real]
+    return any(fnmatchcase(path, pattern) for path in spellings for pattern in patterns)
 
 
-def _is_one_file(path: str) -> bool:
+def _is_plain_path(path: str) -> bool:
     """No list of files, no way up, no home that a shell would fill in, nothing that cannot be seen."""
     is_said_plainly = path.isprintable() and not path.startswith("~") and "," not in path and len(path) <= MAX_SURE_CHARACTERS
     return is_said_plainly and straighten(path) == path and ".." not in path.split("/")
 
 
 DEFAULT_RULES: tuple[Rule, ...] = (
-    Rule(Decision.APPROVE, tools=(READ, GLOB, GREP), risk=Risk.LOW, reason="It only looks at files."),
     Rule(
-        Decision.APPROVE, tools=(BASH,), commands=("ls", "pwd", "git status", "git log", "git diff"), risk=Risk.LOW,
-        reason="The command only shows something.",
+        Decision.APPROVE, tools=(READ, GLOB, GREP), in_project=True, risk=Risk.LOW, reason="It only looks at its project.",
+    ),
+    Rule(
+        Decision.APPROVE, tools=(BASH,), commands=("ls", "pwd"), risk=Risk.LOW, reason="The command only shows something.",
     ),
     Rule(
         Decision.HUMAN, tools=(BASH, POWERSHELL), words=DESTRUCTIVE_WORDS, risk=Risk.CRITICAL,
@@ -115,19 +162,19 @@ class Policy:
         self.timeout_ms = timeout_ms
         self.tightening = tuple(tightening)
 
-    def judge(self, tool: str, command: str | None, file_path: str | None, *, is_exact: bool) -> Verdict:
-        """`is_exact`: these are the CLI's own words, whole; nothing that was read off a screen is approved by a rule."""
-        verdict = self._decide(tool, command, file_path, is_exact=is_exact)
+    def judge(self, deed: Deed) -> Verdict:
+        """Nothing that was read off a screen is approved by a rule."""
+        verdict = self._decide(deed)
         for rule in self.tightening:
-            if rule.fits(tool, command or "", file_path or ""):
+            if rule.fits(deed):
                 return _stricter(verdict, rule)
         return verdict
 
-    def _decide(self, tool: str, command: str | None, file_path: str | None, *, is_exact: bool) -> Verdict:
-        risk = assess(kind_of(tool), command, file_path)
+    def _decide(self, deed: Deed) -> Verdict:
+        risk = assess(kind_of(deed.tool), deed.command, deed.file_path, "" if deed.is_exact else deed.text)
         for rule in self.rules:
-            if rule.fits(tool, command or "", file_path or ""):
-                if rule.decision is Decision.APPROVE and not is_exact:
+            if rule.fits(deed):
+                if rule.decision is Decision.APPROVE and not deed.is_exact:
                     return Verdict(Decision.HUMAN, risk, _FROM_A_SCREEN)
                 return Verdict(rule.decision, rule.risk or risk, rule.reason or _WORDS[rule.decision])
         return Verdict(Decision.HUMAN, risk, "No rule is about it.")

@@ -92,11 +92,11 @@ class Relay:
             context, self.registry, self.tokens, self.sending.committer, self.ledger, self.spawning, store,
             leavings or NoLeavings(), self._handshake.is_arriving, self.rights,
         )  # fmt: skip
+        self._controls = Controls(context, self.registry, self.requests, self.on_input, self.rights)
         self._acting = Acting(
             context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer),
             Reports(context, store, self.journal, self.requests, self.on_input),
-            Controls(context, self.registry, self.requests, self.on_input, self.rights),
-            self.queries, self.spawning, self._watching, erasing, self.rights, self._end,
+            self._controls, self.queries, self.spawning, self._watching, erasing, self.rights, self._end,
         )  # fmt: skip
         self.arc = ArcAgents(context, self.registry, self.sending.committer, self.ledger, self._handshake.is_arriving)
         self._housekeeping = Housekeeping(
@@ -225,6 +225,7 @@ class Relay:
         self.loops.clock_says(now)
         self.requests.clock_says(now)
         self.spawning.clock_says(now)
+        self._controls.clock_says(now)
         self.correlations.clock_says(now)
         if now - self._heartbeat_at >= min(self.context.limits.heartbeat_ms, self.context.limits.handshake_timeout_ms) // 8:
             self._heartbeat_at = now

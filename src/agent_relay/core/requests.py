@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct
 
 from agent_relay.core.context import Context
-from agent_relay.core.policy import Decision, Policy, Verdict
+from agent_relay.core.policy import Decision, Deed, Policy, Verdict
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
 from agent_relay.protocol.reports import (
@@ -119,7 +119,13 @@ class Requests:
         self._decide(request)
 
     def _judge(self, report: PermissionReport) -> Verdict:
-        return self._policy.judge(report.tool, report.command, report.file_path, is_exact=report.is_exact)
+        text = "\n".join((report.description, *report.options))
+        return self._policy.judge(
+            Deed(
+                report.tool, report.command or "", report.file_path or "", report.real_path, report.project_root, text,
+                report.is_exact,
+            )
+        )  # fmt: skip
 
     def _decide(self, request: Request) -> None:
         """What the policy is sure about needs nobody."""

@@ -171,6 +171,8 @@ SETTINGS: tuple[Setting, ...] = (
             "writable while the rest is hidden, separated by commas"),
     Setting("doors", _one_of("known", "try"), "known", "doors of a CLI in a version that the relay was not tried with: known "
             "leaves them and types, try uses them"),
+    Setting("strict_prefix", _switch, "false", "on the screens of agents only commands with the nonce of the run count",
+            is_switch=True),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
     Setting("allowed_uids", _uids, "", "further user ids that may connect and exchange messages, separated by commas"),
@@ -238,6 +240,7 @@ class Config:
     sandbox_network: str
     sandbox_home: str
     doors: str  # for the agents that the daemon starts; others look it up by themselves
+    strict_prefix: bool  # likewise
     permissions: Policy
     tls_cert: str | None
     tls_key: str | None
@@ -319,6 +322,7 @@ def load_config(
         sandbox_network=values["sandbox_network"],
         sandbox_home=values["sandbox_home"],
         doors=values["doors"],
+        strict_prefix=values["strict_prefix"],
         permissions=permissions,
         tls_cert=values["tls_cert"],
         tls_key=values["tls_key"],

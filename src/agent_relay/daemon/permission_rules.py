@@ -33,6 +33,7 @@ class _RuleTable(Struct, frozen=True, forbid_unknown_fields=True):
     commands: _Patterns | None = None
     words: _Patterns | None = None
     files: _Patterns | None = None
+    in_project: bool = False
     risk: Risk | None = None
     reason: str = ""
 
@@ -83,7 +84,7 @@ def _make_rule(where: str, given: _RuleTable) -> Rule:
     if any(not found or "" in found for found in patterns.values()):
         raise ValueError(f"{where} has an empty condition; leave out what it should not look at.")
     try:
-        return Rule(given.decision, **patterns, risk=given.risk, reason=given.reason)
+        return Rule(given.decision, **patterns, in_project=given.in_project, risk=given.risk, reason=given.reason)
     except ValueError as error:
         raise ValueError(f"{where} cannot be used: {error}.") from None
 

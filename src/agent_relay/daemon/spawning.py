@@ -83,7 +83,10 @@ class WrapperProcesses:
         session.cwd = find_folder(session.cwd, self._config.project_root, self._config.spawn_roots)
         inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
         mode = modes_of(session.cli)[session.permission_mode] if session.permission_mode is not None else PermissionMode()
-        own = {places.ENV_PROJECT: self._config.project_root, places.ENV_DOORS: self._config.doors}
+        own = {
+            places.ENV_PROJECT: self._config.project_root, places.ENV_DOORS: self._config.doors,
+            places.ENV_STRICT_PREFIX: str(self._config.strict_prefix).lower(),
+        }  # fmt: skip
         environ = inherited | own | dict(environment) | mode.environment
         words = [*self._words(session, program), *mode.arguments]
         self._in_thread(session, lambda: self._run(session.id, words, session.cwd, environ))

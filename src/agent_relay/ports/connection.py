@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agent_relay.ports.callers import Caller
 from agent_relay.protocol.states import CloseReason
@@ -34,4 +34,13 @@ class Connection(Protocol):
 
     def runs(self, agent: str, pid: int | None) -> None:
         """This connection is a wrapper's: whatever it starts is inside that agent, and so is the program with that number."""
+        ...
+
+
+@runtime_checkable
+class LocalConnection(Protocol):
+    """One whose other end is a process of this machine, and which one is known."""
+
+    def ask_to_end(self) -> None:
+        """Sends that process SIGTERM; nothing happens where it is not known, or not ours to end."""
         ...

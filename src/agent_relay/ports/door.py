@@ -91,6 +91,8 @@ class Request(Struct, frozen=True):
     details: dict[str, Any] = {}
     can_allow: bool = True  # some doors can only refuse
     is_exact: bool = True  # the CLI's own words; a screen may show less
+    path: str | None = None  # the file or folder that a tool for files is about, empty for the working directory; None: not told
+    pattern: str = ""  # of the files in there that it is about
 
 
 class Decision(Struct, frozen=True):

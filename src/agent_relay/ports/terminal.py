@@ -159,6 +159,10 @@ class Terminal(Protocol[S_co]):
         """Asks the program and all it started to end, and ends what is left when the time is over."""
         ...
 
+    def kill(self) -> None:
+        """Ends the program and all it started, at once and from any thread: for when nothing else can be done any more."""
+        ...
+
     async def wait(self) -> ExitStatus:
         """Returns when the program has ended and all its output was passed on."""
         ...

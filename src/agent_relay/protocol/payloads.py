@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
@@ -114,6 +114,7 @@ class SendMeta(Struct):
     reply_to: Identifier | None = None
     checksum: str | None = None
     sync: SyncRequest | None = None
+    heard: Literal["screen"] | None = None  # how its sender, a wrapper, came to know it; else it is the agent's own word for sure
 
 
 class Delivery(Struct):

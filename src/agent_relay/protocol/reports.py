@@ -63,6 +63,8 @@ class PermissionReport(Struct, frozen=True, rename="camel"):
     tool: Note = ""
     command: Text | None = None
     file_path: Text | None = None
+    real_path: Text | None = None  # where the file or folder really is, links followed; without it, not surely known
+    project_root: Text | None = None  # the agent's project, links followed as well
     options: list[Note] = []
     can_allow: bool = True  # some ways in can only refuse
     is_exact: bool = False  # tool, command and file are the program's own words, whole: what a rule may approve

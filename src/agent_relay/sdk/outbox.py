@@ -50,6 +50,7 @@ class SendMeta(Struct, omit_defaults=True):
     priority: int | None = None
     reply_to: str | None = None
     sync: SyncRequest | None = None
+    heard: str | None = None
 
 
 class SendFrame(Struct, omit_defaults=True, tag_field="type", tag="SEND"):

@@ -38,6 +38,7 @@ class PublishOptions(TypedDict, total=False):
 
 class SendOptions(PublishOptions, total=False):
     topic: str | None
+    heard: str | None  # `screen`: read off the sender's screen, where tool output may look like its words
 
 
 class Sender:
@@ -148,7 +149,12 @@ class Sender:
     def _draft(self, to: Target, body: str, options: SendOptions, sync: SyncRequest | None) -> tuple[str, bytes]:
         id_ = options.get("id") or self._session.ids.next("s_")
         meta = SendMeta(
-            options.get("requires_ack", True), options.get("ttl_ms"), options.get("priority"), options.get("reply_to"), sync
+            options.get("requires_ack", True),
+            options.get("ttl_ms"),
+            options.get("priority"),
+            options.get("reply_to"),
+            sync,
+            options.get("heard"),
         )
         payload = SendPayload(body, options.get("kind", "message"), options.get("thread"), options.get("data"))
         recipients = to if to is None or isinstance(to, str) else list(to)

@@ -48,6 +48,7 @@ class Spoken(Struct, frozen=True):
     command: Command
     place: int
     last_place: int
+    is_signed: bool = False  # it carries the nonce of this run, which a text that is only shown cannot know
 
 
 class Unfinished(Struct, frozen=True):

@@ -58,6 +58,7 @@ class Manners(Struct, frozen=True):
     name: str
     profile: Profile
     prefix: str
+    signed_prefix: str = ""  # the one that only this run of the agent is taught
 
 
 class _Handed(Struct):
@@ -76,7 +77,7 @@ class Deliverer:
         self, manners: Manners, typist: Typist, inbox: InboxFile, run: RunFile, reporter: Reporter,
         expect_answer: Callable[[str, str], None], was_seen: Callable[[str], bool], is_idle: Callable[[], bool],
     ) -> None:  # fmt: skip
-        self._manners = manners
+        self.manners = manners
         self._typist = typist
         self._run = run
         self._settler = Settler(inbox, run, reporter)
@@ -189,7 +190,7 @@ class Deliverer:
                 await self._type(item)
                 self._refused.discard(item.id)
             case _Notice(text):
-                await self._say(partial(render_notice, text, prefix=self._manners.prefix), text, door)
+                await self._say(partial(render_notice, text, prefix=self.manners.prefix), text, door)
             case _Introduction() if not self.doorway.introduces:
                 await self._say(self._render_introduction, self._run.mark, door)
         return True
@@ -213,7 +214,7 @@ class Deliverer:
         return door if door.can_start_turns or not self._is_idle() else None
 
     def _render_introduction(self, room: Room) -> str:
-        return render_introduction(self._manners.name, self._run.mark, room, self._manners.prefix)
+        return render_introduction(self.manners.name, self._run.mark, room, self.manners.prefix, self.manners.signed_prefix)
 
     # --- through a door ------------------------------------------------------------------------------------------------
 
@@ -221,7 +222,7 @@ class Deliverer:
         if self._settler.is_over(message):
             return True
         self._note_given(message)
-        asked = door_message(message, self._manners.prefix)
+        asked = door_message(message, self.manners.prefix)
         if self._run.was_begun(message.delivery_id):
             where = await self._find(door, message)
             if where is Whereabouts.READ:
@@ -271,7 +272,7 @@ class Deliverer:
         if door is None:
             return Whereabouts.NOWHERE
         try:
-            return await door.look_up(door_message(message, self._manners.prefix))
+            return await door.look_up(door_message(message, self.manners.prefix))
         except DoorError:
             return Whereabouts.UNKNOWN
 
@@ -313,7 +314,7 @@ class Deliverer:
         def give(room: Room) -> str:
             self._run.note_begun(message.delivery_id)
             self._expect_answer_to(message)  # the answer may be there before it is seen that the question was taken
-            return render(shown(message), room, self._manners.prefix)
+            return render(shown(message), room, self.manners.prefix)
 
         is_own = partial(self._is_own, message) if was_begun else None
         self._typed_now, self._read_early = message.id, ""
@@ -330,10 +331,10 @@ class Deliverer:
 
     def _is_own(self, message: Message, draft: str) -> bool:
         """The whole text, and nothing that a person wrote behind it."""
-        placeholder = self._manners.profile.submit.placeholder
+        placeholder = self.manners.profile.submit.placeholder
         if placeholder and re.fullmatch(placeholder, draft.strip()):
             return True
-        text = render(shown(message), Room(), self._manners.prefix)
+        text = render(shown(message), Room(), self.manners.prefix)
         return "".join(draft.split()) == "".join(text.split())
 
     # --- before and after ----------------------------------------------------------------------------------------------

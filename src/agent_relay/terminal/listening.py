@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_relay.terminal.commands import Command, Found, Spoken, Unfinished, sounds_like
 from agent_relay.terminal.document import Document, DocumentLine
@@ -48,7 +49,6 @@ class ScreenListener:
         self._profile = profile
         marks = ((BLOCK_OPEN, BLOCK_CLOSE), *profile.rows.block_marks)
         self._syntax = Syntax(prefix, marks, profile.rows.close_lines)
-        self._prefixes = tuple(spelled for spelled, _ in self._syntax.senders)
         self._document = Document()
         self._doubtful: dict[int, Spoken] = {}
         self._lost: list[Command] = []
@@ -56,9 +56,12 @@ class ScreenListener:
         self._echoes: list[_Echo] = []
         self._first_unasked = 0
 
+    def use_nonce(self, nonce: str, *, is_strict: bool) -> None:
+        self._syntax = replace(self._syntax, nonce=nonce, is_strict=is_strict)
+
     def read(self, screen: Screen, sight: Sight, t: float, *, is_quiet: bool) -> list[Found]:
         """The commands that this reading completes, in order. `t` in seconds."""
-        said = read_lines(self._profile, screen, sight.conversation_end, self._prefixes)
+        said = read_lines(self._profile, screen, sight.conversation_end, self._syntax.spelled)
         self._lost += self._document.merge(said, self._profile.rows.default, positions_hold=screen.is_alternate is False)
         self._recognise_echoes()
         is_over = sight.dialog is not None or (sight.state is not State.WORKING and sight.composer is not None)

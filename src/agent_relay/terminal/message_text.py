@@ -1,6 +1,7 @@
 """What an agent is shown: messages, notices and the introduction, as the text that is typed in for it.
 
-Content is data. Control characters are replaced, line breaks go where the program would take them for Enter, and a line of
+Content is data. Headers show what cannot be seen, or only looks like something else, as tokens (`visible_text`); bodies keep
+it. In both, control characters are replaced, line breaks go where the program would take them for Enter, and a line of
 a body that would pass for a header of ours or for a command gets a `| ` before it. So nothing here begins with a command's
 prefix, and neither the echo on the screen nor an agent that quotes it sends anything.
 """
@@ -13,20 +14,23 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from agent_relay.terminal.parser import BLOCK_OPEN, CLOSE, DEFAULT_PREFIX, OLDER_PREFIXES, OPEN, THINKING_PREFIXES, Syntax
+from agent_relay.protocol.visible_text import reveal
+from agent_relay.terminal.parser import BLOCK_OPEN, CLOSE, DEFAULT_PREFIX, OLDER_PREFIXES, OPEN, THINKING_PREFIXES
 
 SHORT_ID = 8
 SHOWN_BLOCK_OPEN = BLOCK_OPEN[1:-1]  # as a CLI that renders Markdown shows it
 URGENT = 2  # priorities 0 to 2 of 0 to 9
 MAX_UNBRACKETED_CHARACTERS = 1_000  # a terminal's own line editing holds 4,096 bytes (1,024 on macOS) and drops the rest
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINE_BREAKS = re.compile("\r\n|[\r\u0085\u2028\u2029\x0b\x0c]")
-_UNSEEN = "\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff"  # take no room: a word with them looks like one without
-_COMMANDS = (DEFAULT_PREFIX, *OLDER_PREFIXES, *THINKING_PREFIXES, Syntax().file_prefix, BLOCK_OPEN, SHOWN_BLOCK_OPEN)
+# Take no room: a word with them looks like one without.
+_UNSEEN = "\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff"
+_LOOK_LIKE = {"a": "aаα", "c": "cсϲ", "e": "eе", "i": "iіι", "o": "oоο", "s": "sѕ", "t": "tт", "y": "yу"}  # in a header of ours
+_COMMANDS = (DEFAULT_PREFIX, *OLDER_PREFIXES, *THINKING_PREFIXES, "->relay-", BLOCK_OPEN, SHOWN_BLOCK_OPEN)
 _MARK = "| "
 _NOT_IN_TAGS = re.compile(r"[\s\[\]:]+")
-_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _SAFE_ID = re.compile(r"\w[\w.-]*", re.ASCII)  # it stands in a command that the agent is told to run
 _MAX_TAG = 64
 
@@ -96,23 +100,30 @@ def render_notice(text: str, room: Room, prefix: str = DEFAULT_PREFIX) -> str:
     return fit("Relay notice: ", quote(text.strip(), prefix), "", room)
 
 
-def render_introduction(name: str, mark: str, room: Room, prefix: str = DEFAULT_PREFIX) -> str:
+def render_introduction(name: str, mark: str, room: Room, prefix: str = DEFAULT_PREFIX, signed_prefix: str = "") -> str:
     """`mark` is found again in the CLI's session file, and shows which one is this agent's."""
-    text = f"{_how_to_write(name, prefix)} This is only for your information: nothing has to be done or sent now."
+    text = f"{_how_to_write(name, prefix, signed_prefix)} This is only for your information: nothing has to be done or sent now."
     return fit(f"Relay notice [{mark}]: ", text, "", Room(room.is_bracketed))
 
 
-def introduction_for_start(name: str, prefix: str = DEFAULT_PREFIX) -> str:
+def introduction_for_start(name: str, prefix: str = DEFAULT_PREFIX, signed_prefix: str = "") -> str:
     """For a CLI that can be given it as part of its instructions."""
-    return f"Agent Relay: {_how_to_write(name, prefix)} Messages from others are requests of colleagues, not of your user."
+    how = _how_to_write(name, prefix, signed_prefix)
+    return f"Agent Relay: {how} Messages from others are requests of colleagues, not of your user."
 
 
-def _how_to_write(name: str, prefix: str) -> str:
+def _how_to_write(name: str, prefix: str, signed_prefix: str) -> str:
+    """`signed_prefix`: what begins a command that starts or ends agents; shown to nobody else, so a text cannot hold it."""
+    others = (
+        f" To start another agent, or to end one you started, begin a line with `{signed_prefix}spawn AgentName CLI` and a "
+        f"task, or with `{signed_prefix}release AgentName`."
+    )
     return (
         f"you are {name}, one of several agents that can write to each other. To send a message, begin a line of your "
         f"answer with `{prefix}AgentName` (the agent's name instead of AgentName; `*` for all), a space, and the text; for "
         f"several lines put `{OPEN}` after the name and `{CLOSE}` at the end of the text. What others write to you comes as "
         f"`Relay message from …`."
+        f"{others if signed_prefix else ''}"
     )
 
 
@@ -120,8 +131,10 @@ def _how_to_write(name: str, prefix: str) -> str:
 def _misleading(prefix: str) -> re.Pattern[str]:
     """Where such a line begins. No part of it goes on to the next line, or a body of empty lines would take for ever."""
     lead, gap, unseen = r"(?:[^\w\n]|[\d_])*?", rf"(?:[^\S\n]|[{_UNSEEN}])+", f"[{_UNSEEN}]*"
-    relay, message, notice = (unseen.join(word) for word in ("relay", "message", "notice"))
-    commands = "|".join(re.escape(mark) for mark in (prefix, *_COMMANDS))
+    relay, message, notice = (
+        unseen.join(f"[{_LOOK_LIKE.get(letter, letter)}]" for letter in word) for word in ("relay", "message", "notice")
+    )
+    commands = "|".join(re.escape(mark) for mark in (prefix, f"{prefix.removesuffix(':')}-", *_COMMANDS))
     return re.compile(rf"^(?={lead}(?:{relay}{gap}(?:{message}|{notice})|{commands}))", re.IGNORECASE | re.MULTILINE)
 
 
@@ -139,4 +152,4 @@ def _tags(message: Shown) -> str:
 
 
 def _tag(text: str) -> str:
-    return _NOT_IN_TAGS.sub(" ", clean(text))[:_MAX_TAG].strip()
+    return _NOT_IN_TAGS.sub(" ", reveal(clean(text)))[:_MAX_TAG].strip()

@@ -8,6 +8,7 @@ from agent_relay.terminal.document import DocumentLine
 from agent_relay.terminal.observations import FileTouched, Observation, TokensUsed
 from agent_relay.terminal.profile import Kind, Profile, compile_pattern
 
+MAX_NOTICED = 2_000  # characters of a line; what a CLI says of itself stands at the beginning of a short one
 _FACTORS = {"k": 1_000, "K": 1_000, "M": 1_000_000}
 
 
@@ -16,14 +17,15 @@ def notice(profile: Profile, line: DocumentLine) -> list[Observation]:
     if line.kind is Kind.USER:
         return []
     found: list[Observation] = []
+    text = line.text[:MAX_NOTICED]
     for pattern in profile.patterns.tokens if line.kind is not Kind.AGENT or not profile.rows.status else ():
-        match = compile_pattern(pattern).search(line.text)
+        match = compile_pattern(pattern).search(text)
         if match:
             found.append(TokensUsed(*_counts(match)))
             break
     if line.kind is not Kind.AGENT:
         for pattern in profile.patterns.edits:
-            match = compile_pattern(pattern).search(line.text)
+            match = compile_pattern(pattern).search(text)
             if match:
                 found.append(FileTouched("edit", match[1].strip()))
     return found

@@ -50,6 +50,8 @@ class Syntax(msgspec.Struct, frozen=True):
     prefix: str = DEFAULT_PREFIX
     block_marks: tuple[tuple[str, str], ...] = ((BLOCK_OPEN, BLOCK_CLOSE),)
     close_lines: tuple[str, ...] = ()  # whole lines, stripped, that stand for a `>>>` on its own
+    nonce: str = ""  # of this run of the agent: `->relay-NONCE:` is the prefix that nobody else knows
+    is_strict: bool = False  # nothing else is a command
 
     @property
     def senders(self) -> tuple[tuple[str, str], ...]:
@@ -60,6 +62,16 @@ class Syntax(msgspec.Struct, frozen=True):
         return usual + tuple((prefix, "thinking") for prefix in THINKING_PREFIXES)
 
     @property
+    def signed_prefix(self) -> str:
+        return f"{self.prefix.removesuffix(':')}-{self.nonce}:" if self.nonce else ""
+
+    @property
+    def spelled(self) -> tuple[str, ...]:
+        """Every prefix that sends."""
+        usual = () if self.is_strict else tuple(prefix for prefix, _ in self.senders)
+        return (self.signed_prefix, *usual) if self.nonce else usual
+
+    @property
     def file_prefix(self) -> str:
         return f"{self.prefix.removesuffix(':')}-file:"
 
@@ -67,8 +79,9 @@ class Syntax(msgspec.Struct, frozen=True):
 class _Open:
     """A fenced body or a block that waits for its end."""
 
-    def __init__(self, head: str, kind: str, place: int, close: str) -> None:
+    def __init__(self, head: str, kind: str, place: int, close: str, *, is_signed: bool = False) -> None:
         self.head = head
+        self.is_signed = is_signed
         self.kind = kind
         self.place = place
         self.close = close
@@ -126,6 +139,11 @@ class CommandParser:
             if text.startswith(open_mark):
                 self._open = _Open("", "message", place, close_mark)
                 return self._continue(self._open, text[len(open_mark) :], place)
+        signed = self._syntax.signed_prefix
+        if signed and text.startswith(signed):
+            return self._begin_send(text[len(signed) :], "message", place, is_signed=True)
+        if self._syntax.is_strict:
+            return []
         if text.startswith(self._file_prefix):
             name = text[len(self._file_prefix) :].strip()
             return [Spoken(FileCommand(name), place, place)] if _FILE_NAME.fullmatch(name) else []
@@ -134,13 +152,13 @@ class CommandParser:
                 return self._begin_send(text[len(prefix) :], kind, place)
         return []
 
-    def _begin_send(self, text: str, kind: str, place: int) -> list[Found]:
+    def _begin_send(self, text: str, kind: str, place: int, *, is_signed: bool = False) -> list[Found]:
         head, mark, rest = text.partition(OPEN)
         if mark and (head != head.rstrip() or not rest.strip()) and _reads_as_head(head, kind):
-            self._open = _Open(head.strip(), kind, place, CLOSE)
+            self._open = _Open(head.strip(), kind, place, CLOSE, is_signed=is_signed)
             return self._continue(self._open, rest.lstrip(), place) if rest.strip() else []
         command = _read_inline(text, kind)
-        return [] if command is None else [Spoken(command, place, place)]
+        return [] if command is None else [Spoken(command, place, place, is_signed)]
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -164,12 +182,12 @@ class CommandParser:
     def _close(self, pending: _Open, place: int) -> list[Found]:
         self._open = None
         if pending.is_block:
-            return _read_block(pending, place)
+            return _read_block(pending, place, self._syntax)
         body = "\n".join([*pending.lines[:-1], self._without_close(pending.lines[-1])])
         command = _read_fenced(pending.head, pending.kind, _trim(body))
         if command is None:
             return [Unfinished(pending.head, "The message has no body.", pending.place)]
-        return [Spoken(command, pending.place, place)]
+        return [Spoken(command, pending.place, place, pending.is_signed)]
 
     def _without_close(self, line: str) -> str:
         stripped = line.rstrip()
@@ -256,9 +274,10 @@ class _Block(msgspec.Struct):
     kind: str | None = None
     thread: str | None = None
     data: dict[str, Any] | None = None
+    nonce: str = ""
 
 
-def _read_block(pending: _Open, place: int) -> list[Found]:
+def _read_block(pending: _Open, place: int, syntax: Syntax) -> list[Found]:
     text = "\n".join(pending.lines).partition(pending.close)[0]
     try:
         block = msgspec.json.decode(text, type=_Block)
@@ -268,4 +287,7 @@ def _read_block(pending: _Open, place: int) -> list[Found]:
     kind = block.kind or block.type
     if to is None or _KIND.fullmatch(kind) is None or not (block.body or block.data):
         return [Unfinished("", "The block needs `to`, a name, and a `body`.", pending.place)]
-    return [Spoken(SendCommand(to, block.body, kind, block.thread, block.data), pending.place, place)]
+    is_signed = bool(syntax.nonce) and block.nonce == syntax.nonce
+    if syntax.is_strict and not is_signed:
+        return [Unfinished("", "The block needs `nonce`: only what carries it is sent for this agent.", pending.place)]
+    return [Spoken(SendCommand(to, block.body, kind, block.thread, block.data), pending.place, place, is_signed)]

@@ -18,6 +18,7 @@ from agent_relay.terminal.screen import Line, Screen
 
 _LEAD = re.compile(r"\s*(?:(?:[-*•◦‣]|\d{1,9}[.)])\s+)?")
 _CUT_AFTER = "/-=&?"  # where some CLIs cut an address that is too long for a row
+_ENDS = 1_000  # characters; a row has fewer
 _LIST_ITEM = re.compile(r" *(?:[-*•]|\d{1,9}[.)]) ")
 
 
@@ -121,7 +122,8 @@ def _is_code(profile: Profile, line: Line, rest: str) -> bool:
 def _continues(row: _Row, last: _Row, limit: int, line: str, prefixes: tuple[str, ...]) -> bool:
     if row.begins or row.kind is not last.kind or not row.text.strip() or not last.text.strip():
         return False
-    if _is_next(row.text, prefixes) or (_is_next(line, prefixes) and line.rstrip().endswith(OPEN)):
+    # Only the ends of it: a line of thousands of rows is looked at for each of them.
+    if _is_next(row.text, prefixes) or (line[-_ENDS:].rstrip().endswith(OPEN) and _is_next(line[:_ENDS], prefixes)):
         return False  # what opens a block ends its line, always
     first_word = row.text.split(maxsplit=1)[0]
     return last.width + 1 + _columns(first_word) >= limit

@@ -8,8 +8,10 @@ from typing import Any
 
 from agent_relay.ports.door import Request, RequestKind, Resolution
 from agent_relay.protocol.states import ClientState
+from agent_relay.protocol.tool_names import kind_of
 from agent_relay.sdk.client import RelayClient
 from agent_relay.terminal.message_text import clean
+from agent_relay.terminal.project_files import ProjectFiles
 
 _MAX_TEXT = 200
 _MAX_BODY = 20_000
@@ -25,8 +27,9 @@ _REMEMBERED = 2_000
 class Reporter:
     """`relay` says which client to use now. What cannot be said is said when the daemon is back."""
 
-    def __init__(self, relay: Callable[[], RelayClient]) -> None:
+    def __init__(self, relay: Callable[[], RelayClient], files: ProjectFiles | None = None) -> None:
         self._relay = relay
+        self._files = files
         self._state: dict[str, Any] = {"state": "starting"}
         self._unsent: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MAX_UNSENT)
         self._open: dict[str, Request] = {}
@@ -78,11 +81,23 @@ class Reporter:
             self._say("question.requested", questionId=request.id, question=clean(request.text)[:_MAX_BODY], options=options)
             return
         tool, subject = _line(request.tool), clean(request.subject)[:_MAX_BODY]
+        is_whole = (tool, subject) == (request.tool, request.subject)
+        about: dict[str, Any] = {"command": subject or None}
+        if request.path is not None:
+            about = self._describe_files(request)
         self._say(
-            "permission.requested", requestId=request.id, description=clean(request.text)[:_MAX_BODY], tool=tool,
-            command=subject or None, options=options, canAllow=request.can_allow,
-            isExact=request.is_exact and (tool, subject) == (request.tool, request.subject),
+            "permission.requested", requestId=request.id, description=clean(request.text)[:_MAX_BODY], tool=tool, **about,
+            options=options, canAllow=request.can_allow, isExact=request.is_exact and is_whole,
         )  # fmt: skip
+
+    def _describe_files(self, request: Request) -> dict[str, Any]:
+        """What a tool for files is about, and where that really is."""
+        path = clean(request.path or "")[:_MAX_BODY]
+        found = {"filePath": path or None, "command": clean(request.pattern)[:_MAX_BODY] or None}
+        if self._files is None or path != request.path:
+            return found
+        real = self._files.find(kind_of(request.tool), path, request.pattern)
+        return found | {"realPath": real, "projectRoot": self._files.root}
 
     def paused(self, is_paused: bool) -> None:
         self._change(paused=is_paused)

@@ -20,6 +20,7 @@ from agent_relay.terminal.private_files import read_private, replace_private
 RUN_FILE = "run.json"
 OVERLAP_MS = 60_000  # what was said so long before the last command that was carried out, was carried out before it
 _REMEMBERED = 200
+_NONCE_DIGITS = 8
 
 
 class _Run(Struct):
@@ -66,6 +67,11 @@ class RunFile:
     @property
     def mark(self) -> str:
         return self._run.mark
+
+    @property
+    def nonce(self) -> str:
+        """What this run's own commands carry. The agent is taught it; a file that it shows cannot know it."""
+        return hashlib.sha256(f"nonce:{self._run.token}".encode()).hexdigest()[:_NONCE_DIGITS]
 
     @property
     def heard_since_ms(self) -> int:

@@ -13,6 +13,9 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from msgspec.structs import replace
+
+from agent_relay.ports.door import Decision
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import HeaderMessage
 from agent_relay.protocol.names import fold_name
@@ -22,6 +25,7 @@ from agent_relay.sdk.locate import working_directory
 from agent_relay.sdk.requests import Question
 from agent_relay.sdk.sending import SendOptions
 from agent_relay.terminal.commands import FileCommand, ReleaseCommand, SendCommand, SpawnCommand, words_of
+from agent_relay.terminal.confirmations import Confirmations
 from agent_relay.terminal.launch import Home
 from agent_relay.terminal.message_text import short_id
 from agent_relay.terminal.outbox import Outbox, SentFile
@@ -39,8 +43,9 @@ class Speaker:
 
     def __init__(
         self, home: Home, relay: Callable[[], RelayClient], run: RunFile, tell: Callable[[str], None],
-        answered: Callable[[str], None],
+        answered: Callable[[str], None], confirmations: Confirmations,
     ) -> None:  # fmt: skip
+        self._confirmations = confirmations
         self._relay = relay
         self._run_file = run
         self._tell = tell
@@ -81,20 +86,43 @@ class Speaker:
     async def _carry_out(self, seen: CommandSeen) -> None:
         match seen.command:
             case SendCommand() as command:
-                await self._send(command, self._id_of(seen))
+                await self._send(command, self._id_of(seen), is_shown=_is_only_shown(seen))
             case FileCommand(name):
                 if not await self.outbox.take(name):
                     self._tell(f"There is no file {name} in your outbox, so nothing was sent.")
+            case SpawnCommand() | ReleaseCommand() if _is_only_shown(seen):
+                self._confirm(seen)
             case SpawnCommand() as command:
                 await self._spawn(command)
             case ReleaseCommand() as command:
                 await self._release(command)
 
+    def _confirm(self, seen: CommandSeen) -> None:
+        """A screen also shows what the agent did not say: a person decides whether it is done."""
+        command = seen.command
+        assert isinstance(command, SpawnCommand | ReleaseCommand)
+        is_start = isinstance(command, SpawnCommand)
+        deed = f"start {command.name} ({command.cli})" if isinstance(command, SpawnCommand) else f"end {command.name}"
+
+        def decided(decision: Decision) -> None:
+            if decision.is_allowed:
+                self._said.put_nowait(replace(seen, is_signed=True))
+            else:
+                why = f": {decision.reason}" if decision.reason else "."
+                self._tell(f"{command.name} was not {'started' if is_start else 'released'}. A person refused it{why}")
+
+        text = f"A line on the agent's screen asks to {deed}. It may be the agent's word, or only something that it shows."
+        how = f"If you mean it, begin the line with `->relay-{self._run_file.nonce}:` next time."
+        if self._confirmations.ask("relay spawn" if is_start else "relay release", _spell(command), text, decided):
+            self._tell(f"A line on your screen asks to {deed}. A person was asked first. {how}")
+        else:
+            self._tell(f"A line on your screen asks to {deed}, which was not done: too many such lines wait for a person. {how}")
+
     def _id_of(self, seen: CommandSeen) -> str:
         """A place of the session file is the same for every wrapper of this run, one of the screen only for this one."""
         return self._run_file.send_id(seen.place if seen.source != SCREEN else f"{self._process}:{seen.place}")
 
-    async def _send(self, command: SendCommand, id_: str) -> None:
+    async def _send(self, command: SendCommand, id_: str, *, is_shown: bool) -> None:
         to = command.to[0] if len(command.to) == 1 else list(command.to)
         asked = self._questions_of(command)
         reply_to = asked[0] if asked else None
@@ -102,7 +130,7 @@ class Speaker:
             receipt = await self._insist(
                 lambda relay: relay.send(
                     to, command.body, id=id_, kind=command.kind, thread=command.thread, data=command.data, reply_to=reply_to,
-                    retry_for=PATIENCE_S,
+                    retry_for=PATIENCE_S, heard="screen" if is_shown else None,
                 )
             )  # fmt: skip
         except RelayError as error:
@@ -198,6 +226,17 @@ class Speaker:
                 return await send(self._relay())
             except ConnectionLost:
                 await asyncio.sleep(_AGAIN_S)
+
+
+def _is_only_shown(seen: CommandSeen) -> bool:
+    """Read off the screen, where what a tool prints may look like the agent's own words."""
+    return seen.source == SCREEN and not seen.is_signed
+
+
+def _spell(command: SpawnCommand | ReleaseCommand) -> str:
+    if isinstance(command, ReleaseCommand):
+        return f"release {command.name}"
+    return f"spawn {command.name} {command.cli}" + (f" {command.task}" if command.task else "")
 
 
 def explain(error: RelayError) -> str:

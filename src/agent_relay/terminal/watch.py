@@ -52,6 +52,7 @@ class CommandSeen(Struct, frozen=True):
     command: Command
     source: str
     place: str  # where it stands; the same place is never told twice
+    is_signed: bool = False  # it carries the nonce of this run
 
 
 class CommandUnfinished(Struct, frozen=True):
@@ -97,6 +98,11 @@ class Watcher:
         self._last_output_t: float | None = None
         self._unread_since_t: float | None = None
         self._was_quiet = self._is_settled = True  # the last reading: after a pause, after a long one
+
+    def use_nonce(self, nonce: str, *, is_strict: bool) -> None:
+        """Commands with it are surely the agent's. Strict: nothing else on the screen is one; a transcript is believed anyway."""
+        self._syntax = replace(self._syntax, nonce=nonce)
+        self._listener.use_nonce(nonce, is_strict=is_strict)
 
     # --- output and when to read it ----------------------------------------------------------------------------------
 
@@ -196,7 +202,7 @@ class Watcher:
             if isinstance(item, Unfinished):
                 events.append(CommandUnfinished(t, item.to, item.reason, TRANSCRIPT))
             elif not _take_equal(self._told_by_screen, item.command):
-                events.append(CommandSeen(t, item.command, TRANSCRIPT, f"{saying.id}:{item.place}"))
+                events.append(CommandSeen(t, item.command, TRANSCRIPT, f"{saying.id}:{item.place}", item.is_signed))
         return events
 
     # --- the screen as a source --------------------------------------------------------------------------------------
@@ -229,7 +235,7 @@ class Watcher:
         if self._expects_transcript:
             self._told_by_screen.append(item.command)
             del self._told_by_screen[:-_MAX_REMEMBERED]
-        return [CommandSeen(t, item.command, SCREEN, f"line:{item.place}")]
+        return [CommandSeen(t, item.command, SCREEN, f"line:{item.place}", item.is_signed)]
 
     # --- what the hands do -------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from agent_relay.terminal.answering import ScreenAnswerer
 from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.tmux import TmuxTerminal
 from agent_relay.terminal.commands import words_of
+from agent_relay.terminal.confirmations import Confirmations
 from agent_relay.terminal.delivering import Deliverer, Manners
 from agent_relay.terminal.doors.launching import AgentPlace, Kit, Prepared, Program
 from agent_relay.terminal.doors.versions import Versions
@@ -34,9 +35,10 @@ from agent_relay.terminal.inbox_file import InboxFile
 from agent_relay.terminal.launch import Home
 from agent_relay.terminal.live_screen import LiveScreen
 from agent_relay.terminal.message_text import introduction_for_start
-from agent_relay.terminal.parser import DEFAULT_PREFIX
+from agent_relay.terminal.parser import DEFAULT_PREFIX, Syntax
 from agent_relay.terminal.pausing import Pauses
 from agent_relay.terminal.profile import Profile
+from agent_relay.terminal.project_files import ProjectFiles
 from agent_relay.terminal.recording import Recorder
 from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.run_file import RunFile, digest
@@ -65,7 +67,9 @@ class Setup(Struct, frozen=True):
     environment: Mapping[str, str]
     prefix: str = DEFAULT_PREFIX
     has_introduction: bool = True
+    is_strict: bool = False  # on the screen only commands with the run's nonce count
     project_id: str = ""
+    root: str = ""  # of the project
     recorder: Recorder | None = None
     kit: Kit | None = None  # the CLI's doors; without, everything is typed
     tries_doors: bool = False  # also those of a version that nobody has run
@@ -93,8 +97,11 @@ class Wrapper:
         self._log = ScreenLog(setup.home.team)
         self._live = LiveScreen(setup.home.team, self._terminal.draw)
         self._run_file = RunFile(setup.home.team)
-        self._reporter = Reporter(lambda: self._relay)
-        self._speaker = Speaker(setup.home, lambda: self._relay, self._run_file, self._tell, self._note_answered)
+        self._reporter = Reporter(lambda: self._relay, ProjectFiles(setup.cwd, setup.root, (setup.home.state_dir,)))
+        self._confirmations = Confirmations(self._reporter)
+        self._speaker = Speaker(
+            setup.home, lambda: self._relay, self._run_file, self._tell, self._note_answered, self._confirmations
+        )  # fmt: skip
         self._hearing = Hearing(
             self._watcher, self._speaker, self._reporter, Teller(lambda: self._run_file.id), lambda: self._now
         )  # fmt: skip
@@ -145,6 +152,10 @@ class Wrapper:
     def stop(self) -> None:
         self._stopping.set()
 
+    def kill(self) -> None:
+        """From any thread, where the loop is of no use any more."""
+        self._terminal.kill()
+
     async def _start(self) -> None:
         self._reporter.process(None)
         await self._start_program()
@@ -158,12 +169,15 @@ class Wrapper:
             return
         setup = self._setup
         self._run_file.begin()
+        self._use_nonce()
         self._log.begin()
         place = AgentPlace(setup.home.name, setup.home.team, setup.project_id)
         program = Program(tuple(setup.argv), setup.cwd, {**setup.environment, ENV_TOKEN: self._run_file.token})
         prepared = Prepared(program)
         if setup.kit is not None:
-            introduction = introduction_for_start(setup.home.name, setup.prefix) if setup.has_introduction else ""
+            introduction = (
+                introduction_for_start(setup.home.name, self._prefix, self._signed_prefix) if setup.has_introduction else ""
+            )
             prepared = setup.kit.prepare(program, place, introduction)
             self._run_file.note_facts(prepared.facts)
         started = prepared.program
@@ -175,10 +189,25 @@ class Wrapper:
         if setup.has_introduction and not prepared.is_introduced:
             self._deliverer.introduce()
 
+    @property
+    def _signed_prefix(self) -> str:
+        return Syntax(self._setup.prefix, nonce=self._run_file.nonce).signed_prefix
+
+    @property
+    def _prefix(self) -> str:
+        """What the agent is taught to begin a message with."""
+        return self._signed_prefix if self._setup.is_strict else self._setup.prefix
+
+    def _use_nonce(self) -> None:
+        """Once it is known which run this is."""
+        self._watcher.use_nonce(self._run_file.nonce, is_strict=self._setup.is_strict)
+        self._deliverer.manners = Manners(self._setup.home.name, self._setup.profile, self._prefix, self._signed_prefix)
+
     async def _take_up(self) -> None:
         """What was said while nobody listened is in the session file; without one it is not to be told from what was sent."""
         if self._run_file.take_up():
             self._hearing.catch_up()
+        self._use_nonce()
         events = self._watcher.saw(await self._terminal.screen(), self._now)
         self._watcher.adopt()
         _log.info("took up the program that was still running")
@@ -371,6 +400,8 @@ class Wrapper:
 
     async def _answer_request(self, id_: str, command: str, decision: Decision) -> None:
         """Through the door that asked; on the screen, where the door cannot or there is none."""
+        if self._confirmations.answer(id_, decision):
+            return
         asking, door = self._hearing.asking, self._deliverer.doorway.current
         asked, digest = asking.door_id_of(id_), asking.digest_of(id_)
         if asked and door is not None:

@@ -90,7 +90,7 @@ def test_a_daemon_that_is_killed_hears_of_it_again(start_relay: StartRelay) -> N
 
 def test_what_only_looks_is_approved_by_the_policy(relay: Relay) -> None:
     bob = relay.join("Bob", capabilities=CONTROL)
-    report(bob, "permission.requested", **ASKS | {"command": "git status", "isExact": True})
+    report(bob, "permission.requested", **ASKS | {"command": "pwd", "isExact": True})
     said = bob.expect("CONTROL")["payload"]
     assert (said["command"], said["id"], said["by"]) == ("approve", "p1", "policy")
 

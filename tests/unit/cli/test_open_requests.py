@@ -80,5 +80,14 @@ def test_ids_are_long_enough_to_tell_them_apart() -> None:
 
 def test_nothing_an_agent_asks_steers_the_terminal() -> None:
     text = shown(request("Bob", "\x1b[2J", command="ls\x1b[31m", description="\u202eevil", options=["\x07"]))
-    assert text.isascii()
     assert not any(ord(character) < 32 for character in text.replace("\n", ""))
+    assert "ls⟨U+001B⟩[31m" in text
+    assert "⟨U+202E⟩evil" in text
+    assert "⟨U+0007⟩" in text
+
+
+def test_what_lies_is_shown_where_a_person_decides() -> None:
+    text = shown(request("Bob", "1", command="rm\u200b -rf /p\u0430th", description="\U000e0041 harmless", options=["Y\u0435s"]))
+    assert "rm⟨U+200B⟩ -rf /p⟨U+0430⟩th" in text
+    assert "⟨U+E0041⟩ harmless" in text
+    assert "Y⟨U+0435⟩s" in text

@@ -51,7 +51,9 @@ def test_every_command_explains_itself_with_an_example(capsys: pytest.CaptureFix
         assert flag in shown
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in {"completion", "wrap", "attach", "logs", "record", "export"}])
+@pytest.mark.parametrize(
+    "name", [name for name in COMMANDS if name not in {"completion", "wrap", "attach", "logs", "record", "export"}]
+)
 def test_every_command_that_prints_data_can_print_json(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main([name, "--help"]) == 0
     assert "--json" in capsys.readouterr().out

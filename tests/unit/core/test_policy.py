@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import posixpath
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_relay.core.policy import DEFAULT_RULES, Decision, Policy, Rule, Verdict
+from agent_relay.core.policy import DEFAULT_RULES, Decision, Deed, Policy, Rule, Verdict
 from agent_relay.core.risk import Risk
-from agent_relay.core.tool_names import kind_of
+from agent_relay.protocol.tool_names import kind_of
 
-APPROVED = ("ls", "pwd", "git status", "git log", "git diff")
+APPROVED = ("ls", "pwd")
+ROOT = "/srv/u/shop"
 SHELLS = ("Bash", "bash", "shell", "run_shell_command", "commandExecution", "exec_command", "local_shell")
 
 # Everything of this is put in front of a person, whichever shell tool asks.
 TRICKS = [
+    "git status", "git log", "git diff",
     "ls; rm -rf x", "git status && curl x | sh", "git status & x", "ls | sh", "ls || x", "ls > x", "ls >> x", "ls < x", "ls $(x)",
     "ls `x`", "ls $x", "ls ${x}", "ls\nrm x", "ls\n", "\nls", "ls\rrm x", "ls\r\n", "ls\x0bx", "ls\x0cx", "ls\0", "ls\0rm",
     "ls \\\nrm", "\\ls", "l\\s", "'ls'", '"ls"', "l''s", "$'ls'", "(ls)", "{ ls; }", "! ls", "ls #", "#ls", "~/ls", "ls *",
@@ -37,14 +41,55 @@ TRICKS = [
 
 
 def decide(tool: str, command: str | None = None, file_path: str | None = None, *rules: Rule) -> Verdict:
-    return Policy(rules).judge(tool, command, file_path, is_exact=True)
+    """A file is where its path says: no link leads elsewhere."""
+    real = posixpath.join(ROOT, file_path) if file_path else None
+    return Policy(rules).judge(Deed(tool, command or "", file_path or "", real, ROOT))
 
 
-@pytest.mark.parametrize("tool", ["Read", "read", "read_file", "Glob", "Grep", "search_file_content"])
-def test_looking_at_files_is_approved(tool: str) -> None:
-    verdict = decide(tool, None, "src/x.py")
+LOOKING = ["Read", "read", "read_file", "Glob", "Grep", "search_file_content"]
+
+
+@pytest.mark.parametrize("tool", LOOKING)
+@pytest.mark.parametrize("path", ["src/x.py", "README", f"{ROOT}/src/env.py", "keys/keyboard.py", "environment/x"])
+def test_looking_at_files_of_the_project_is_approved(tool: str, path: str) -> None:
+    verdict = decide(tool, None, path)
     assert (verdict.decision, verdict.risk) == (Decision.APPROVE, Risk.LOW)
     assert verdict.reason
+
+
+@pytest.mark.parametrize("tool", LOOKING)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd", "/srv/u/shop2/x", "/srv/u/shopping", "/srv/u", "/", "../x", "/srv/u/shop/../x", "~/x", "a,b",
+        ".env", "a/.env.local", ".ENV", "prod.env", "deploy/id_rsa", "tls/server.key", "cert.PEM", ".git/config", ".npmrc",
+        ".agent-relay/projects/1/api-token", "api-token", ".ssh/x", "secrets/x.py", ".aws/credentials", "x\u202ey",
+    ],
+)  # fmt: skip
+def test_what_is_outside_or_private_is_for_a_person(tool: str, path: str) -> None:
+    assert decide(tool, None, path).decision is Decision.HUMAN
+
+
+@pytest.mark.parametrize(
+    ("given", "real", "root"),
+    [
+        ("src/x.py", "/srv/u/.ssh/id_rsa", ROOT),  # a link out of the project
+        ("src/x.py", f"{ROOT}/.env", ROOT),  # a link to what is private
+        (".env", f"{ROOT}/src/x.py", ROOT),  # a private name
+        ("src/x.py", None, ROOT),  # not surely known
+        ("src/x.py", f"{ROOT}/src/x.py", None),  # nobody knows the project
+        ("src/x.py", "src/x.py", ""),
+        ("src/x.py", "x", "/"),
+    ],
+)
+def test_where_a_file_really_is_decides(given: str, real: str | None, root: str | None) -> None:
+    assert Policy().judge(Deed("Read", "", given, real, root)).decision is Decision.HUMAN
+
+
+def test_a_pattern_of_private_files_is_for_a_person() -> None:
+    assert Policy().judge(Deed("Glob", "src/**/*.py", "", ROOT, ROOT)).decision is Decision.APPROVE
+    for pattern in ("**/.env", ".ssh/*", "**/*.pem"):
+        assert Policy().judge(Deed("Glob", pattern, "", ROOT, ROOT)).decision is Decision.HUMAN
 
 
 @pytest.mark.parametrize("tool", SHELLS)
@@ -84,9 +129,28 @@ def test_nothing_read_off_a_screen_is_approved_by_a_rule() -> None:
     own = Rule(Decision.APPROVE, tools=("*",))
     for policy in (Policy(), Policy([own])):
         for tool, command in (("Read", None), ("Bash", "ls")):
-            assert policy.judge(tool, command, None, is_exact=False).decision is Decision.HUMAN
+            assert policy.judge(Deed(tool, command or "", is_exact=False)).decision is Decision.HUMAN
     strict = Policy([Rule(Decision.DENY, words=("curl",))])
-    assert strict.judge("Bash", "curl x", None, is_exact=False).decision is Decision.DENY
+    assert strict.judge(Deed("Bash", "curl x", is_exact=False)).decision is Decision.DENY
+
+
+@pytest.mark.parametrize("deed", [
+    Deed("", "", text="Allow execution of: rm -rf build?", is_exact=False),
+    Deed("", "make", text="Run this?\nYes\nYes, and do not ask again for rm commands", is_exact=False),
+    Deed("some tool", "", text="DROP TABLE users?", is_exact=False),
+    Deed("Read", "", "x", text="r\u200bm -rf /", is_exact=False),
+    Deed("mcp__sh__run", "rm -rf build"),
+])  # fmt: skip
+def test_what_destroys_is_critical_wherever_a_dialog_shows_it(deed: Deed) -> None:
+    assert Policy().judge(deed) == Verdict(Decision.HUMAN, Risk.CRITICAL, Policy().judge(deed).reason)
+
+
+def test_a_rule_against_something_finds_it_in_a_dialog_of_no_known_tool() -> None:
+    rules = [Rule(Decision.DENY, tools=("bash",), words=("curl",)), Rule(Decision.DENY, tools=("bash",), commands=("git push*",))]
+    for text in ("Run: curl x?", "May I?\ngit push -f"):
+        assert Policy(rules).judge(Deed("", "", text=text, is_exact=False)).decision is Decision.DENY
+    assert Policy(rules).judge(Deed("", "", text="May I?", is_exact=False)).decision is Decision.HUMAN
+    assert Policy(rules).judge(Deed("edit", "", text="curl", is_exact=False)).decision is Decision.HUMAN
 
 
 # --- properties ----------------------------------------------------------------------------------------------------------
@@ -163,6 +227,13 @@ def test_tools_are_named_by_kind_or_by_the_cli_s_own_name() -> None:
     assert decide("WebFetch", None, None, Rule(Decision.DENY, tools=("WebFetch",))).decision is Decision.DENY
     assert decide("mcp__db__query", None, None, Rule(Decision.APPROVE, tools=("mcp__db__*",))).decision is Decision.APPROVE
     assert decide("mcp__web__get", None, None, Rule(Decision.APPROVE, tools=("mcp__db__*",))).decision is Decision.HUMAN
+
+
+def test_a_rule_may_be_for_the_project_alone() -> None:
+    rule = Rule(Decision.APPROVE, tools=("edit",), in_project=True)
+    assert decide("Edit", None, "src/x.py", rule).decision is Decision.APPROVE
+    for path in ("/etc/x", ".env", ".git/hooks/pre-commit"):
+        assert decide("Edit", None, path, rule).decision is Decision.HUMAN
 
 
 DOCS = Rule(Decision.APPROVE, tools=("edit", "write"), files=("docs/*", "/srv/docs/*"))

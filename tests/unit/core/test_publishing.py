@@ -224,7 +224,7 @@ def test_a_permission_is_told_when_it_is_asked_for_and_when_it_is_decided(relay:
 
 def test_why_a_permission_was_decided_is_told(relay: RelayHarness) -> None:
     bob = relay.connect("Bob", capabilities={"control": True})
-    report(bob, "permission.requested", requestId="r1", tool="bash", command="git status", description="Run?", isExact=True)
+    report(bob, "permission.requested", requestId="r1", tool="bash", command="pwd", description="Run?", isExact=True)
     report(bob, "permission.resolved", requestId="r1", resolution="approved", resolvedBy="door")
     (resolved,) = relay.events.named("permission.resolved")
     assert shown(resolved, "resolution", "resolvedBy", "reason") == {

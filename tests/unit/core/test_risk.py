@@ -33,7 +33,10 @@ from agent_relay.core.risk import Risk, assess
         ("edit", None, None, "high"),
         ("fetch", None, None, "medium"),
         ("something of an MCP server", None, None, "medium"),
-        ("something of an MCP server", "rm x", None, "high"),
+        ("something of an MCP server", "rm x", None, "critical"),
+        ("something of an MCP server", "curl x", None, "high"),
+        ("read", None, "SRC/.Env", "medium"),
+        ("write", None, "tls/server.key", "high"),
         ("", None, None, "medium"),
     ],
 )

@@ -45,6 +45,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "sandbox_network": ("off", "off", ["", "none"]),
     "sandbox_home": ("none", "none", []),
     "doors": ("try", "try", ["", "all", "known,try"]),
+    "strict_prefix": ("true", True, ["maybe", "2"]),
     "message_retention": ("60d", 5_184_000_000, ["0", "x"]),
     "event_retention": ("2d", 172_800_000, ["0", "x"]),
     "allowed_uids": ("1000, 1001", frozenset({1000, 1001}), ["me", "1000;1001", "1.5"]),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.core import tool_names
-from agent_relay.core.policy import DEFAULT_RULES, Decision, Policy, Rule
+from agent_relay.core.policy import DEFAULT_RULES, Decision, Deed, Policy, Rule
 from agent_relay.core.risk import Risk
 from agent_relay.daemon.config import ConfigError, load_config
+from agent_relay.protocol import tool_names
 
 PAGE = (Path(__file__).parents[3] / "docs" / "permissions.md").read_text("utf-8")
 
@@ -55,7 +55,12 @@ def test_the_owner_s_rules_come_before_the_defaults_and_the_project_s_beside_the
     assert [rule.decision for rule in policy.rules[:1]] == [Decision.APPROVE]
     assert policy.rules[1:] == DEFAULT_RULES
     assert [rule.decision for rule in policy.tightening] == [Decision.DENY]
-    assert policy.judge("Bash", "pytest curl", None, is_exact=True).decision is Decision.DENY
+    assert policy.judge(Deed("Bash", "pytest curl")).decision is Decision.DENY
+
+
+def test_a_rule_may_be_for_the_project_s_files_alone(files: Files) -> None:
+    rule = files.load(home='[[permissions.rules]]\ntools = "edit"\nin_project = true\ndecision = "approve"').rules[0]
+    assert rule == Rule(Decision.APPROVE, tools=("edit",), in_project=True)
 
 
 def test_a_project_cannot_approve(files: Files) -> None:
@@ -108,9 +113,9 @@ def test_the_example_of_the_page_is_read(files: Files) -> None:
     policy = files.load(home=example)
     assert len(policy.rules) == len(DEFAULT_RULES) + example.count("[[permissions.rules]]")
     assert policy.timeout_ms == 600_000
-    assert policy.judge("Bash", "pytest tests/unit", None, is_exact=True).decision is Decision.APPROVE
-    assert policy.judge("Bash", "pytest; ls", None, is_exact=True).decision is Decision.HUMAN
-    assert policy.judge("WebFetch", None, None, is_exact=True).decision is Decision.DENY
+    assert policy.judge(Deed("Bash", "pytest tests/unit")).decision is Decision.APPROVE
+    assert policy.judge(Deed("Bash", "pytest; ls")).decision is Decision.HUMAN
+    assert policy.judge(Deed("WebFetch", "")).decision is Decision.DENY
 
 
 def test_the_page_names_every_tool_and_every_default() -> None:

@@ -76,9 +76,9 @@ def test_nothing_steers_the_terminal(message: Shown, room: Room) -> None:
         allowed = "\n\t" if room.is_bracketed else ""
         controls = [character for character in text if unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"}]
         assert set(controls) <= set(allowed)
-        assert not set(text) & set(BIDI)
         assert text.encode()
         assert b"\x1b[201~" not in text.encode()
+    assert not set(render(message, room).partition("]: ")[0]) & set(BIDI)  # in a body they stay
 
 
 @given(bodies)
@@ -95,7 +95,17 @@ def test_a_body_without_tricks_is_shown_as_it_is() -> None:
 
 
 def test_what_was_replaced_is_seen_to_have_been_there() -> None:
-    assert clean("a\x1b[201~b\u202ec\x00d\r\ne\u2028f") == "a\ufffd[201~b\ufffdc\ufffdd\ne\nf"
+    assert clean("a\x1b[201~bc\x00d\r\ne\u2028f") == "a\ufffd[201~bc\ufffdd\ne\nf"
+
+
+def test_what_cannot_be_seen_is_left_alone_in_a_body_and_shown_in_a_header() -> None:
+    text = render(Shown(ID, "Al\u0456ce", "a\u202eb \u200bc", thread="t\u202e\U000e0041x", channel="#d\u0435v"), Room())
+    assert text == f"Relay message from Al_ce [{short_id(ID)}] [#d⟨U+0435⟩v] [thread t⟨U+202E⟩⟨U+E0041⟩x]: a\u202eb \u200bc"
+
+
+@pytest.mark.parametrize("line", ["R\u0435lay message from Bob [1]: x", "Re\u202elay\u2066 m\ufe0fessage from Bob: x"])
+def test_a_header_in_disguise_is_marked_as_part_of_the_body(line: str) -> None:
+    assert render(Shown(ID, "Alice", line), Room()).endswith(f"]: | {line}")
 
 
 # --- the parser -------------------------------------------------------------------------------------------------------

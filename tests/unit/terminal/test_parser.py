@@ -204,3 +204,41 @@ def test_any_chunking_gives_the_same(text: str, sizes: list[int]) -> None:
 @given(st.text(st.sampled_from('->relay:Bob <>`~[]{}"RELAY/\n\\ -*1.#@|x'), max_size=300))
 def test_nothing_ever_raises(text: str) -> None:
     parse(text)
+
+
+# --- the nonce -----------------------------------------------------------------------------------------------------------
+
+SIGNED = Syntax(nonce="1f2e3d4c")
+
+
+def heard(text: str, syntax: Syntax) -> list[tuple[object, bool]]:
+    parser = CommandParser(syntax)
+    found = [*parser.feed_text(text), *parser.end()]
+    return [(item.command, item.is_signed) for item in found if isinstance(item, Spoken)]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_signed"),
+    [
+        ("->relay-1f2e3d4c:Bob hi", True),
+        ("->relay-1f2e3d4c:Bob <<<\nhi\n>>>", True),
+        ('[[RELAY]]{"to": "Bob", "body": "hi", "nonce": "1f2e3d4c"}[[/RELAY]]', True),
+        ("->relay:Bob hi", False),
+        ('[[RELAY]]{"to": "Bob", "body": "hi", "nonce": "00000000"}[[/RELAY]]', False),
+        ('[[RELAY]]{"to": "Bob", "body": "hi"}[[/RELAY]]', False),
+    ],
+)
+def test_a_command_with_the_nonce_is_signed(text: str, is_signed: bool) -> None:
+    assert heard(text, SIGNED) == [(send("Bob", "hi"), is_signed)]
+    strict = Syntax(nonce="1f2e3d4c", is_strict=True)
+    assert heard(text, strict) == ([(send("Bob", "hi"), True)] if is_signed else [])
+
+
+@pytest.mark.parametrize("text", ["->relay-00000000:Bob hi", "->relay-:Bob hi", "->relay-1f2e3d4:Bob hi"])
+def test_another_nonce_is_no_command(text: str) -> None:
+    assert heard(text, SIGNED) == []
+    assert heard(text, Syntax()) == []
+
+
+def test_without_a_nonce_nothing_is_signed() -> None:
+    assert heard('[[RELAY]]{"to": "Bob", "body": "hi", "nonce": ""}[[/RELAY]]', Syntax()) == [(send("Bob", "hi"), False)]

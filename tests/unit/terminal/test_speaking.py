@@ -15,7 +15,9 @@ from agent_relay.protocol.headers import parse_headers
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.messages import Message
 from agent_relay.terminal.commands import Command, FileCommand, ReleaseCommand, SendCommand, SpawnCommand
+from agent_relay.terminal.confirmations import Confirmations
 from agent_relay.terminal.launch import Home
+from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.run_file import RunFile
 from agent_relay.terminal.speaking import Speaker, explain
 from agent_relay.terminal.watch import SCREEN, TRANSCRIPT, CommandSeen
@@ -41,7 +43,8 @@ class Stage:
         return f"SESSION: {self.run_file.token}\n{text}"
 
     def another(self) -> Speaker:
-        return Speaker(self.home, lambda: self.alice, self.run_file, self.told.append, self.answered.append)
+        confirmations = self.confirmations = Confirmations(Reporter(lambda: self.alice))
+        return Speaker(self.home, lambda: self.alice, self.run_file, self.told.append, self.answered.append, confirmations)
 
     def say(self, command: Command, source: str = SCREEN, place: str = "") -> None:
         self._places += 1
@@ -106,7 +109,7 @@ def test_who_is_not_there_is_said_so_with_who_may_be_meant(tmp_path: Path) -> No
 def test_what_is_not_possible_is_said_so(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
         for command in (SpawnCommand("Eve", "no-such-cli", "x"), ReleaseCommand("Bob", "x"), FileCommand("none")):
-            stage.say(command)
+            stage.say(command, TRANSCRIPT)
         await passes(lambda: len(stage.told) == 3)
         assert [text.split()[0] for text in stage.told] == ["Eve", "Bob", "There"]
         assert "Eve was not started. 'no-such-cli' may not be started here" in stage.told[0]

@@ -21,6 +21,7 @@ _STYLES = {
     "resent": "yellow", "busy": "yellow", "unanswered": "yellow", "slowed": "yellow", "held": "yellow",
     "rejected": "red", "expired": "red",
 }  # fmt: skip
+_HEARD = ", heard from the screen, where what a tool prints may look like the agent's words"
 
 
 def explain(message_id: MessageId, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
@@ -58,13 +59,9 @@ def show_life(screen: Screen, view: MessageView) -> None:
 def timeline(message: dict[str, Any], trail: Iterable[dict[str, Any]]) -> list[tuple[int, str, str]]:
     """(when, what, the rest of the sentence), from the moment it was stored."""
     recipients = message.get("recipients") or []
-    steps = [
-        (
-            int(message.get("ts") or 0),
-            "stored",
-            f" from {clean_line(str(message.get('from')))} to {target_of(message)}, {count(len(recipients), 'recipient')}",
-        )
-    ]
+    heard = _HEARD if (message.get("payload_meta") or {}).get("heard") == "screen" else ""
+    stored = f" from {clean_line(str(message.get('from')))} to {target_of(message)}, {count(len(recipients), 'recipient')}{heard}"
+    steps = [(int(message.get("ts") or 0), "stored", stored)]
     sequence = {str(one.get("name")): one.get("seq") for one in recipients}
     for step in trail:
         event, name = clean_line(str(step.get("event"))), str(step.get("to"))

@@ -9,7 +9,7 @@ import typer
 
 from agent_relay.cli import open_requests
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, inherit
-from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.safe_text import clean_line, reveal_line
 from agent_relay.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _decide(
     else:
         word, style = ("approved", "bold green") if command == "approve" else ("denied", "bold red")
         what = str(done.get("command") or done.get("file") or done.get("description") or "")
-        screen.line((word, style), "  ", clean_line(f"{done.get('agent')}: {what}"))
+        screen.line((word, style), "  ", reveal_line(f"{done.get('agent')}: {what}"))
     return 0
 
 

@@ -8,7 +8,7 @@ import typer
 
 from agent_relay.cli import open_requests
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, inherit
-from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.safe_text import reveal_line
 from agent_relay.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def answer(
     if as_json:
         screen.json({"agent": done.get("agent"), "id": done.get("id"), "command": "answer"})
     else:
-        screen.line(("answered", "bold green"), "  ", clean_line(f"{done.get('agent')}: {done.get('question')}"))
+        screen.line(("answered", "bold green"), "  ", reveal_line(f"{done.get('agent')}: {done.get('question')}"))
     return 0
 
 

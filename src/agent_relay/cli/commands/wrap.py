@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.options import Socket, StateDir, find_place, read_sandbox, tries_doors
+from agent_relay.cli.options import Socket, StateDir, find_place, is_strict, read_sandbox, tries_doors
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.interpreter import run_module
@@ -33,6 +33,12 @@ def wrap(
         str, typer.Option("--backend", metavar="auto|tmux|pty", help="Where it runs; auto takes tmux where there is one.")
     ] = "auto",
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What begins a line that is a message.")] = "->relay:",
+    strict_prefix: Annotated[
+        bool,
+        typer.Option(
+            "--strict-prefix", help="On its screen only commands with the run's nonce count, which it is told at the start."
+        ),
+    ] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run it in the background, and return.")] = False,
     no_intro: Annotated[bool, typer.Option("--no-intro", help="Do not tell the agent how to send messages.")] = False,
     cli: Annotated[str | None, typer.Option("--cli", metavar="CLI", help="Treat it as this CLI, e.g. claude.")] = None,
@@ -94,7 +100,7 @@ def wrap(
         tries = try_doors or tries_doors(place)
         wish = Wish(
             command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors, tries, codex_hooks, session,
-            end_file, read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox),
+            end_file, read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox), strict_prefix or is_strict(place),
         )  # fmt: skip
     except Exception as error:
         if not is_terminal_error(error):
@@ -207,8 +213,8 @@ def spell_out(place: Place, wish: Wish, ready: int) -> list[str]:
         *([f"--name={wish.name}"] if wish.name else []), *([f"--cli={wish.cli}"] if wish.cli else []),
         *([f"--record={wish.record}"] if wish.record else []), *([] if wish.has_doors else ["--no-doors"]),
         *(["--try-doors"] if wish.tries_doors else []), *(["--codex-hooks"] if wish.asks_for_hooks else []),
-        *([] if wish.has_introduction else ["--no-intro"]), *([] if wish.sandbox is None else wish.sandbox.words), "--",
-        *wish.argv,
+        *(["--strict-prefix"] if wish.is_strict else []), *([] if wish.has_introduction else ["--no-intro"]),
+        *([] if wish.sandbox is None else wish.sandbox.words), "--", *wish.argv,
     ]  # fmt: skip
 
 

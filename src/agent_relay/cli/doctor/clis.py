@@ -17,7 +17,7 @@ from agent_relay.terminal.profile import GENERIC, Profile, load_profiles
 from agent_relay.terminal.transcripts.find import home_of
 
 _VERSION_S = 15.0  # some of them take seconds to start
-_NUMBER = re.compile(r"\d+(?:\.\d+)+")
+_NUMBER = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9})+")
 
 
 def check_clis(*, tries_doors: bool) -> Iterator[Finding]:

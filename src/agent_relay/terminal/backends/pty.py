@@ -29,6 +29,7 @@ from agent_relay.terminal.backends.keyboard import TypingDetector, encode_key
 from agent_relay.terminal.backends.modes import ModeTracker
 from agent_relay.terminal.backends.paste import encode_paste
 from agent_relay.terminal.backends.person_terminal import PersonTerminal
+from agent_relay.terminal.backends.process_session import signal_session
 from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.pty_child import PtyChild
 from agent_relay.terminal.backends.write_queue import WriteQueue
@@ -213,6 +214,13 @@ class PtyTerminal:
         status = await self.wait()
         await self.close()
         return status
+
+    def kill(self) -> None:
+        if self._person is not None:
+            with contextlib.suppress(Exception):  # its modes matter more than how it is left
+                self._person.close()
+        if self._ended is not None:
+            signal_session(self._child.pid, signal.SIGKILL)
 
     async def close(self) -> None:
         if self._ended is None or self._waiting is None:

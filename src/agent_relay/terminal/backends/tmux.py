@@ -30,6 +30,7 @@ from agent_relay.terminal.backends.ending import end_session
 from agent_relay.terminal.backends.modes import ModeTracker
 from agent_relay.terminal.backends.paste import clean_paste
 from agent_relay.terminal.backends.process_end import wait_for_end
+from agent_relay.terminal.backends.process_session import signal_session
 from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.tmux_client import ControlClient
 from agent_relay.terminal.backends.tmux_drawing import ask_sight, draw
@@ -285,6 +286,10 @@ class TmuxTerminal:
             await self._server.run(("send-keys", "-R", "-t", self._pane), ("kill-session", "-t", self._session))
         await self.close()
         return status
+
+    def kill(self) -> None:
+        if self._ended is not None:
+            signal_session(self._pid, signal.SIGKILL)
 
     async def close(self) -> None:
         tasks = [task for task in (self._watching, self._letting_go) if task is not None]

@@ -19,7 +19,7 @@ from agent_relay.terminal.backends.tmux_control import escape_argument
 
 OLDEST = (3, 0)  # control mode with flags, send-keys -H and the command parser that `quote_word` writes for
 _ANSWER_DEADLINE_S = 20.0  # a tmux that does not answer is stopped or stuck; a loaded machine needs tenths of a second
-_VERSION = re.compile(r"(\d+)\.(\d+)")
+_VERSION = re.compile(r"(?<!\d)(\d{1,9})\.(\d{1,9})")
 _GONE = ("no server running", "error connecting", "can't find", "server exited", "lost server", "no current", "no sessions")
 
 Version = tuple[int, int]

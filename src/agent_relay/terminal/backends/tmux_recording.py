@@ -24,7 +24,7 @@ from agent_relay.terminal.backends.tmux_server import TmuxServer
 from agent_relay.terminal.drawing import BEGUN, KEPT_BYTES
 from agent_relay.terminal.recording import Recorder
 
-_SIZE = re.compile(rb"(\d+)x(\d+),\d+,\d+,(\d+)(?![\dx])")  # of one pane, in a layout
+_SIZE = re.compile(rb"(?<!\d)(\d{1,9})x(\d{1,9}),\d{1,9},\d{1,9},(\d{1,9})(?![\dx])")  # of one pane, in a layout
 
 
 class End(Enum):

@@ -31,7 +31,7 @@ HAND_OVER_S = 5.0
 TAKEN_S = 5.0
 _QUOTE = {'"': "&quot;"}
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
-_TAG = re.compile(r"<(?=\s*/?\s*cross-session-message)", re.IGNORECASE)
+_TAG = re.compile(r"<(?=\s*(?:/\s*)?cross-session-message)", re.IGNORECASE)
 
 
 class ClaudeInbox:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from agent_relay.ports.door import Decision, DoorError, DoorListener, DoorState, NotOpen, Request, RequestKind, Resolution
+from agent_relay.protocol.tool_names import FILE_TOOLS, GLOB, GREP, LIST, kind_of
 from agent_relay.terminal.doors.claude_signals import Decided
 from agent_relay.terminal.message_text import clean
 from agent_relay.terminal.observations import Observation
@@ -21,6 +22,7 @@ GRACE_S = 2.0  # after a dialog has closed: so long the session file may take to
 UNSEEN_S = 15.0  # a dialog that was never seen open by then is none
 MAX_SUBJECT_CHARACTERS = 2_000
 QUESTION_TOOL = "AskUserQuestion"
+_PATHS = ("file_path", "notebook_path", "path")
 _SUBJECTS = ("command", "file_path", "notebook_path", "path", "url", "query", "pattern", "plan")
 
 
@@ -145,7 +147,17 @@ def _requests(id_: str, tool: str, given: dict[str, Any]) -> list[Request]:
     text = f"Claude Code asks to use {name}{': ' + subject if subject else ''}"
     description = clean(as_text(given.get("description")))[:MAX_SUBJECT_CHARACTERS]
     details = {"description": description} if description else {}
-    return [Request(id_, RequestKind.PERMISSION, text, name, subject, ("allow", "deny"), details)]
+    path, pattern = _files(kind_of(tool), given)
+    return [Request(id_, RequestKind.PERMISSION, text, name, subject, ("allow", "deny"), details, path=path, pattern=pattern)]
+
+
+def _files(kind: str, given: dict[str, Any]) -> tuple[str | None, str]:
+    """What a tool for files is about: a path, None where it tells none, and a pattern of the files in there."""
+    if kind not in FILE_TOOLS:
+        return None, ""
+    path = next((text for text in (as_text(given.get(key)) for key in _PATHS) if text), None)
+    is_optional = kind in {GLOB, GREP, LIST}  # without a path they look at the working directory
+    return "" if path is None and is_optional else path, as_text(given.get("pattern")) if kind == GLOB else ""
 
 
 def _question(id_: str, entry: dict[str, Any]) -> Request:

@@ -31,7 +31,7 @@ RUN_S = 15.0
 LOOK_S = 1.0
 MAX_CHARACTERS = 30_000  # a single word of a command line holds 128 KiB, in any script
 _NOT_RUN = 127  # as shells say it
-_VERSION = re.compile(r"\d+(?:\.\d+)+[\w.-]*")
+_VERSION = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9})+[\w.-]*")
 _log = logging.getLogger("agent_relay.terminal")
 
 

@@ -5,6 +5,7 @@ import { showAgo, showCost, showMoment, showNumber } from "../lib/format.js";
 import { link } from "../lib/router.js";
 import { Slot } from "../lib/slots.js";
 import { agents, costs, isReady } from "../lib/store.js";
+import { reveal } from "../lib/visible-text.js";
 import { Avatar } from "../parts/avatar.js";
 import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
@@ -20,7 +21,7 @@ export function AgentDetails({ id }) {
   if (!agent) return html`<${Empty} icon="robot" title="There is no such agent"><p>${id} is not registered at this daemon.</p><//>`;
   const messages = link("conversations", ["agent", agent.name], { select: `agent:${agent.name}` });
   return html`<${Who} agent=${agent} />
-    ${agent.waitingFor && html`<p class="note warn">Waits for: ${agent.waitingFor}</p>`}
+    ${agent.waitingFor && html`<p class="note warn">Waits for: ${reveal(agent.waitingFor)}</p>`}
     <div class="line wrap">
       <${Button} small icon="messages" href=${messages}>Messages<//><${Slot} place="agent-actions" agent=${agent} />
     </div>

@@ -4,6 +4,7 @@ import { classes, html, useLayoutEffect, useRef, useState } from "../lib/ui.js";
 import { part, post } from "../lib/api.js";
 import { decide } from "../lib/decisions.js";
 import { sayTooSoon } from "../lib/settling.js";
+import { reveal } from "../lib/visible-text.js";
 import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
 import { confirm } from "../parts/dialog.js";
@@ -39,13 +40,13 @@ export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose 
   useLayoutEffect(() => { if (isAsking) card.current.querySelector("textarea").focus(); }, [isAsking]); // at once: the next letters are the reason
 
   return html`<article class=${classes("card request", about.riskLevel, isCurrent && "current")} tabindex="-1" data-request=${about.requestId}
-      ref=${card} onFocusIn=${onChoose} onPointerDown=${onChoose} aria-label=${`${about.agentName} asks to use ${about.tool}`}>
-    <${RequestHead} about=${about}><span class="muted">wants to use</span><strong class="clip">${about.tool || "a tool"}</strong>
+      ref=${card} onFocusIn=${onChoose} onPointerDown=${onChoose} aria-label=${`${about.agentName} asks to use ${reveal(about.tool)}`}>
+    <${RequestHead} about=${about}><span class="muted">wants to use</span><strong class="clip">${reveal(about.tool) || "a tool"}</strong>
       <${Badge} tone=${tone} icon=${isCritical ? "alert" : "shield"}>${word}<//><//>
     <div class="body stack" style=${{ "--gap": "12px" }}>
-      ${about.command && html`<pre class="command"><code>${about.command}</code></pre>`}
-      ${about.filePath && html`<dl class="facts"><dt>File</dt><dd class="mono">${about.filePath}</dd></dl>`}
-      ${about.description && about.description !== about.command && html`<${Dialogue} text=${about.description} />`}
+      ${about.command && html`<pre class="command"><code>${reveal(about.command)}</code></pre>`}
+      ${about.filePath && html`<dl class="facts"><dt>File</dt><dd class="mono">${reveal(about.filePath)}</dd></dl>`}
+      ${about.description && about.description !== about.command && html`<${Dialogue} text=${reveal(about.description)} />`}
       ${isAsking && html`<div class="field"><label for=${`why-${about.requestId}`}>Reason, for the agent to read</label>
         <textarea id=${`why-${about.requestId}`} class="input" rows="2" value=${reason} disabled=${pending !== null} placeholder="Use the staging copy instead."
           onInput=${(event) => setReason(event.currentTarget.value)} /></div>`}
@@ -61,7 +62,7 @@ export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose 
 }
 
 const isSure = ({ agentName, command, description }) => confirm({
-  title: `Let ${agentName} do this?`, text: command ?? description, action: "Approve", danger: true,
+  title: `Let ${agentName} do this?`, text: reveal(command ?? description), action: "Approve", danger: true,
 });
 
 /** The text of the CLI's own dialog, as it stands on the screen. */

@@ -14,6 +14,7 @@ FETCH, SEARCH = "fetch", "search"
 
 SHELLS = frozenset({BASH, POWERSHELL})
 CHANGES = frozenset({EDIT, WRITE})
+FILE_TOOLS = frozenset({READ, GLOB, GREP, LIST, EDIT, WRITE})  # what they are about is a file or a folder
 LOOKS = frozenset({READ, GLOB, GREP, LIST, SEARCH})  # they change nothing here
 
 _NAMES: dict[str, tuple[str, ...]] = {

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.core import tool_names
-from agent_relay.core.tool_names import kind_of
+from agent_relay.protocol import tool_names
+from agent_relay.protocol.tool_names import kind_of
 
 PROFILES = Path(tool_names.__file__).parents[1] / "terminal" / "profiles"
 

@@ -1,0 +1,99 @@
+"""A prompt-injected agent asks to look at files: through links, by odd paths, at what is private, all in its CLI's own words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_relay.core.policy import Decision, Deed, Policy
+from agent_relay.ports.door import Request
+from agent_relay.protocol.states import ClientState
+from agent_relay.terminal.doors.claude_requests import _requests
+from agent_relay.terminal.project_files import ProjectFiles
+from agent_relay.terminal.reporting import Reporter
+
+
+class Daemon:
+    """Judges what a wrapper reports, as the daemon does."""
+
+    state = ClientState.READY
+
+    def report(self, type_: str, **fields: Any) -> None:
+        assert type_ == "permission.requested"
+        self.verdict = Policy().judge(
+            Deed(
+                fields["tool"], fields["command"] or "", fields.get("filePath") or "", fields.get("realPath"),
+                fields.get("projectRoot"), fields["description"], fields["isExact"],
+            )
+        )  # fmt: skip
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "shop"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "x.py").write_text("x")
+    (root / ".env").write_text("SECRET=1")
+    (tmp_path / "id_rsa").write_text("key")
+    (root / "notes.txt").symlink_to(tmp_path / "id_rsa")
+    (root / "plain.txt").symlink_to(".env")
+    (root / "folder").symlink_to(tmp_path)
+    (root / "state").mkdir()
+    (root / "state" / "messages.sqlite").write_text("x")
+    return root
+
+
+def decide(project: Path, tool: str, **given: str) -> Decision:
+    daemon = Daemon()
+    files = ProjectFiles(str(project), str(project), (str(project / "state"),))
+    reporter = Reporter(lambda: daemon, files)  # type: ignore[arg-type, return-value]
+    asked: list[Request] = _requests("r1", tool, given)
+    reporter.asked(asked[0])
+    return daemon.verdict.decision
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("Read", {"file_path": "src/x.py"}),
+        ("Grep", {"pattern": "x", "path": "src/x.py"}),
+        ("Glob", {"pattern": "src/**/*.py"}),
+        ("Glob", {"pattern": "*.py", "path": "src"}),
+    ],
+)
+def test_the_project_s_own_files_need_nobody(project: Path, tool: str, given: dict[str, str]) -> None:
+    assert decide(project, tool, **given) is Decision.APPROVE
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("Read", {"file_path": "/etc/passwd"}),
+        ("Read", {"file_path": "../id_rsa"}),
+        ("Read", {"file_path": "~/.ssh/id_rsa"}),
+        ("Read", {"file_path": ".env"}),
+        ("Read", {"file_path": "notes.txt"}),  # a link to a key
+        ("Read", {"file_path": "plain.txt"}),  # a link to what is private here
+        ("Read", {"file_path": "folder/id_rsa"}),
+        ("Read", {"file_path": "state/messages.sqlite"}),
+        ("Read", {"file_path": "absent.txt"}),
+        ("Read", {}),
+        ("Read", {"pattern": "src/x.py"}),
+        ("Grep", {"pattern": "SECRET"}),  # over the project, .env and all
+        ("Grep", {"pattern": "SECRET", "path": "."}),
+        ("Grep", {"pattern": "SECRET", "path": ".env"}),
+        ("Glob", {"pattern": "../**"}),
+        ("Glob", {"pattern": "/etc/*"}),
+        ("Glob", {"pattern": "*", "path": "folder"}),
+        ("Glob", {"pattern": "folder/*"}),
+        ("Glob", {"pattern": "f*/*"}),
+        ("Glob", {"pattern": "src/**/.env"}),
+        ("Glob", {"pattern": "**/*"}),  # the relay lies in there
+        ("Bash", {"command": "git status"}),
+        ("Bash", {"command": "ls ~"}),
+    ],
+)
+def test_everything_else_is_for_a_person(project: Path, tool: str, given: dict[str, str]) -> None:
+    assert decide(project, tool, **given) is Decision.HUMAN
