@@ -413,6 +413,9 @@ def _tighten(setting: Setting, value: Any, files: _Files) -> Any:
     except ConfigError as error:
         files.notes.append(f"{error} It is ignored.")
         return value
+    except ValueError as error:  # a number too long to be written down
+        files.notes.append(f"{files.project.path}: {setting.name} is ignored: {error}.")
+        return value
     if not may(tighter, value):
         files.notes.append(
             f"{files.project.path}: {setting.name} = {tighter} is ignored: a project may only lower it, and it is {value}. "

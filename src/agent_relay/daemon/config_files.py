@@ -80,7 +80,7 @@ def read_project_file(project_root: str, home: str, notes: list[str]) -> ConfigF
             pass
         except _LeftOut as reason:
             notes.append(str(reason))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             notes.append(f"{path} is ignored: it cannot be read ({error}).")
     return ConfigFile(path, content)
 

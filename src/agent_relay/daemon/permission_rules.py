@@ -15,6 +15,8 @@ rules say, and of two times the shorter one.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 from msgspec import Struct
 
@@ -40,7 +42,7 @@ class _RuleTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 class _PermissionsTable(Struct, frozen=True, forbid_unknown_fields=True):
     rules: tuple[_RuleTable, ...] = ()
-    timeout: str | int | None = None
+    timeout: str | Annotated[int, msgspec.Meta(le=2**53)] | None = None
 
 
 def read_policy(project: ConfigFile, own: ConfigFile, notes: list[str]) -> Policy:
