@@ -7,11 +7,14 @@ import os
 import platform
 import sqlite3
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `from tests.architecture import …`, however pytest was started
 
@@ -55,3 +58,12 @@ def _refuse_skip(report: _Report) -> _Report:
         report.outcome = "failed"
         report.longrepr = f"{reason} (nothing may be skipped where CI is set)"
     return report
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One for all tests of a process: Playwright takes no second beside it."""
+    from tests.browser.stage import open_browser
+
+    with open_browser() as started:
+        yield started

@@ -1,4 +1,4 @@
-"""One browser for all of these, and one daemon a module. Without Chromium they fail: it is a part of the set-up."""
+"""One daemon a module; the browser is that of all tests. Without Chromium they fail: it is a part of the set-up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.stage import Stage, Watched, open_browser, open_page
+from tests.browser.stage import Stage, Watched, open_page
 from tests.browser.visits import Visits
 
 OpenPage = Callable[..., tuple[Page, Watched]]
@@ -22,12 +22,6 @@ FIRST = ("deciding", "terminals", "connection", "control", "costs", "timeline", 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order = {f"test_{name}.py": place for place, name in enumerate(FIRST)}
     items.sort(key=lambda item: order.get(item.path.name, len(FIRST)))
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with open_browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
-from tests.browser.stage import PHONE, Stage, open_browser, open_page, until
+from tests.browser.stage import PHONE, Stage, open_page, until
 from tests.browser.test_attention import CURRENT, ask, card, show
 
 PRESS_AT_ONCE = """(id) => new MutationObserver((_, watch) => {
@@ -17,12 +17,6 @@ PRESS_AT_ONCE = """(id) => new MutationObserver((_, watch) => {
   button.click();
 }).observe(document.body, { childList: true, subtree: true })"""
 TOO_SOON = "This has only just changed"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
