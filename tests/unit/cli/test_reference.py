@@ -15,6 +15,7 @@ COMMANDS = [
     "wrap", "attach", "logs", "record", "replay", "up", "down", "status", "dashboard", "agents", "who", "send", "inbox", "read",
     "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "interrupt", "stop",
     "input", "doctor", "costs", "events", "permissions", "questions", "arc", "bridge", "openapi", "spawn", "release",
+    "forget", "export",
 ]  # fmt: skip
 
 
