@@ -61,11 +61,11 @@ def test_a_report_is_of_one_agent_and_of_a_time(start_server: StartServer) -> No
 
 
 def test_a_budget_that_is_spent_when_it_is_set_is_acted_upon(start_server: StartServer) -> None:
-    """A limit that was passed before it was set stops the starting of agents, and is told."""
+    """A limit that was passed before it was set, and was set all the same, stops the starting of agents, and is told."""
     server = start_server()
     use(server, "Alice", "claude-opus-4-5", 1_000_000)
     until(lambda: report(server)["total"]["inputTokens"] == 1_000_000, "it is recorded")
-    server.http.post(f"{COSTS}/budget", json={"maxTotal": 1, "action": "pause-spawning"})
+    server.http.post(f"{COSTS}/budget", json={"maxTotal": 1, "action": "pause-spawning", "confirm": True})
 
     def told() -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = server.http.get("/api/v1/events?types=budget.exceeded").json()["events"]

@@ -150,8 +150,8 @@ def test_every_curl_of_the_page_is_answered(server: Server) -> None:
 
 def read_curl(command: str, server: Server) -> httpx.Request:
     """As curl reads the words that our pages use."""
-    words = iter(shlex.split(re.split(r" \| | >> ", command)[0])[1:])
-    url, headers, body = "", {}, None
+    words = iter(shlex.split(re.split(r" \| | >>? ", command)[0])[1:])
+    url, headers, body, method = "", {}, None, ""
     for word in words:
         match word:
             case "-s" | "-N":
@@ -159,10 +159,12 @@ def read_curl(command: str, server: Server) -> httpx.Request:
             case "-H":
                 name, _, value = next(words).partition(": ")
                 headers[name] = value
+            case "-X":
+                method = next(words)
             case "-d":
                 body = next(words).encode()
             case _:
                 assert word.startswith("localhost:3888/"), word
                 url = word.removeprefix("localhost:3888")
     assert url, command
-    return httpx.Request("GET" if body is None else "POST", server.url + url, headers=headers, content=body)
+    return httpx.Request(method or ("GET" if body is None else "POST"), server.url + url, headers=headers, content=body)

@@ -14,7 +14,7 @@ import typer
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.formats import count
 from agent_relay.cli.names_on_disk import complete_names
-from agent_relay.cli.options import Socket, StateDir, find_place
+from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.sdk.locate import Place
@@ -31,6 +31,7 @@ def export(
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to; NAME.jsonl by default, - is standard output.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file, if there is one.")] = False,
+    as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
@@ -38,7 +39,8 @@ def export(
 
     The file is for you alone (0600), a line of JSON each: {"kind": "agent"}, {"kind": "message", "message"}, {"kind": "event",
     "event"}, {"kind": "file", "path", "text"}, and at last {"kind": "end", "messages", "events", "files"}; where that line is
-    missing, so is something else. Messages come newest first.
+    missing, so is something else. Messages come newest first. With --json it is told so where that went: {"name", "path",
+    "messages", "events", "files"}.
     """
     from agent_relay.cli.link import run
     from agent_relay.protocol.names import check_agent_name
@@ -48,8 +50,12 @@ def export(
     path = output or f"{name}.jsonl"
     with _open(path, force=force) as file:
         counts = run(_write(place, name, file))
-    if path != "-":
-        screen = Screen()
+    screen = Screen()
+    if path == "-":
+        return 0
+    if as_json:
+        screen.json({"name": name, "path": os.path.abspath(path)} | counts)
+    else:
         said = f"{count(counts['messages'], 'message')}, {count(counts['events'], 'event')} and {count(counts['files'], 'file')}"
         screen.line(f"{said} of {clean_line(name)} are in ", (clean_line(path), "bold"), ".")
     return 0
