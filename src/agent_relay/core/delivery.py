@@ -294,7 +294,7 @@ class Ledger:
         for delivery in recipient.mailbox.take_all():
             if not delivery.replay:
                 error = RelayError(ErrorCode.AGENT_NOT_FOUND, f"{recipient.name} was removed before it got the message.")
-                self._bury(delivery, "dead_lettered", "the agent was removed", error)
+                self._bury(delivery, "removed", "the owner freed its name", error)
 
     def _bury(self, delivery: Delivery, event: str, detail: str, error: RelayError) -> None:
         """A dead letter; and once that is durable, so that it stays dead, the sender learns it."""

@@ -83,12 +83,12 @@ def test_a_project_s_rule_never_makes_anything_laxer(files: Files) -> None:
     """A rule for a person in place of one that denies would, and so would a lower risk."""
     everything = '[[permissions.rules]]\ntools = "*"\ndecision = "human"\nrisk = "low"\nreason = "Quite harmless, go on."\n'
     policy = files.load(project=everything, home=DENY + APPROVE)
-    denied = policy.judge("Bash", "curl x", None, is_exact=True)
+    denied = policy.judge(Deed("Bash", "curl x"))
     assert (denied.decision, denied.reason) == (Decision.DENY, "Nothing is fetched here.")
-    destructive = policy.judge("Bash", "rm -rf build", None, is_exact=True)
+    destructive = policy.judge(Deed("Bash", "rm -rf build"))
     assert (destructive.decision, destructive.risk) == (Decision.HUMAN, Risk.CRITICAL)
     assert destructive.reason != "Quite harmless, go on."
-    assert policy.judge("Bash", "make test", None, is_exact=True).decision is Decision.HUMAN
+    assert policy.judge(Deed("Bash", "make test")).decision is Decision.HUMAN
 
 
 def test_one_file_for_both_is_the_user_s(tmp_path: Path) -> None:
