@@ -1,7 +1,7 @@
 """What an AGENT_EVENT of a client may report, type by type, and how evidence is kept in a trail.
 
 `agent.state` says what an agent is doing, `message.received`, `message.handed` and `message.read` how far a message has come
-inside it, `agent.input` that a person gave it something new to do.
+inside it, `message.waits` why it comes no further, `agent.input` that a person gave it something new to do.
 """
 
 from __future__ import annotations
@@ -38,6 +38,13 @@ class HandedReport(Struct, frozen=True, rename="camel"):
     message_id: Identifier
     door: Door
     evidence: Evidence | None = None
+
+
+class WaitsReport(Struct, frozen=True, rename="camel"):
+    """It cannot be given to the agent now, and somebody should look why. It is not lost: it waits."""
+
+    message_id: Identifier
+    reason: Note
 
 
 class ReadReport(Struct, frozen=True, rename="camel"):
@@ -92,10 +99,13 @@ class RequestFailedReport(Struct, frozen=True, rename="camel"):
 
 Asked = PermissionReport | QuestionReport
 Resolved = PermissionResolvedReport | QuestionResolvedReport
-Report = StateReport | ReceivedReport | HandedReport | ReadReport | InputReport | Asked | Resolved | RequestFailedReport
+Report = (
+    StateReport | ReceivedReport | WaitsReport | HandedReport | ReadReport | InputReport | Asked | Resolved | RequestFailedReport
+)
 REPORTS: dict[str, type[Report]] = {
     "agent.state": StateReport,
     "message.received": ReceivedReport,
+    "message.waits": WaitsReport,
     "message.handed": HandedReport,
     "message.read": ReadReport,
     "agent.input": InputReport,

@@ -30,6 +30,7 @@ class Reporter:
         self._state: dict[str, Any] = {"state": "starting"}
         self._unsent: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MAX_UNSENT)
         self._open: dict[str, Request] = {}
+        self._door_note = ""
         self._read: OrderedDict[str, None] = OrderedDict()
 
     def joined(self) -> None:
@@ -81,7 +82,17 @@ class Reporter:
 
     def door(self, name: str, note: str = "") -> None:
         """How messages reach the agent, and why not in a better way."""
-        self._change(door=name, doorNote=_line(note) or None)
+        self._door_note = _line(note)
+        self._change(door=name, doorNote=self._door_note or None)
+
+    def blocked(self, reason: str) -> None:
+        """Why nothing can be typed for the agent; empty: it can again."""
+        note = f"messages wait: {reason}" if reason else self._door_note
+        self._change(doorNote=_line(note) or None)
+
+    def waits(self, message_id: str, reason: str) -> None:
+        """The message waits for a person to do something about that."""
+        self._say("message.waits", messageId=message_id, reason=_line(reason))
 
     def received(self, message_id: str) -> None:
         self._say("message.received", messageId=message_id)

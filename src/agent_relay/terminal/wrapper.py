@@ -303,7 +303,7 @@ class Wrapper:
 
     def _note_event(self, event: AgentEvent) -> None:
         text = event.fields.get("text")
-        if event.type == "loop.detected" and isinstance(text, str):
+        if event.type in {"loop.detected", "message.waits"} and isinstance(text, str):
             self._tell(text)
 
     async def _receive(self) -> None:
