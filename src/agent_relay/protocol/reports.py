@@ -74,6 +74,7 @@ class QuestionReport(Struct, frozen=True, rename="camel"):
     question: Text
     options: list[Note] = []
     default_answer: Note | None = None
+    can_allow: bool = True  # whether it can be answered from elsewhere at all
 
 
 class PermissionResolvedReport(Struct, frozen=True, rename="camel"):
@@ -91,10 +92,11 @@ class QuestionResolvedReport(Struct, frozen=True, rename="camel"):
 
 
 class RequestFailedReport(Struct, frozen=True, rename="camel"):
-    """What the daemon answered could not be carried out: the dialog is another one, or gone."""
+    """What the daemon answered could not be carried out. `changed`: since the dialog is another one, or gone."""
 
     request_id: Identifier
     reason: Note = ""
+    changed: bool = False
 
 
 Asked = PermissionReport | QuestionReport

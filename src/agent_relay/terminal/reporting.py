@@ -61,14 +61,20 @@ class Reporter:
         else:
             self._say("permission.resolved", requestId=request_id, resolution=_RESOLUTIONS[resolution], resolvedBy=by)
 
-    def failed(self, request_id: str, reason: str) -> None:
-        """An answer from outside could not be given."""
-        self._say("request.failed", requestId=request_id, reason=_line(reason))
+    def failed(self, request_id: str, reason: str, *, is_changed: bool = False) -> None:
+        """An answer from outside could not be given. `is_changed`: what it was meant for is not there any more."""
+        self._say("request.failed", requestId=request_id, reason=_line(reason), changed=is_changed)
 
     def _say_asked(self, request: Request) -> None:
         options = [_line(option) for option in request.options[:_MAX_OPTIONS]]
         if request.kind is RequestKind.QUESTION:
-            self._say("question.requested", questionId=request.id, question=clean(request.text)[:_MAX_BODY], options=options)
+            self._say(
+                "question.requested",
+                questionId=request.id,
+                question=clean(request.text)[:_MAX_BODY],
+                options=options,
+                canAllow=request.can_allow,
+            )
             return
         tool, subject = _line(request.tool), clean(request.subject)[:_MAX_BODY]
         self._say(
