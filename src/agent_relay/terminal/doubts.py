@@ -32,6 +32,7 @@ _HINT = re.compile(
     r"(?i:(?:\benter\b|\breturn\b|\bspace\b|\btab\b|\barrows?\b|[↑↓↵⏎]).{0,30}\b(?:select|confirm|choose|navigate|toggle|approve|accept|move)"
     r"|\bpress\b.{0,20}\b(?:key|enter|return|y|space)\b|\[enter\]|--more--|\(end\)|\b(?:choose|select|pick)\b.{0,40}[:?]\s*$)"
 )
+_SECRET = re.compile(r"(?i:\b(?:pass(?:word|phrase|code)|otp|pin|secret|verification code|api key)\b[^:]{0,80}:\s*$)")
 _ITEM = re.compile(rf"^(?:[{_MARKS}○◯◌☐*-]\s*)?[\[(]?(\d{{1,2}}|[a-zA-Z])[.)\]:]\s*\S")
 _MARKED = re.compile(rf"^[{_MARKS}]\s*\S")
 _UNMARKED = re.compile(r"^[○◯◌☐◇□]\s*\S")
@@ -51,6 +52,8 @@ def find_doubt(lines: Sequence[Line], *, has_composer: bool) -> str:
             return f"it seems to ask for a yes or a no: {_shorten(row)}"
         if _ASKING.search(row) or (not has_composer and _WORDING.search(row)):
             return f"it seems to ask for leave: {_shorten(row)}"
+        if _SECRET.search(row):
+            return f"it seems to ask for a secret: {_shorten(row)}"
         if _HINT.search(row):
             return f"it seems to ask for a choice: {_shorten(row)}"
     listed = _find_options(rows[:-1] if has_composer else rows, has_composer=has_composer)
