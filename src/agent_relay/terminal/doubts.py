@@ -35,7 +35,7 @@ _HINT = re.compile(
 _SECRET = re.compile(r"(?i:\b(?:pass(?:word|phrase|code)|otp|pin|secret|verification code|api key)\b[^:]{0,80}:\s*$)")
 _ITEM = re.compile(rf"^(?:[{_MARKS}○◯◌☐*-]\s*)?[\[(]?(\d{{1,2}}|[a-zA-Z])[.)\]:]\s*\S")
 _MARKED = re.compile(rf"^[{_MARKS}]\s*\S")
-_UNMARKED = re.compile(r"^[○◯◌☐◇□]\s*\S")
+_UNMARKED = re.compile(r"^(?:[○◯◌☐◇□]|[(\[]\s?[●◉*xX•✓]?\s?[)\]])\s*\S")
 _CHOICE = re.compile(
     r"(?i:^(?:\W{0,4}(?:\d{1,2}[.)])?\s*)(?:yes|no|ok|allow|approve|accept|deny|reject|decline|cancel|always|once|proceed|continue|exit|quit"
     r"|trust|skip|abort|retry|keep|don.?t|never|modify|edit|run|execute|refuse|view|other)\b)"

@@ -15,7 +15,7 @@ from agent_relay.terminal.screen import Line
 
 _REMEMBERED = 32  # texts; what is on a screen is among the last of them
 _HEAD = 24  # characters that tell where one begins
-_PART = 16  # characters of a row that tell that it is out of the middle of one, its beginning being out of sight
+_PART = 16  # characters of the first row that tell that it is out of the middle of one, which begins above the screen
 
 
 def echo_key(text: str) -> str:
@@ -45,7 +45,8 @@ class OwnText:
         """The same lines without what is ours: prompts and borders before and behind it stay."""
         keys = [echo_key(line.text) for line in lines]
         joined = "".join(keys)
-        ours = [key for key in self._keys if key[:_HEAD] in joined or any(len(row) >= _PART and row in key for row in keys)]
+        first = next((key for key in keys if key), "")
+        ours = [key for key in self._keys if key[:_HEAD] in joined or (len(first) >= _PART and first in key)]
         if not ours:
             return lines
         marks = [
@@ -74,14 +75,12 @@ def _find(key: str, shown: str, marks: list[_Mark]) -> set[_Mark]:
         size = _common(key, shown, at)
         found |= _whole_rows(marks, at, at + size, is_over=size == len(key))
         at = shown.find(key[:_HEAD], at + max(size, 1))
-    start = 0
-    while start < len(shown):
-        end = next((index for index in range(start, len(shown)) if marks[index].row != marks[start].row), len(shown))
-        inside = key.find(shown[start:end]) if end - start >= _PART else -1
-        if inside >= 0 and marks[start] not in found:
-            size = _common(key[inside:], shown, start)
-            found |= _whole_rows(marks, start, start + size, is_over=inside + size == len(key))
-        start = end
+    # Its beginning may have scrolled off. Further down only a beginning counts: a message may hold the very words of a dialog.
+    end = next((index for index in range(len(shown)) if marks[index].row != marks[0].row), len(shown))
+    inside = key.find(shown[:end]) if end >= _PART else -1
+    if inside >= 0 and marks[0] not in found:
+        size = _common(key[inside:], shown, 0)
+        found |= _whole_rows(marks, 0, size, is_over=inside + size == len(key))
     return found
 
 
