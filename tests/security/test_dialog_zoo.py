@@ -84,6 +84,8 @@ PROMPTS = [
     "I did this:\n1. read the file\n2. changed the test\n\nAll done.\n> ",
     "I have confirmed that it works, and the change was allowed.\n❯ ",
     "heard: Relay message\n• done\n› ",
+    "> Relay message from Carol [a7c7612a]: one\n• ok\n› ",
+    "> go on\nNo problem.\nYes, it is done.\n> ",
     "Thank you for your approval of the plan.\nme> ",
 ]
 

@@ -63,17 +63,24 @@ def find_doubt(lines: Sequence[Line], *, has_composer: bool) -> str:
 def _find_options(rows: list[str], *, has_composer: bool) -> str:
     for index, (row, below) in enumerate(pairwise(rows)):
         pair = (row, below)
-        is_marked = any(_MARKED.match(each) for each in pair)
-        if is_marked and any(_ITEM.match(each) or _UNMARKED.match(each) or _CHOICE.match(each) for each in pair):
+        # Above a composer a mark may begin what somebody typed before: there the marked row itself has to be an option.
+        marked = [each for each in pair if _MARKED.match(each) and (not has_composer or _is_option(each))]
+        if marked and any(_is_option(each) for each in pair if each is not marked[0] or len(marked) > 1):
             return row
-        if is_marked and not has_composer and len(row) < _SHORT and len(below) < _SHORT:
+        if marked and not has_composer and len(row) < _SHORT and len(below) < _SHORT:
             return row
-        if all(_UNMARKED.match(each) for each in pair) or all(_CHOICE.match(each) and len(each) < _SHORT for each in pair):
+        if all(_UNMARKED.match(each) for each in pair) or all(
+            _CHOICE.match(each) and len(each) < _SHORT and each[-1] not in ".!," for each in pair
+        ):
             return row
         first, second = _ITEM.match(row), _ITEM.match(below)
         if first and second and _follows(first[1], second[1]) and (not has_composer or _is_asked(rows, index)):
             return row
     return ""
+
+
+def _is_option(row: str) -> bool:
+    return len(row) < _SHORT and any(pattern.match(row) for pattern in (_ITEM, _UNMARKED, _CHOICE))
 
 
 def _follows(first: str, second: str) -> bool:
