@@ -65,7 +65,8 @@ SAY = [{"when": r"\]: say (.*)", "busy_ms": 60, "line_ms": 20, "say": ["Ünïcod
 
 @pytest.mark.parametrize("alternate", [False, True])
 def test_a_replay_of_the_recording_has_the_messages_that_were_sent(stage: Stage, alternate: bool) -> None:
-    bob = stage.start("Bob", "tmux", turns=SAY, alternate=alternate)
+    bob = stage.start("Bob", "tmux", turns=SAY, alternate=alternate, **({"look": "claude"} if alternate else {}))
+    cli = "claude" if alternate else "generic"
     until(lambda: "state: idle" in bob.log)
     file = stage.folder / "bob.cast"
     recording = record(stage, bob, file)
@@ -81,11 +82,11 @@ def test_a_replay_of_the_recording_has_the_messages_that_were_sent(stage: Stage,
     recording.send_signal(signal.SIGINT)
     out, err = recording.communicate(timeout=DEADLINE_S)
     assert (recording.returncode, err) == (0, "")
-    assert f"agent-relay replay {file} --cli generic" in out
+    assert f"agent-relay replay {file} --cli {cli}" in out
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     header = read_cast(file).header
-    assert (header.width, header.height, header.title) == (120, 40, "Bob.sh")
-    told = [(line["to"], line["body"]) for line in replay(stage, file, "--cli", "generic") if line["kind"] == "message"]
+    assert (header.width, header.height, header.title) == (120, 40, "claude" if alternate else "Bob.sh")
+    told = [(line["to"], line["body"]) for line in replay(stage, file, "--cli", cli) if line["kind"] == "message"]
     assert told == [("Carol", body) for body in sent]
     assert len(sent) == 4
 

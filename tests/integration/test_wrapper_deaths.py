@@ -99,9 +99,16 @@ while data := os.read(0, 65536):
 """
 
 
+def script(stage: Stage, source: str) -> str:
+    """In a file: an interpreter with code of its command line is not typed at."""
+    file = stage.folder / "program.py"
+    file.write_text(source)
+    return str(file)
+
+
 def test_what_the_program_does_not_take_is_reported_and_kept(stage: Stage) -> None:
     """It shows what is typed, and ignores Enter."""
-    words = ["-n", "Bob", "--backend", "pty", "--no-intro", *stage.where, sys.executable, "-c", DEAF]
+    words = ["-n", "Bob", "--backend", "pty", "--no-intro", *stage.where, sys.executable, script(stage, DEAF)]
     process = subprocess.Popen(
         [sys.executable, "-m", "agent_relay", *words], cwd=stage.project, env=stage.environ, stdin=subprocess.DEVNULL
     )
@@ -192,7 +199,7 @@ signal.pause()
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_program_that_never_reads_has_taken_nothing(stage: Stage, backend: str) -> None:
     record = stage.folder / "Bob.jsonl"
-    bob = stage.start("Bob", backend, program=[sys.executable, "-c", NEVER_READS, str(record)])
+    bob = stage.start("Bob", backend, program=[sys.executable, script(stage, NEVER_READS), str(record)])
     with stage.daemon.connect_sync("Carol") as carol:
         sent = carol.send("Bob", "anybody there?")
         with pytest.raises(RelayError, match="no sign of having taken it"):
@@ -205,7 +212,7 @@ def test_a_program_that_never_reads_has_taken_nothing(stage: Stage, backend: str
 def test_a_text_the_program_never_makes_room_for_stays_owed(stage: Stage) -> None:
     """More than the system keeps for a program that does not read."""
     record = stage.folder / "Bob.jsonl"
-    bob = stage.start("Bob", "pty", program=[sys.executable, "-c", NEVER_READS, str(record)])
+    bob = stage.start("Bob", "pty", program=[sys.executable, script(stage, NEVER_READS), str(record)])
     with stage.daemon.connect_sync("Carol") as carol:
         carol.send("Bob", "x" * 100_000)
         until(lambda: "waits" in bob.log and "x" * 100_000 in bob.inbox)

@@ -123,7 +123,7 @@ def test_inside_the_person_s_own_tmux_theirs_is_left_alone(stage: Stage, backend
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_signal_gives_the_person_their_terminal_back(stage: Stage, backend: str, number: signal.Signals) -> None:
     """They started it from a shell. In a PTY the program ends with its wrapper; under tmux only the window is given back."""
-    bob = stage.start("Bob", backend, person=True, has_shell=True, turns=TURNS, alternate=True)
+    bob = stage.start("Bob", backend, person=True, has_shell=True, look="claude", turns=TURNS, alternate=True)
     window = sees_prompt(bob)
     assert not window.is_as_before
     (pid,) = map(int, Path(f"/proc/{bob.process.pid}/task/{bob.process.pid}/children").read_text().split())

@@ -24,7 +24,7 @@ ASKED_AT = range(30, COUNT, 40)  # pastes that are taken in as a dialog opens
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "queues-slow-tmux": ("tmux", {"look": "claude", "redraw_ms": 40}),
     "queues-with-tab-pty": ("pty", {"look": "codex", "queueing": False}),
-    "waits-alternate-tmux": ("tmux", {"queueing": False, "alternate": True}),
+    "queues-alternate-tmux": ("tmux", {"look": "claude", "alternate": True}),
     "waits-slow-pty": ("pty", {"queueing": False, "redraw_ms": 40}),
 }
 

@@ -96,7 +96,8 @@ def show(screen: Screen, requests: Sequence[Open], others: Sequence[Open] = ()) 
             head += ["  ", (f"{risk} risk", _RISKS.get(risk, ""))]
         head += ["  ", (f"{format_span(max(0, now - int(request.get('at') or now)))} ago", "dim")]
         if request.get("can_allow") is False:
-            head += ["  ", ("can only be denied here", "yellow")]
+            where = "can only be denied here" if request.get("kind") != "question" else "can only be answered at its terminal"
+            head += ["  ", (where, "yellow")]
         screen.line(*head)
         _show_texts(screen, request)
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _GLIMPSE = 200  # characters of a conversation's last message
 # Of steps in one millisecond.
-_ORDER = {"received": 1, "handed": 2, "acknowledged": 3, "injected": 3, "rejected": 3, "expired": 3, "read": 4}
+_ORDER = {"received": 1, "waits": 2, "handed": 2, "acknowledged": 3, "injected": 3, "rejected": 3, "expired": 3, "read": 4}
 
 
 class Queries:

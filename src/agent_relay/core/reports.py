@@ -36,6 +36,7 @@ from agent_relay.protocol.reports import (
     ReceivedReport,
     RequestFailedReport,
     StateReport,
+    WaitsReport,
     encode_seen,
     read_report,
 )
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 OnInput = Callable[["Agent"], None]
 
-_RANKS = {"received": 1, "handed": 2, "read": 3}  # before the last the message is acknowledged
+_RANKS = {"received": 1, "waits": 2, "handed": 3, "read": 4}  # before the last the message is acknowledged
 _REMEMBERED = 20_000  # messages; some 3 MB
 _LOOKED_UP_AT_ONCE = 256
 _MAX_WAITING = 10_000  # reports for the store; more than that is refused: nobody reads so fast
@@ -105,6 +106,9 @@ class Reports:
                     publish_state(self._context, agent)
             case ReceivedReport(message_id=message_id):
                 self._take_step(peer, agent, frame.id, message_id, "received", "")
+            case WaitsReport(message_id=message_id, reason=reason):
+                self._tell_sender(agent, message_id, reason)
+                self._take_step(peer, agent, frame.id, message_id, "waits", reason)
             case HandedReport(message_id=message_id, door=door, evidence=evidence):
                 self._take_step(peer, agent, frame.id, message_id, "handed", encode_seen(door, evidence))
             case ReadReport(message_id=message_id, evidence=evidence):
@@ -122,6 +126,16 @@ class Reports:
                 if not peer.takes_control:
                     raise RelayError(ErrorCode.PERMISSION_DENIED, "Only the wrapper of an agent says which program it is.")
                 peer.connection.runs(agent.name, pid)
+
+    def _tell_sender(self, agent: Agent, message_id: str, reason: str) -> None:
+        """Once, and only where it is here: whoever comes back asks for the trail."""
+        delivery = _find_on_the_wire(agent, message_id)
+        sender = None if delivery is None else delivery.message.sender
+        if sender is None or sender.peer is None or not sender.peer.active:
+            return
+        text = f"Your message to {agent.name} waits and was not given to it yet: {reason}. Nothing is lost; somebody should look."
+        fields = {"messageId": message_id, "to": agent.name, "reason": reason, "text": text}
+        sender.peer.say("AGENT_EVENT", {"type": "message.waits", "fields": fields})
 
     # --- steps of messages --------------------------------------------------------------------------------------------
 

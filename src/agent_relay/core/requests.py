@@ -74,7 +74,7 @@ class Request(Struct, eq=False):
         report = self.report
         if isinstance(report, QuestionReport):
             texts: dict[str, str | None] = {"question": report.question}
-            more: dict[str, Any] = {"default_answer": report.default_answer}
+            more: dict[str, Any] = {"default_answer": report.default_answer, "can_allow": report.can_allow}
         else:
             texts = {"command": report.command, "file": report.file_path, "description": report.description}
             more = {"tool": report.tool, "risk": self.risk, "can_allow": report.can_allow}
@@ -169,7 +169,7 @@ class Requests:
         request = self._open.get((agent.key, report.request_id))
         if request is not None and request.answer is not None:
             answer, request.answer = request.answer, None
-            answer.tell(_changed(request, report.reason))
+            answer.tell(_changed(request, report.reason) if report.changed else _not_done(request, report.reason))
 
     def disconnected(self, agent: Agent) -> None:
         for request in [request for request in self._open.values() if request.agent is agent]:
@@ -193,11 +193,12 @@ class Requests:
             raise RelayError(ErrorCode.INVALID_FORMAT, f"This request is {verb}.", field="payload.command")
         if request.answer is not None:
             raise _conflict("Somebody else is answering it.", id_, "being_answered")
-        report = request.report
-        if command == "approve" and isinstance(report, PermissionReport) and not report.can_allow:
+        if command == "approve" and not request.report.can_allow:
             raise _conflict(
                 f"{agent.name} can only be allowed this at its own terminal; it can be denied here.", id_, "deny_only"
             )
+        if command == "answer" and not request.report.can_allow:
+            raise _conflict(f"This can only be answered at {agent.name}'s own terminal.", id_, "deny_only")
         self._pass_on(request, command, text, by, tell)
 
     def _pass_on(
@@ -255,6 +256,10 @@ def _too_late(request: Request) -> RelayError:
 
 def _changed(request: Request, reason: str) -> RelayError:
     return _conflict(reason or "The dialog is not the one that was asked about any more.", request.id, "changed")
+
+
+def _not_done(request: Request, reason: str) -> RelayError:
+    return _conflict(reason or "The answer could not be given.", request.id, "not_done")
 
 
 def _conflict(sentence: str, id_: str, reason: str) -> RelayError:

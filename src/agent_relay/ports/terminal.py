@@ -50,6 +50,22 @@ class PersonSeen(Struct, frozen=True):
     is_scrolled_back: bool = False  # reading what scrolled off; typing for the agent ends that
 
 
+class RunningProgram(Struct, frozen=True):
+    """One that has the terminal for its input."""
+
+    argv: tuple[str, ...]
+    is_parent: bool = False  # another of them was started by it
+
+
+class Foreground(Struct, frozen=True):
+    """Who gets what is typed at this moment, as the system tells it, whatever the program was started by."""
+
+    programs: tuple[RunningProgram, ...]
+    collects_lines: bool = False  # the terminal itself collects and shows a line, as plain programs expect it
+    is_reading: bool = False  # one of them is seen to wait for input from this terminal
+    unread: int | None = None  # bytes of whole lines that nobody has read yet; None: not known
+
+
 class Drawing(Struct, frozen=True):
     """What makes any terminal of that size show what this one shows, whatever it showed before."""
 
@@ -168,6 +184,10 @@ class Terminal(Protocol[S_co]):
         ...
 
     async def person(self) -> PersonSeen: ...
+
+    async def foreground(self) -> Foreground | None:
+        """None where the system does not tell."""
+        ...
 
     async def attach(self) -> None:
         """Gives the terminal we were started in to the program, until the person detaches or it ends."""

@@ -1,7 +1,8 @@
 """What an AGENT_EVENT of a client may report, type by type, and how evidence is kept in a trail.
 
 `agent.state` says what an agent is doing, `message.received`, `message.handed` and `message.read` how far a message has come
-inside it, `agent.input` that a person gave it something new to do, `agent.process` which program it is.
+inside it, `message.waits` why it comes no further, `agent.input` that a person gave it something new to do, `agent.process`
+which program it is.
 """
 
 from __future__ import annotations
@@ -40,6 +41,13 @@ class HandedReport(Struct, frozen=True, rename="camel"):
     evidence: Evidence | None = None
 
 
+class WaitsReport(Struct, frozen=True, rename="camel"):
+    """It cannot be given to the agent now, and somebody should look why. It is not lost: it waits."""
+
+    message_id: Identifier
+    reason: Note
+
+
 class ReadReport(Struct, frozen=True, rename="camel"):
     message_id: Identifier
     evidence: Evidence | None = None
@@ -75,6 +83,7 @@ class QuestionReport(Struct, frozen=True, rename="camel"):
     question: Text
     options: list[Note] = []
     default_answer: Note | None = None
+    can_allow: bool = True  # whether it can be answered from elsewhere at all
 
 
 class PermissionResolvedReport(Struct, frozen=True, rename="camel"):
@@ -92,19 +101,21 @@ class QuestionResolvedReport(Struct, frozen=True, rename="camel"):
 
 
 class RequestFailedReport(Struct, frozen=True, rename="camel"):
-    """What the daemon answered could not be carried out: the dialog is another one, or gone."""
+    """What the daemon answered could not be carried out. `changed`: since the dialog is another one, or gone."""
 
     request_id: Identifier
     reason: Note = ""
+    changed: bool = False
 
 
 Asked = PermissionReport | QuestionReport
 Resolved = PermissionResolvedReport | QuestionResolvedReport
-OfMessages = ReceivedReport | HandedReport | ReadReport
+OfMessages = ReceivedReport | WaitsReport | HandedReport | ReadReport
 Report = StateReport | OfMessages | InputReport | ProcessReport | Asked | Resolved | RequestFailedReport
 REPORTS: dict[str, type[Report]] = {
     "agent.state": StateReport,
     "message.received": ReceivedReport,
+    "message.waits": WaitsReport,
     "message.handed": HandedReport,
     "message.read": ReadReport,
     "agent.input": InputReport,

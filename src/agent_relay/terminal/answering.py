@@ -21,10 +21,11 @@ from msgspec import Struct
 
 from agent_relay.ports.door import Decision, DoorError, NotOpen
 from agent_relay.ports.terminal import Key, Terminal, TerminalEnded
-from agent_relay.terminal.choosing import choose
-from agent_relay.terminal.dialogs import NO_LOOK, OpenDialog
+from agent_relay.terminal.choosing import choose, word_for
+from agent_relay.terminal.dialogs import OpenDialog
 from agent_relay.terminal.injection import PERSON_S, POLL_S, SCROLLED_BACK_S
 from agent_relay.terminal.profile import Dialog, Profile
+from agent_relay.terminal.prompts import looks_of
 from agent_relay.terminal.screen import Screen
 from agent_relay.terminal.watch import Watcher
 
@@ -50,7 +51,7 @@ class Press(Struct, frozen=True):
 
 
 class Type(Struct, frozen=True):
-    character: str
+    characters: str  # one, or a whole text of one's own
 
 
 class Wait(Struct, frozen=True):
@@ -107,17 +108,16 @@ class Answering:
         if dialog is None or dialog.digest != self._digest:
             return self._miss(sight)
         self._other_t = None
-        look = self._profile.dialogs[dialog.look] if dialog.look != NO_LOOK else None
-        target = choose(look, dialog, self._decision)
-        assert look is not None  # else nothing could be chosen
+        look = looks_of(self._profile)[dialog.look]
+        word = word_for(look, dialog, self._decision)
         if self._phase is _Phase.ENTERED:
             return self._check_closed(sight, dialog, look)
         person = self._check_person(sight)
         if person is not None:
             return person
-        if look.typed:
-            return self._type(sight, dialog, _word_of(look, dialog, target))
-        return self._move(sight, dialog, look, target)
+        if word:
+            return self._type(sight, dialog, word)
+        return self._move(sight, dialog, look, choose(look, dialog, self._decision))
 
     def _miss(self, sight: Sight) -> Step:
         self._other_t = sight.t if self._other_t is None else self._other_t
@@ -167,17 +167,17 @@ class Answering:
     # --- a letter, a word or a number ----------------------------------------------------------------------------------
 
     def _type(self, sight: Sight, dialog: OpenDialog, word: str) -> Step:
-        if dialog.typed != self._typed:
+        if _seen(dialog.typed) != _seen(self._typed):
             if not self._typed:
                 return Failed(f"{dialog.typed!r} stands behind the question already: a person began to answer it.")
             return self._await(sight, "A letter was typed, and it was not seen to arrive.")
         if self._typed == word:
             return self._enter(sight, dialog)
         self._phase = _Phase.TYPING
-        character = word[len(self._typed)]
-        self._typed += character
+        characters = word if dialog.takes_text else word[len(self._typed)]
+        self._typed += characters
         self._note_key(sight)
-        return Type(character)
+        return Type(characters)
 
     # --- Enter, and what comes of it -----------------------------------------------------------------------------------
 
@@ -207,15 +207,9 @@ class Answering:
         return Wait(sight.t + POLL_S) if sight.t - self._key_t + _ROUNDING_S < KEY_S else Failed(complaint)
 
 
-def _word_of(look: Dialog, dialog: OpenDialog, target: int) -> str:
-    option = dialog.options[target]
-    match look.typed:
-        case "letter":
-            return option[0].lower()
-        case "number":
-            return str(target + 1)
-        case _:
-            return option
+def _seen(typed: str) -> str:
+    """What can be compared of it: marks at its end may be the prompt's own."""
+    return " ".join(typed.split()).strip(" :>?")
 
 
 class ScreenAnswerer:
@@ -254,8 +248,8 @@ class ScreenAnswerer:
                 match step:
                     case Press(key):
                         await self._terminal.press(key)
-                    case Type(character):
-                        await self._terminal.write(character.encode())
+                    case Type(characters):
+                        await self._terminal.write(characters.encode())
             match step:
                 case Wait(until):
                     await asyncio.sleep(until - asyncio.get_running_loop().time())

@@ -11,15 +11,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
 from agent_relay.ports.door import Request, RequestKind, Resolution
+from agent_relay.terminal.choosing import can_allow
 from agent_relay.terminal.dialogs import OpenDialog
+from agent_relay.terminal.profile import Profile
+from agent_relay.terminal.prompts import looks_of
 from agent_relay.terminal.reporting import Reporter
 
-SCREEN_REQUEST = "screen-"  # begins the ids of requests that were found on the screen; the dialog's digest follows
+SCREEN_REQUEST = "screen"  # begins the ids of requests that were found on the screen
+BLINK_S = 0.5  # a dialog that is not to be seen for so long may be a screen half drawn
 OTHER_VIEW_S = 1.5  # a hook takes 50 ms, a drawing a little more: so long a request waits for its other view
 OUTCOME_S = 2.0  # after its dialog has closed: so long the door may take to say how
 STALE_S = 5.0  # a dialog that is still there so long after the door said it is over is open, whatever the door says
@@ -28,10 +33,16 @@ _ANSWERS = {"approve": Resolution.ALLOWED, "deny": Resolution.DENIED, "answer": 
 _log = logging.getLogger("agent_relay.terminal")
 
 
+def _make_id(beginning: str) -> str:
+    return f"{beginning}-{secrets.token_hex(4)}"
+
+
 class _Entry:
     """One request. It has at least one of the two views."""
 
-    def __init__(self, door: Request | None, dialog: OpenDialog | None, now: float) -> None:
+    def __init__(self, id_: str, door: Request | None, dialog: OpenDialog | None, now: float, profile: Profile) -> None:
+        self.id = id_
+        self._profile = profile
         self.door = door
         self.dialog = dialog
         self.since = now
@@ -42,7 +53,7 @@ class _Entry:
 
     @property
     def kind(self) -> RequestKind:
-        return self.door.kind if self.door is not None else request_of(self._shown).kind
+        return self.door.kind if self.door is not None else kind_of(self._shown)
 
     @property
     def _shown(self) -> OpenDialog:
@@ -51,21 +62,28 @@ class _Entry:
 
     def compose(self) -> Request:
         if self.door is None:
-            found = request_of(self._shown)
+            found = request_of(self._profile, self._shown)
         elif self.dialog is None:
             found = self.door
         else:
             is_same = _is_same(self.door, self.dialog)
             text = self.door.text if is_same else f"{self.door.text}\nOn its screen: {self.dialog.text}"
+            shown = request_of(self._profile, self.dialog)
             found = replace(
-                self.door, text=text, options=self.dialog.options, can_allow=True, is_exact=is_same and self.door.is_exact
+                self.door, text=text, options=shown.options, can_allow=shown.can_allow or self.door.can_allow,
+                is_exact=is_same and self.door.is_exact,
             )  # fmt: skip
-        return replace(found, id=self.told.id) if self.told is not None else found
+        return replace(found, id=self.id)
 
 
 class Asking:
-    def __init__(self, reporter: Reporter) -> None:
+    """`make_id` makes an id that nobody had before, and that begins with the given one: two agents may ask the same, and one
+    agent the same again, and each time it is another request."""
+
+    def __init__(self, reporter: Reporter, profile: Profile, make_id: Callable[[str], str] = _make_id) -> None:
         self._reporter = reporter
+        self._make_id = make_id
+        self._profile = profile
         self._entries: list[_Entry] = []
         self._dialog: OpenDialog | None = None
         self._shown_at = 0.0  # since when it is on the screen
@@ -83,7 +101,7 @@ class Asking:
         self._settle()
 
     def door_asked(self, request: Request) -> None:
-        self._entries.append(_Entry(request, None, _now()))
+        self._entries.append(_Entry(self._make_id(request.id), request, None, _now(), self._profile))
         self._settle()
 
     def door_resolved(self, request_id: str, resolution: Resolution, by: str) -> None:
@@ -171,7 +189,7 @@ class Asking:
         told = self._find_told(dialog, holder)
         if told is not None and told is not holder:
             if holder is not None and holder.door is None:
-                told.told = holder.told  # it was told by the screen, and keeps that id
+                told.told, told.id = holder.told, holder.id  # it was told by the screen, and keeps that id
                 self._entries.remove(holder)
             elif holder is not None:
                 holder.dialog = None
@@ -183,13 +201,13 @@ class Asking:
             if self._over is not None:
                 _log.warning("a dialog is still open that the door said is over: it is asked as the screen shows it")
                 self._over = None
-            holder = _Entry(None, dialog, _now())
+            holder = _Entry(self._make_id(SCREEN_REQUEST), None, dialog, _now(), self._profile)
             self._entries.append(holder)
         holder.dialog, holder.closed_at = dialog, None
 
     def _find_told(self, dialog: OpenDialog, holder: _Entry | None) -> _Entry | None:
         """What a door told of this dialog: the same words; or, after a while, the only thing that it told at all."""
-        kind = request_of(dialog).kind
+        kind = kind_of(dialog)
         open_ = [entry for entry in self._entries if entry.door is not None and entry.kind is kind]
         open_ = [entry for entry in open_ if entry.closed_at is None and (entry.dialog is None or entry is holder)]
         same = [entry for entry in open_ if entry.door is not None and _is_same(entry.door, dialog)]
@@ -206,7 +224,7 @@ class Asking:
 
     def _ends_at(self, entry: _Entry) -> float:
         assert entry.closed_at is not None
-        return entry.closed_at + (OUTCOME_S if entry.door is not None else 0.0)
+        return entry.closed_at + (OUTCOME_S if entry.door is not None else 0.0 if self._dialog is not None else BLINK_S)
 
     def _end(self, entry: _Entry, resolution: Resolution, by: str) -> None:
         with contextlib.suppress(ValueError):
@@ -226,14 +244,19 @@ class Asking:
         self._timer = asyncio.get_running_loop().call_at(min(times), self._settle) if times else None
 
 
-def request_of(dialog: OpenDialog) -> Request:
+def kind_of(dialog: OpenDialog) -> RequestKind:
+    return RequestKind.PERMISSION if dialog.kind == "permission" else RequestKind.QUESTION
+
+
+def request_of(profile: Profile, dialog: OpenDialog) -> Request:
     return Request(
-        id=SCREEN_REQUEST + dialog.digest,
-        kind=RequestKind.PERMISSION if dialog.kind == "permission" else RequestKind.QUESTION,
+        id=SCREEN_REQUEST,
+        kind=kind_of(dialog),
         text=dialog.question or dialog.text,
         tool=dialog.tool or "",
         subject=dialog.subject or "",
         options=dialog.options,
+        can_allow=can_allow(looks_of(profile)[dialog.look], dialog),
         is_exact=False,
     )
 

@@ -6,6 +6,9 @@ from agent_relay.ports.door import Decision, DoorError
 from agent_relay.terminal.dialogs import OpenDialog
 from agent_relay.terminal.profile import Dialog, Patterns, compile_pattern
 
+MAX_TEXT = 60  # characters of an answer of one's own: what is typed must be seen whole in one row
+_SAME = {"y": "yes", "n": "no"}
+
 
 def choose(look: Dialog | None, dialog: OpenDialog, decision: Decision) -> int:
     """The index of the option. Raises DoorError with a sentence where none is meant, or more than one may be."""
@@ -15,6 +18,34 @@ def choose(look: Dialog | None, dialog: OpenDialog, decision: Decision) -> int:
         return _find_answer(dialog.options, decision.answer)
     patterns, wish = (look.approve, "allows it once") if decision.is_allowed else (look.deny, "refuses it")
     return _find_one(dialog.options, patterns, wish)
+
+
+def word_for(look: Dialog | None, dialog: OpenDialog, decision: Decision) -> str:
+    """What is typed; empty where the selection is moved instead. Raises DoorError."""
+    if dialog.takes_text and decision.is_allowed:
+        return _check_text(decision.answer)
+    target = choose(look, dialog, decision)
+    return dialog.words[target] if dialog.words else ""
+
+
+def can_allow(look: Dialog | None, dialog: OpenDialog) -> bool:
+    """Whether an answer from elsewhere can allow it; of a question, whether it can be answered at all."""
+    if dialog.kind == "question":
+        return bool(look is not None and dialog.options) or dialog.takes_text
+    try:
+        choose(look, dialog, Decision(is_allowed=True))
+    except DoorError:
+        return False
+    return True
+
+
+def _check_text(text: str) -> str:
+    words = " ".join(text.split())
+    if not words:
+        raise DoorError("This is a question: answer it with some words.")
+    if len(words) > MAX_TEXT or not words.isprintable():
+        raise DoorError(f"It can be answered from here with up to {MAX_TEXT} characters. Answer it at the terminal.")
+    return words
 
 
 def _find_one(options: tuple[str, ...], patterns: Patterns, wish: str) -> int:
@@ -29,10 +60,10 @@ def _find_one(options: tuple[str, ...], patterns: Patterns, wish: str) -> int:
 
 
 def _find_answer(options: tuple[str, ...], answer: str) -> int:
-    wanted = _fold(answer)
+    wanted = _SAME.get(_fold(answer), _fold(answer))
     if not wanted:
         raise DoorError(f"This is a question: answer it with one of its options: {_list(options)}.")
-    folded = [_fold(option) for option in options]
+    folded = [_SAME.get(_fold(option), _fold(option)) for option in options]
     for found in (
         [index for index, option in enumerate(folded) if option == wanted],
         [index for index, option in enumerate(folded) if option.startswith(wanted)],

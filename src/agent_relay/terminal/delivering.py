@@ -205,7 +205,7 @@ class Deliverer:
                 _log.info("%s did not take a notice: %s", door.name, error)
             else:
                 return
-        await self._typist.type_in(render, mark)
+        await self._typist.type_in(render, mark, tell=self._reporter.blocked)
 
     def _door_for(self, item: _Item) -> Door | None:
         door = self.doorway.current
@@ -319,7 +319,9 @@ class Deliverer:
         is_own = partial(self._is_own, message) if was_begun else None
         self._typed_now, self._read_early = message.id, ""
         try:
-            outcome = await self._typist.type_in(give, mark, until=self._settler.deadline_of(message), is_own=is_own)
+            outcome = await self._typist.type_in(
+                give, mark, until=self._settler.deadline_of(message), is_own=is_own, tell=partial(self._tell_blocked, message)
+            )
         finally:
             self._typed_now = ""
         _log.info("%s: %s", message.id, outcome)
@@ -328,6 +330,12 @@ class Deliverer:
                 self._settler.finish(message, TYPING, evidence, is_read=bool(self._read_early) or evidence == "transcript")
             case Failed(reason):
                 self._settler.give_up(message, reason)
+
+    def _tell_blocked(self, message: Message, reason: str) -> None:
+        """Whoever looks at the agent sees why it gets nothing; of this message its sender is told too."""
+        self._reporter.blocked(reason)
+        if reason:
+            self._reporter.waits(message.id, reason)
 
     def _is_own(self, message: Message, draft: str) -> bool:
         """The whole text, and nothing that a person wrote behind it."""

@@ -13,11 +13,14 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_relay.terminal.profile import Dialog, Profile, any_of, compile_pattern
+from agent_relay.terminal.profile import Dialog, Profile, compile_pattern
+from agent_relay.terminal.prompts import PROMPTS, looks_of, split_options, subject_of
 from agent_relay.terminal.screen import Line
 
 NOWHERE = -1  # the position of a dialog that is not known from the screen
-NO_LOOK = -1  # of a dialog that no look of the profile describes
+MAX_DESCRIBING = 24  # rows above a prompt that are taken for what it is about
+MAX_TYPED = 60  # characters behind a prompt; more is a sentence that goes on, and no prompt
+_PROMPT_ALONE = re.compile(r"\s*[│┃]?\s*[>❯›$%*]\s*")  # what is left of a row when our own words are taken out
 NEAR_BOTTOM = 5  # rows: a dialog is the last thing on the screen, but for a hint or two below it
 
 
@@ -31,29 +34,19 @@ class OpenDialog(Struct, frozen=True):
     top: int  # position of its first row
     tool: str | None = None
     subject: str | None = None  # the command or file it is about
-    look: int = NO_LOOK  # which of the profile's looks it has
+    look: int = 0  # which of `looks_of` its profile it has
     typed: str = ""  # what stands behind it in its last row, where answers are typed
+    words: tuple[str, ...] = ()  # what is typed for each option; none: the selection is moved
+    takes_text: bool = False  # it can be answered with text of one's own
 
 
 def find_dialog(profile: Profile, lines: tuple[Line, ...]) -> OpenDialog | None:
-    """The dialog among these visible lines; the first look that fits wins."""
+    """The dialog among these visible lines, which hold nothing that we typed; the first look that fits wins."""
     shown = [line for line in lines if line.text]
-    for index, look in enumerate(profile.dialogs):
+    for index, look in enumerate(looks_of(profile)):
         marked = _find_marks(look, shown)
         if marked is not None:
-            return replace(_read(look, shown, marked), look=index)
-    return _find_plain(profile, shown[-1:])
-
-
-def _find_plain(profile: Profile, last: list[Line]) -> OpenDialog | None:
-    """A question in the last row that waits for an answer behind it."""
-    for kind, patterns in (("permission", profile.patterns.permission), ("question", profile.patterns.question)):
-        match = any_of(patterns).search(last[0].text) if last else None
-        if match:
-            question = last[0].text.strip()
-            subject = next((group for group in match.groups() if group), None)
-            digest = digest_of(kind, question, [question], ())
-            return OpenDialog(kind, question, question, (), None, digest, last[0].position, None, subject)
+            return replace(_read(look, shown, _find_top(profile, look, shown, marked)), look=index)
     return None
 
 
@@ -67,39 +60,73 @@ def _find_marks(look: Dialog, shown: list[Line]) -> int | None:
             return None
         found.append(at)
     distance = 1 if look.is_last_row else NEAR_BOTTOM
-    return min(found) if max(found) >= len(shown) - distance else None
+    if not found or max(found) < len(shown) - distance:
+        return None
+    if look in PROMPTS and len(_read_typed(look, shown[-1].text)) > (MAX_TYPED if look.kind == "question" else MAX_TYPED // 4):
+        return None
+    return min(found)
 
 
-def _read(look: Dialog, shown: list[Line], marked: int) -> OpenDialog:
-    start = _find_top(look, shown, marked)
+def _read(look: Dialog, shown: list[Line], start: int) -> OpenDialog:
     border = compile_pattern(look.border) if look.border else None
     rows = [border.sub("", line.text).rstrip() if border else line.text for line in shown[start:]]
     at = _find_options(look, rows)
     options, selected = _read_options(look, [rows[index] for index in at])
     if look.is_selected_by_ink:
         selected = _find_inked(look, options, [shown[start + index] for index in at])
-    question = _first(look.question, rows) or next((row.strip() for row in rows if row.strip()), "")
+    # Of a prompt in the last row the last question is meant: what stands above it may hold others.
+    question = (_last if look.is_last_row else _first)(look.question, rows) or next(
+        (row.strip() for row in rows if row.strip()), ""
+    )
     text = "\n".join(row.strip() for row in rows if row.strip())
     body = [row for index, row in enumerate(rows) if row.strip() and question not in row and index not in at]
     subject = _last(look.subject, body)
     if subject and look.is_subject_long:
         subject = " ".join([subject, *_rows_below(subject, shown[start:], at)])
-    # The selection, or what is typed, may change the rows of the options and the hints below them.
-    lasting = [row for index, row in enumerate(rows) if index not in at and index < max(at, default=len(rows))]
-    if look.is_last_row and subject:
-        lasting = []  # what else stands above it may be a complaint about an answer
+    if look in PROMPTS and look.kind == "permission":
+        subject = subject_of(question, [row.strip() for row in rows[:-1]])
+    words = _words_of(look, options, rows)
     return OpenDialog(
         kind=look.kind,
         question=question,
         text=text,
         options=options,
         selected=selected,
-        digest=digest_of(look.kind, question, lasting, (*options, subject or "")),
+        digest=digest_of(look.kind, question, _lasting(look, rows, at, body), (*options, subject or "")),
         top=shown[start].position,
         tool=_first(look.tool, body),
         subject=subject,
         typed=_read_typed(look, shown[-1].text) if look.typed else "",
+        words=words,
+        takes_text=look in PROMPTS and look.kind == "question" and not options,
     )
+
+
+def _lasting(look: Dialog, rows: list[str], at: list[int], body: list[str]) -> list[str]:
+    """What describes it and does not move: not the rows of the options, which the selection changes, nor hints below them."""
+    if not look.is_last_row:
+        return [row for index, row in enumerate(rows) if index not in at and index < max(at, default=len(rows))]
+    prompt = rows[-1][: _end_of_prompt(look, rows[-1])]
+    if look.subject:  # what else stands above it may be a complaint about an answer
+        return [*(row for row in body if compile_pattern(look.subject).search(row)), prompt]
+    return [*(row for index, row in enumerate(rows[:-1]) if index not in at), prompt]
+
+
+def _words_of(look: Dialog, options: tuple[str, ...], rows: list[str]) -> tuple[str, ...]:
+    match look.typed:
+        case "letter":
+            return tuple(option[0].lower() for option in options)
+        case "number":
+            return tuple(str(number) for number in range(1, len(options) + 1))
+        case "word" | "key":
+            return split_options(_last(look.option_list, rows) or "")[1] or options
+        case _:
+            return ()
+
+
+def _end_of_prompt(look: Dialog, row: str) -> int:
+    match = compile_pattern(look.marks[-1]).search(row)
+    return match.end() if match else len(row)
 
 
 def _rows_below(subject: str, shown: list[Line], options: list[int]) -> list[str]:
@@ -113,7 +140,7 @@ def _rows_below(subject: str, shown: list[Line], options: list[int]) -> list[str
     return found
 
 
-def _find_top(look: Dialog, shown: list[Line], marked: int) -> int:
+def _find_top(profile: Profile, look: Dialog, shown: list[Line], marked: int) -> int:
     if look.top:
         pattern = compile_pattern(look.top)
         for index in range(marked, -1, -1):
@@ -121,8 +148,11 @@ def _find_top(look: Dialog, shown: list[Line], marked: int) -> int:
                 return index
         return marked
     if look.is_last_row:
-        # What it is about stands in the rows right above it.
-        while marked > 0 and shown[marked - 1].position == shown[marked].position - 1 and len(shown) - marked < NEAR_BOTTOM:
+        # What it is about stands in the rows right above it, as far as nobody else's words do.
+        theirs = profile.compiled["user"]
+        while marked > 0 and shown[marked - 1].position == shown[marked].position - 1 and len(shown) - marked < MAX_DESCRIBING:
+            if theirs.search(shown[marked - 1].text) or _PROMPT_ALONE.fullmatch(shown[marked - 1].text):
+                break
             marked -= 1
         return marked
     return _paragraphs_up(shown, marked)
@@ -151,6 +181,8 @@ def _find_options(look: Dialog, rows: list[str]) -> list[int]:
 def _read_options(look: Dialog, rows: list[str]) -> tuple[tuple[str, ...], int | None]:
     if look.option_row or look.option_list:
         row = _last(look.option_row or look.option_list, rows) or ""
+        if look in PROMPTS:
+            return split_options(row)[0], None
         parts = re.split(r"\s{2,}", row.strip()) if look.option_row else re.sub(r"\((\w+)\)", r"\1", row).split("/")
         return tuple(part.strip() for part in parts if part.strip()), None
     options: list[str] = []
@@ -174,8 +206,7 @@ def _find_inked(look: Dialog, options: tuple[str, ...], shown: list[Line]) -> in
 
 
 def _read_typed(look: Dialog, row: str) -> str:
-    match = compile_pattern(look.marks[-1]).search(row)
-    return row[match.end() :].strip(" :>?") if match else ""
+    return row[_end_of_prompt(look, row) :].strip(" :>?")
 
 
 def digest_of(kind: str, question: str, rows: list[str], options: tuple[str, ...]) -> str:

@@ -41,7 +41,7 @@ class Hearing:
         self._door_state: DoorState | None = None
         self._door_waits_for = ""
         self._is_catching_up = False
-        self.asking = Asking(reporter)
+        self.asking = Asking(reporter, watcher.profile)
         self.deliverer: Deliverer  # set once, right after both were made
         self.follower: SessionFollower | None = None
 

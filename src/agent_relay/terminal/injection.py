@@ -2,10 +2,13 @@
 
 No input or output, no clock: `step` is given what is seen and says what to do. Rules it keeps:
 
+- It is typed at a composer that is recognised, or to a program that is seen to wait for a line from its terminal; never to one
+  that would run it, nor to an unknown one that fills the screen, or that may be waiting for a decision.
 - Nothing is typed into a dialog, nor while a person types or has a half-written draft in the composer.
 - Before Enter it looks again: what changed since the paste may make Enter mean something else.
 - Enter is pressed again when the text is seen to be still there; the text is pasted again only when it is seen to be gone.
-- Taken is what is seen to be taken: the session file has it, or the composer that held it is empty.
+- Taken is what is seen to be taken: the session file has it, the composer that held it is empty, the program has read its line,
+  or it stands among what was said, with the composer gone. That a program is busy proves nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +23,11 @@ from msgspec import Struct
 from agent_relay.terminal.profile import GENERIC, Profile
 from agent_relay.terminal.state import State
 
-SILENCE_S = 1.5  # of an unknown program: it waits for input
 IDLE_S = 0.2  # for so long it looks idle before it is believed
 PERSON_S = 2.0  # since the last key; a pause in somebody's typing
 SCROLLED_BACK_S = 60.0  # a person who reads what scrolled off is not disturbed for so long
 SHOW_S = 2.0  # for a paste to be seen
+UNSHOWN_S = 10.0  # the same for an unknown program: what it does not show is not pasted again, nor handed in
 STEADY_S = 0.15  # a screen half drawn looks like anything
 VERIFY_S = (2.0, 3.0, 5.0, 8.0)  # after each Enter
 AFTER_S = 0.5  # from one Enter to the next paste
@@ -33,6 +36,7 @@ MAX_PASTES = 3
 POLL_S = 0.1
 _ROUNDING_S = 1e-6  # a time that was computed is met, though the sum is a hair off
 LOOK_AGAIN_S = 5.0  # when nothing is heard: a notice may be lost
+UNHEARD_S = 0.5  # the same where nothing would be heard: who reads the terminal may change without a word
 
 _SHELL = re.compile(r"^[^>❯›]*[$%#](?: |$)")  # at its prompt a text would be run, line by line
 _NO_PROMPT = re.compile(r"(?i:[?\])]\s*$|(?:pass\w*|otp|pin|code|token|key)\s*:?\s*$|press\b|--more--)")
@@ -50,8 +54,16 @@ class View(Struct, frozen=True):
     typed_s: float | None = None  # since the person's last key
     is_reading_back: bool = False
     is_paused: bool = False
-    takes_paste: bool | None = True
     is_heard: bool = False  # the session file has the text
+    is_echoed: bool = False  # it stands in the conversation on the screen
+    is_at_own: bool = False  # no composer is seen, but the cursor stands in what we typed, or right behind it
+    is_busy: bool = False  # a mark of work is shown
+    doubt: str = ""  # why it may be waiting for a decision
+    danger: str = ""  # why whoever reads the terminal must not be given it
+    is_full_screen: bool = False
+    collects_lines: bool = False  # the terminal collects lines, as for plain programs
+    is_reading: bool = False  # the program is seen to wait for input from it
+    unread: int | None = None  # bytes that the program has not read; None: not known
 
 
 class Paste(Struct, frozen=True):
@@ -65,6 +77,7 @@ class Press(Struct, frozen=True):
 class Wait(Struct, frozen=True):
     until: float
     reason: str
+    is_stuck: bool = False  # it may never end by itself: after a while people should know
 
 
 class Done(Struct, frozen=True):
@@ -168,9 +181,20 @@ class Injector:
             return Wait(view.t + PERSON_S, "a person reads what scrolled off")
         if view.draft and not (not self._pastes and self._is_own(view.draft)):
             return Wait(later, "there is a half-written draft in the composer")
-        if self._is_generic and _SHELL.search(view.cursor_row):
-            return Wait(later, "this looks like the prompt of a shell, which would run the text")
-        return self._not_ready(view)
+        return self._forbidden(view) or self._not_ready(view)
+
+    def _forbidden(self, view: View) -> Wait | None:
+        """Whatever the screen looks like: now no key may be pressed."""
+        later = view.t + UNHEARD_S
+        if view.danger:
+            return Wait(later, view.danger, is_stuck=True)
+        if not self._is_generic:
+            return None
+        if _SHELL.search(view.cursor_row):
+            return Wait(later, "this looks like the prompt of a shell, which would run the text", is_stuck=True)
+        if view.is_full_screen:
+            return Wait(later, "an unknown program fills the screen, and may take letters for commands", is_stuck=True)
+        return Wait(later, view.doubt, is_stuck=True) if view.doubt else None
 
     def _settled_t(self, view: View) -> float:
         """An agent that was given something looks idle for a moment before it begins to work."""
@@ -183,14 +207,17 @@ class Injector:
             return Wait(view.t + IDLE_S - view.idle_s, "it is idle only just now") if view.idle_s < IDLE_S else None
         if view.state is State.WORKING and view.draft is not None and self._queues_when_busy:
             return None
-        if self._is_generic and view.draft is None and self._may_be_prompt(view):
-            return Wait(view.t + SILENCE_S - view.quiet_s, "waiting for silence") if view.quiet_s < SILENCE_S else None
-        return Wait(view.t + LOOK_AGAIN_S, "it is working" if view.state is State.WORKING else "its prompt is not to be seen yet")
+        if self._is_generic and view.draft is None and view.is_reading and view.collects_lines and not view.is_busy:
+            return self._not_ready_for_line(view)
+        if view.is_busy or (view.state is State.WORKING and (view.draft is not None or not self._is_generic)):
+            return Wait(view.t + LOOK_AGAIN_S, "it is working")
+        return Wait(view.t + UNHEARD_S, "its prompt is not to be seen", is_stuck=True)
 
-    def _may_be_prompt(self, view: View) -> bool:
-        """A program that nobody described. One that asked for pastes has an editor open; else the cursor stands after words."""
-        row = view.cursor_row.rstrip()
-        return bool(view.takes_paste or row) and _NO_PROMPT.search(row) is None
+    def _not_ready_for_line(self, view: View) -> Wait | None:
+        """It waits for a line from its terminal; but for which?"""
+        if _NO_PROMPT.search(view.cursor_row.rstrip()):
+            return Wait(view.t + UNHEARD_S, "it seems to ask for something else than a message", is_stuck=True)
+        return Wait(view.t + IDLE_S - view.quiet_s, "it waits for input only just now") if view.quiet_s < IDLE_S else None
 
     @property
     def _is_generic(self) -> bool:
@@ -207,6 +234,10 @@ class Injector:
         if view.state is State.DIALOG:
             self._met_dialog = True
             return Wait(view.t + LOOK_AGAIN_S, "a dialog is open")
+        forbidden = self._forbidden(view)
+        if forbidden is not None:
+            self._met_dialog = True
+            return forbidden
         self._has_worked = self._has_worked or (self._was_idle and view.state is State.WORKING)
         has_typed = view.typed_s is not None and view.typed_s < since_s
         if since_s < self._profile.submit.pause_ms / 1000:
@@ -217,10 +248,12 @@ class Injector:
         if not self._was_shown:
             self._was_shown = view.draft != "" or view.cursor_row != self._row_before
             self._shown_draft, self._is_touched = view.draft, has_typed
-            if not self._was_shown and since_s < SHOW_S:
+            if not self._was_shown and since_s < (UNSHOWN_S if self._is_generic else SHOW_S):
                 return Wait(view.t + POLL_S, "the paste is not to be seen yet")
             if not self._was_shown and view.draft == "" and (self._met_dialog or has_typed or not self._is_generic):
                 return self._vanished(view)
+            if not self._was_shown:
+                return Failed("The text was typed in, and the program showed no sign of having taken it.")
         elif view.draft == "":
             return self._vanished(view)
         if has_typed and view.typed_s is not None:
@@ -232,9 +265,14 @@ class Injector:
 
     def _hidden(self, view: View) -> Wait | None:
         """No composer is seen: the screen may be half drawn, and a dialog may be what comes."""
-        if view.draft is None and (view.quiet_s < STEADY_S or self._profile.composer.is_shown_while_busy):
-            return Wait(view.t + POLL_S, "the composer is not to be seen")
+        if view.draft is None and (view.quiet_s < STEADY_S or not self._is_where_it_stands(view)):
+            return Wait(view.t + (POLL_S if self._phase is _Phase.PASTED else UNHEARD_S), "the composer is not to be seen")
         return None
+
+    def _is_where_it_stands(self, view: View) -> bool:
+        """A text of several rows hides the composer of some. Then the cursor is where the text ends; a line that the terminal
+        itself collects is there in any case."""
+        return view.is_at_own or (self._is_generic and view.collects_lines)
 
     def _vanished(self, view: View) -> Step:
         """Somebody emptied the composer. An agent that began to work took it; else it was removed, and comes again."""
@@ -265,7 +303,7 @@ class Injector:
             # It came with the answer, or before our Enter was read. When it is closed, the composer tells.
             self._pressed_t = view.t
             return Wait(view.t + LOOK_AGAIN_S, "a dialog is open")
-        evidence = self._evidence(view, since_s)
+        evidence = self._evidence(view)
         if evidence:
             self._gone_t = view.t if self._gone_t is None else self._gone_t
             if view.t - self._gone_t + _ROUNDING_S >= STEADY_S:
@@ -274,26 +312,30 @@ class Injector:
         self._gone_t = None
         if since_s < VERIFY_S[min(self._presses, len(VERIFY_S)) - 1]:
             return Wait(view.t + POLL_S, "not seen to be taken yet")
-        if not self._was_shown:
-            return Failed("The text was typed in, and the program showed no sign of having taken it.")
+        hidden = self._forbidden(view) or self._hidden(view)
+        if hidden is not None:
+            return hidden
+        if view.draft is None and view.cursor_row != self._armed_row:
+            return Wait(view.t + UNHEARD_S, "it was handed in, and the program does not read it", is_stuck=True)
         if self._presses == len(VERIFY_S):
             return Failed(f"The text stands in the composer and was not taken; Enter was pressed {self._presses} times.")
         if view.typed_s is not None and view.typed_s < max(since_s, PERSON_S):
             return Wait(view.t + POLL_S * 5, "a person is typing")
         if self._is_another(view.draft):
             return Wait(view.t + POLL_S * 5, "something else stands in the composer now")
-        return self._hidden(view) or self._press(view)
+        return self._press(view)
 
     def _is_another(self, draft: str | None) -> bool:
         """Words that Enter was not pressed on: ours have gone, and these are not ours to send."""
         ours = self._armed_draft
         return bool(ours and draft) and not (str(draft).startswith(str(ours)) or str(ours).startswith(str(draft)))
 
-    def _evidence(self, view: View, since_s: float) -> str:
-        if not self._was_shown:
-            return "output" if view.quiet_s < since_s or view.state is State.WORKING else ""
+    def _evidence(self, view: View) -> str:
         if view.draft == "":
             return "composer"
-        if view.draft is None and not self._profile.composer.is_shown_while_busy and view.cursor_row != self._armed_row:
-            return "busy"
-        return ""
+        if view.cursor_row == self._armed_row:
+            return ""  # the cursor has not left what was typed
+        if view.collects_lines and view.unread == 0 and self._is_generic:
+            return "terminal"
+        is_gone = view.draft is None and not self._profile.composer.is_shown_while_busy
+        return "screen" if is_gone and view.is_echoed and not self._forbidden(view) else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -17,18 +16,13 @@ from agent_relay.terminal.backends.person_terminal import PersonTerminal
 from agent_relay.terminal.backends.pty import PtyTerminal
 from agent_relay.terminal.backends.tmux import TmuxTerminal
 from agent_relay.terminal.backends.tmux_server import TmuxServer, tmux_socket_path
+from agent_relay.terminal.consoles import runs_what_is_typed
 from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.screen import Screen
 
 ENV_OUTBOX = "AGENT_RELAY_OUTBOX"
 ENV_INBOX = "AGENT_RELAY_INBOX"
 TEAM_FOLDER, OUTBOX_FOLDER = "team", "outbox"
-_SHELLS = frozenset({"sh", "bash", "zsh", "fish", "dash", "ksh", "mksh", "tcsh", "csh", "ash", "nu", "pwsh", "xonsh", "elvish"})
-_INTERPRETERS = frozenset({"python", "ipython", "pypy", "node", "deno", "bun", "ruby", "perl", "lua", "R"})
-_CONSOLES = frozenset(
-    {"irb", "psql", "mysql", "mariadb", "sqlite", "ghci"}
-)  # whatever they are started with, they run what is typed
-_VERSION = re.compile(r"[\d.]*$")
 
 
 class WrapFailed(Exception):  # noqa: N818 - named by the condition
@@ -60,19 +54,8 @@ def check_command(argv: Sequence[str]) -> None:
     """Raises for a program that would run messages as commands."""
     if not argv:
         raise WrapFailed("Say which program to run, such as: agent-relay -n Alice claude")
-    if _runs_what_is_typed(argv):
+    if runs_what_is_typed(argv):
         raise WrapFailed(f"{argv[0]} runs what it is given, and would run the messages. Wrap the agent itself.")
-
-
-def _runs_what_is_typed(argv: Sequence[str]) -> bool:
-    """A console; or a shell or an interpreter without a script, a command or a module to run instead."""
-    program, *rest = argv
-    name = _VERSION.sub("", os.path.basename(program).lstrip("-").removesuffix(".exe"))
-    if name == "env":
-        words = [word for word in rest if not word.startswith("-") and "=" not in word]
-        return bool(words) and _runs_what_is_typed(rest[rest.index(words[0]) :])
-    has_task = any(not word.startswith(("-", "+")) for word in rest)
-    return name in _CONSOLES or (name in _SHELLS | _INTERPRETERS and not has_task)
 
 
 def arguments(argv: Sequence[str], profile: Profile) -> list[str]:

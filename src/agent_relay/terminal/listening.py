@@ -7,7 +7,6 @@ the next reading shows the same.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 from itertools import accumulate
 
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from agent_relay.terminal.commands import Command, Found, Spoken, Unfinished, sounds_like
 from agent_relay.terminal.document import Document, DocumentLine
+from agent_relay.terminal.own_text import echo_key
 from agent_relay.terminal.parser import BLOCK_CLOSE, BLOCK_OPEN, DEFAULT_PREFIX, CommandParser, Syntax
 from agent_relay.terminal.profile import Kind, Profile
 from agent_relay.terminal.reading import read_lines
@@ -35,13 +35,6 @@ class _Echo(Struct, frozen=True):
 
     key: str
     since: int
-
-
-def _echo_key(text: str) -> str:
-    """What every terminal shows of a text: not spaces, nor emoji and accents, which each has its own way with."""
-    if text.isascii():
-        return "".join(text.split())
-    return "".join(each for each in unicodedata.normalize("NFKD", text) if each.isalnum() or "!" <= each <= "~")
 
 
 class ScreenListener:
@@ -117,7 +110,7 @@ class ScreenListener:
 
     def expect_echo(self, text: str) -> None:
         """This text is about to be typed in: where it shows up, it is nobody's command."""
-        key = _echo_key(text)
+        key = echo_key(text)
         if key:
             self._echoes.append(_Echo(key, self._document.lines[-1].number if self._document.lines else 0))
             del self._echoes[:-_AWAITED]
@@ -151,7 +144,7 @@ class ScreenListener:
         if not self._echoes:
             return
         lines = [line for line in self._document.lines[-_JUDGED_LINES:] if line.number >= self._echoes[0].since]
-        keys = [_echo_key(line.key) for line in lines]
+        keys = [echo_key(line.key) for line in lines]
         shown = "".join(keys)
         ends = list(accumulate(len(key) for key in keys))
         for echo in tuple(self._echoes):

@@ -140,8 +140,6 @@ class Transcript(Struct, frozen=True, forbid_unknown_fields=True):
 class ScreenPatterns(Struct, frozen=True, forbid_unknown_fields=True):
     """What older versions and plain output show; the fallback when nothing better is known."""
 
-    permission: Patterns = ()
-    question: Patterns = ()
     edits: Patterns = ()  # group 1: a file that was changed
     tokens: Patterns = ()  # groups 1 and 2, or `input` and `output`; a `k` multiplies by a thousand
 

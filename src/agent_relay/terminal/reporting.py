@@ -33,6 +33,7 @@ class Reporter:
         self._state: dict[str, Any] = {"state": "starting"}
         self._unsent: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MAX_UNSENT)
         self._open: dict[str, Request] = {}
+        self._door_note = ""
         self._read: OrderedDict[str, None] = OrderedDict()
         self._process: dict[str, Any] = {}
 
@@ -71,14 +72,20 @@ class Reporter:
         else:
             self._say("permission.resolved", requestId=request_id, resolution=_RESOLUTIONS[resolution], resolvedBy=by)
 
-    def failed(self, request_id: str, reason: str) -> None:
-        """An answer from outside could not be given."""
-        self._say("request.failed", requestId=request_id, reason=_line(reason))
+    def failed(self, request_id: str, reason: str, *, is_changed: bool = False) -> None:
+        """An answer from outside could not be given. `is_changed`: what it was meant for is not there any more."""
+        self._say("request.failed", requestId=request_id, reason=_line(reason), changed=is_changed)
 
     def _say_asked(self, request: Request) -> None:
         options = [_line(option) for option in request.options[:_MAX_OPTIONS]]
         if request.kind is RequestKind.QUESTION:
-            self._say("question.requested", questionId=request.id, question=clean(request.text)[:_MAX_BODY], options=options)
+            self._say(
+                "question.requested",
+                questionId=request.id,
+                question=clean(request.text)[:_MAX_BODY],
+                options=options,
+                canAllow=request.can_allow,
+            )
             return
         tool, subject = _line(request.tool), clean(request.subject)[:_MAX_BODY]
         is_whole = (tool, subject) == (request.tool, request.subject)
@@ -104,7 +111,17 @@ class Reporter:
 
     def door(self, name: str, note: str = "") -> None:
         """How messages reach the agent, and why not in a better way."""
-        self._change(door=name, doorNote=_line(note) or None)
+        self._door_note = _line(note)
+        self._change(door=name, doorNote=self._door_note or None)
+
+    def blocked(self, reason: str) -> None:
+        """Why nothing can be typed for the agent; empty: it can again."""
+        note = f"messages wait: {reason}" if reason else self._door_note
+        self._change(doorNote=_line(note) or None)
+
+    def waits(self, message_id: str, reason: str) -> None:
+        """The message waits for a person to do something about that."""
+        self._say("message.waits", messageId=message_id, reason=_line(reason))
 
     def received(self, message_id: str) -> None:
         self._say("message.received", messageId=message_id)

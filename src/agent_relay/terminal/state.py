@@ -9,9 +9,12 @@ from __future__ import annotations
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_relay.terminal.dialogs import OpenDialog, find_dialog
-from agent_relay.terminal.profile import Composer, Kind, Profile, any_of, compile_pattern
+from agent_relay.terminal.doubts import find_doubt
+from agent_relay.terminal.own_text import OwnText
+from agent_relay.terminal.profile import GENERIC, Composer, Kind, Profile, any_of, compile_pattern
 from agent_relay.terminal.screen import Line, Screen
 
 BUSY_ROWS = 16  # rows from the bottom that are searched for marks of work; a composer may grow to a third of the screen
@@ -36,6 +39,8 @@ class Sight(Struct, frozen=True):
     dialog: OpenDialog | None = None
     composer: ComposerSeen | None = None
     is_certain: bool = True  # False: nothing told, or only the layout did; a pause may settle it
+    is_busy: bool = False  # a mark of work says so, not merely a missing prompt
+    doubt: str = ""  # why it may be waiting for a decision, though no dialog was recognised
 
     @property
     def conversation_end(self) -> int | None:
@@ -43,20 +48,29 @@ class Sight(Struct, frozen=True):
         return self.dialog.top if self.dialog else self.composer.top if self.composer else None
 
 
-def look(profile: Profile, screen: Screen, before: State = State.STARTING) -> Sight:
-    lines = screen.visible
-    dialog = find_dialog(profile, lines)
-    composer = None if dialog else find_composer(profile.composer, lines, screen)
+def look(profile: Profile, screen: Screen, before: State = State.STARTING, own: OwnText | None = None) -> Sight:
+    """`own`: what we typed, which is looked at only where a composer may hold it."""
+    theirs = screen.visible if own is None else own.hide(screen.visible)
+    dialog = find_dialog(profile, theirs)
     if dialog is not None:
         return Sight(State.DIALOG, dialog)
+    sight = _look_for_prompt(profile, screen, theirs, before)
+    if profile.name == GENERIC and sight.state is not State.DIALOG:
+        return replace(sight, doubt=find_doubt(theirs, has_composer=sight.composer is not None))
+    return sight
+
+
+def _look_for_prompt(profile: Profile, screen: Screen, theirs: tuple[Line, ...], before: State) -> Sight:
+    lines = screen.visible
+    composer = find_composer(profile.composer, lines, screen)
     if composer and profile.composer.must_hold_cursor and screen.cursor is None and composer.draft:
         # Without a cursor a row that was just submitted looks like a draft. Either way nobody should type now.
         return Sight(State.WORKING, None, None, is_certain=False)
     title = screen.title or ""
     if title and any_of(profile.asking.title).search(title) and composer is None:
         return Sight(State.DIALOG, None, None, is_certain=False)
-    if _is_busy(profile, lines, title):
-        return Sight(State.WORKING, None, composer)
+    if _is_busy(profile, theirs, title):
+        return Sight(State.WORKING, None, composer, is_busy=True)
     if composer is not None:
         says_idle = bool(title) and any_of(profile.idle.title).search(title) is not None
         if not says_idle and _turn_is_open(profile, lines, composer):

@@ -10,17 +10,40 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from agent_relay.ports.terminal import Key, Terminal
+from agent_relay.terminal.consoles import danger_at
 from agent_relay.terminal.injection import Done, Failed, Injector, Paste, Press, Step, View, Wait
 from agent_relay.terminal.message_text import MAX_UNBRACKETED_CHARACTERS, Room
 from agent_relay.terminal.profile import GENERIC, Profile
 from agent_relay.terminal.screen import Screen
+from agent_relay.terminal.state import State
 from agent_relay.terminal.watch import Watcher
 
+STUCK_S = 30.0  # so long a text waits for a prompt before people are told
 TOO_LATE = "Its time was over before it could be given to the agent."
 _KEYS = {"\r": Key.ENTER, "\t": Key.TAB}
 _log = logging.getLogger("agent_relay.terminal")
 
 Render = Callable[[Room], str]
+
+
+class Patience:
+    """Tells once for each reason that a text has waited for too long, and that it waits no more."""
+
+    def __init__(self, tell: Callable[[str], None] | None) -> None:
+        self._tell = tell
+        self._since: float | None = None
+        self._told = ""
+
+    def note(self, step: Step, t: float) -> None:
+        reason = step.reason if isinstance(step, Wait) and step.is_stuck else ""
+        if not reason:
+            self._since = None
+        elif self._since is None:
+            self._since = t
+        is_due = self._since is not None and t - self._since >= STUCK_S
+        if self._tell is not None and reason != self._told and (is_due or not reason):
+            self._told = reason
+            self._tell(reason)
 
 
 class Typist:
@@ -40,6 +63,7 @@ class Typist:
         self._state_since = 0.0
         self._last_output = 0.0
         self._cursor_row = ""
+        self._is_full_screen = self._is_at_own = False
         self._seen: tuple[object, ...] = ()
         self._awaited = ""  # words that prove the text was taken when the session file has them
         self._is_heard = False
@@ -70,8 +94,10 @@ class Typist:
         """After the watcher has seen it."""
         position = screen.cursor.position if screen.cursor is not None else -1
         self._cursor_row = next((line.text for line in screen.lines if line.position == position), "")
+        self._is_full_screen = bool(screen.is_alternate)
+        self._is_at_own = self._watcher.composer is None and bool(self._awaited) and self._watcher.is_own(screen)
         state, composer = self._watcher.state, self._watcher.composer
-        seen = (state, composer.draft if composer else None, self._watcher.dialog)
+        seen = (state, composer.draft if composer else None, self._watcher.dialog, self._watcher.doubt)
         if not self._seen or self._seen[0] is not state:
             self._state_since = t
         if seen != self._seen:
@@ -90,20 +116,24 @@ class Typist:
     # --- typing ----------------------------------------------------------------------------------------------------------
 
     async def type_in(
-        self, render: Render, mark: str, *, until: float | None = None, is_own: Callable[[str], bool] | None = None
-    ) -> Done | Failed:
+        self, render: Render, mark: str, *, until: float | None = None, is_own: Callable[[str], bool] | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> Done | Failed:  # fmt: skip
         """`mark`: words of the text that no other has. `until`: it is not typed after that moment. `is_own`: whether a draft
-        in the composer is this text. Raises TerminalEnded when the program ends first."""
+        in the composer is this text. `tell` is given the reason why it waits, once that has lasted and may go on for ever, and
+        an empty one when it goes on. Raises TerminalEnded when the program ends first."""
         injector = Injector(self._profile, self._last_enter, is_own)
         self._awaited, self._is_heard = mark, False
+        patience = Patience(tell)
         reason = ""
         while True:
             self._changed.clear()
             async with self._keyboard:  # from the look to the key that follows from it, and not while waiting
-                view = await self._look()
+                view = await self._look(mark if injector.is_begun else "")
                 is_late = until is not None and view.t >= until and not injector.is_begun
                 step: Step = Failed(TOO_LATE) if is_late else injector.step(view)
                 await self._carry_out(step, render)
+            patience.note(step, view.t)
             match step:
                 case Wait(moment, why):
                     if why != reason:
@@ -124,9 +154,12 @@ class Typist:
                 self._last_enter = asyncio.get_running_loop().time()
                 await self._press(key)
 
-    async def _look(self) -> View:
+    async def _look(self, mark: str) -> View:
+        """`mark`: of a text that was typed."""
         person = await self._terminal.person()
-        await self._read()  # last: nothing may stand between the reading and the key
+        await self._read()
+        # Last, in the same breath as the key: what reads the terminal now gets it.
+        reader = await self._terminal.foreground() if self._watcher.state is not State.DIALOG and not self._is_paused else None
         t = asyncio.get_running_loop().time()
         composer = self._watcher.composer
         return View(
@@ -139,8 +172,16 @@ class Typist:
             typed_s=None if person.typed_ms_ago is None else person.typed_ms_ago / 1000,
             is_reading_back=person.is_attached and person.is_scrolled_back,
             is_paused=self._is_paused,
-            takes_paste=self._terminal.takes_paste,
             is_heard=self._is_heard,
+            is_echoed=bool(mark) and composer is None and self._watcher.shows(mark),
+            is_at_own=self._is_at_own,
+            is_busy=self._watcher.is_busy,
+            doubt=self._watcher.doubt,
+            danger=danger_at(reader) if reader is not None else "",
+            is_full_screen=self._is_full_screen,
+            collects_lines=reader is not None and reader.collects_lines,
+            is_reading=reader is not None and reader.is_reading,
+            unread=reader.unread if reader is not None else None,
         )
 
     def _room(self) -> Room:

@@ -25,6 +25,7 @@ from agent_relay.terminal.emulator import Emulator
 from agent_relay.terminal.listening import ScreenListener
 from agent_relay.terminal.noticing import notice
 from agent_relay.terminal.observations import Observation, QuestionAsked, TranscriptObserver, asked
+from agent_relay.terminal.own_text import OwnText
 from agent_relay.terminal.parser import DEFAULT_PREFIX, CommandParser, Syntax
 from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.screen import Screen
@@ -85,6 +86,9 @@ class Watcher:
         self.state = State.STARTING
         self.dialog: OpenDialog | None = None
         self.composer: ComposerSeen | None = None
+        self.doubt = ""  # why it may be waiting for a decision, though no dialog was recognised
+        self.is_busy = False  # a mark of work is shown
+        self._own = OwnText()
         self._emulator = Emulator(columns, rows)
         self._listener = ScreenListener(profile, prefix)
         self._syntax = Syntax(prefix)
@@ -148,12 +152,12 @@ class Watcher:
         pause_s = float("inf") if self._last_output_t is None else t - self._last_output_t + _ROUNDING_S
         self._unread_since_t = None
         self._was_quiet, self._is_settled = pause_s >= QUIET_S, pause_s >= SETTLE_S
-        sight = look(self.profile, screen, self.state)
+        sight = look(self.profile, screen, self.state, self._own)
         state = sight.state
         if state is State.WORKING and not sight.is_certain and sight.composer is not None and self._is_settled:
             state = State.IDLE
             sight = replace(sight, state=state, is_certain=True)
-        self.composer = sight.composer
+        self.composer, self.doubt, self.is_busy = sight.composer, sight.doubt, sight.is_busy
         events = self._change_state(state, sight.dialog, t)
         for item in self._listener.read(screen, sight, t, is_quiet=self._was_quiet):
             events += self._take_from_screen(item, t)
@@ -240,8 +244,13 @@ class Watcher:
     # --- what the hands do -------------------------------------------------------------------------------------------
 
     def expect_echo(self, text: str) -> None:
-        """This text is about to be typed in; its echo is nobody's command."""
+        """This text is about to be typed in; its echo is nobody's command, and no dialog."""
+        self._own.add(text)
         self._listener.expect_echo(text)
+
+    def is_own(self, screen: Screen) -> bool:
+        """Whether the cursor stands in, or right behind, what we typed."""
+        return screen.cursor is not None and self._own.holds(screen.visible, screen.cursor.position)
 
     def shows(self, words: str) -> bool:
         """Whether they stand in the conversation, as far as it is remembered; what is still in the composer is not part of it."""

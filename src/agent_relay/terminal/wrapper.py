@@ -342,7 +342,7 @@ class Wrapper:
 
     def _note_event(self, event: AgentEvent) -> None:
         text = event.fields.get("text")
-        if event.type == "loop.detected" and isinstance(text, str):
+        if event.type in {"loop.detected", "message.waits"} and isinstance(text, str):
             self._tell(text)
 
     async def _receive(self) -> None:
@@ -396,7 +396,7 @@ class Wrapper:
             await self._answer_request(id_, control.command, decision)
         except (DoorError, TerminalError) as error:
             _log.info("%s was not answered: %s", id_, error)
-            self._reporter.failed(id_, str(error))
+            self._reporter.failed(id_, str(error), is_changed=isinstance(error, NotOpen))
 
     async def _answer_request(self, id_: str, command: str, decision: Decision) -> None:
         """Through the door that asked; on the screen, where the door cannot or there is none."""

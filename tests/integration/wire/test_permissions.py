@@ -53,7 +53,7 @@ def test_an_answer_that_cannot_be_given_can_be_given_again(relay: Relay) -> None
     bob, person = ask(relay), relay.join("Person")
     denying = person.say("CONTROL", {"command": "deny", "agent": bob.name, "id": "p1", "text": "not now"})
     assert bob.expect("CONTROL")["payload"]["text"] == "not now"
-    report(bob, "request.failed", requestId="p1", reason="The dialog is another one.")
+    report(bob, "request.failed", requestId="p1", reason="The dialog is another one.", changed=True)
     failed = person.answer(denying)["payload"]
     assert (failed["details"]["reason"], failed["message"]) == ("changed", "The dialog is another one.")
     person.say("CONTROL", {"command": "deny", "agent": bob.name, "id": "p1"})

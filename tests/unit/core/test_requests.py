@@ -70,6 +70,7 @@ def test_a_question_is_shown_until_it_ends(scene: Scene) -> None:
     assert scene.open() == [
         {
             "kind": "question", "id": "q1", "agent": "Bob", "at": scene.relay.wall_ms, "options": ["red", "blue"],
+            "can_allow": True,
             "default_answer": "red", "question": "Which colour?", "shortened": False,
         }
     ]  # fmt: skip
@@ -159,10 +160,23 @@ def test_the_person_at_the_terminal_may_be_faster(scene: Scene) -> None:
     assert scene.changes()[-1] == ("denied", "human")
 
 
+def test_that_it_changed_is_said_only_when_it_did(scene: Scene) -> None:
+    scene.report("permission.requested", **ASKS)
+    request = scene.answer("approve")
+    scene.report("request.failed", requestId="p1", reason="A person is at the terminal.")
+    error = scene.refusal(request)
+    assert (error["message"], error["details"]["reason"]) == ("A person is at the terminal.", "not_done")
+
+
+def test_a_question_that_cannot_be_answered_here_says_so(scene: Scene) -> None:
+    scene.report("question.requested", questionId="p1", question="Which hooks?", canAllow=False)
+    assert scene.refusal(scene.answer("answer"))["details"]["reason"] == "deny_only"
+
+
 def test_what_fails_leaves_it_open_for_another_try(scene: Scene) -> None:
     scene.report("permission.requested", **ASKS)
     request = scene.answer("approve")
-    scene.report("request.failed", requestId="p1", reason="The dialog is another one.")
+    scene.report("request.failed", requestId="p1", reason="The dialog is another one.", changed=True)
     error = scene.refusal(request)
     assert (error["message"], error["details"]["reason"]) == ("The dialog is another one.", "changed")
     scene.answer("deny")

@@ -36,6 +36,7 @@ from agent_relay.terminal.answering import (
 from agent_relay.terminal.choosing import choose
 from agent_relay.terminal.dialogs import OpenDialog, find_dialog
 from agent_relay.terminal.profile import load_profiles
+from agent_relay.terminal.prompts import looks_of
 from agent_relay.terminal.screen import Ink, Line, Screen, screen_of_text
 from agent_relay.terminal.watch import Watcher
 from tests.unit.terminal.recordings import SCREENS, steps_of
@@ -43,7 +44,7 @@ from tests.unit.terminal.recordings import SCREENS, steps_of
 PROFILES = load_profiles()
 GENERIC = PROFILES["generic"]
 MENU = next(index for index, look in enumerate(GENERIC.dialogs) if look.kind == "permission" and look.option)
-WORD = next(index for index, look in enumerate(GENERIC.dialogs) if look.typed == "word")
+WORD = next(index for index, look in enumerate(looks_of(GENERIC)) if look.typed == "word")
 NUMBER = next(index for index, look in enumerate(GENERIC.dialogs) if look.typed == "number")
 ALLOW, DENY = Decision(is_allowed=True), Decision(is_allowed=False)
 OPTIONS = ("Yes", "Yes, always", "Something else", "No")
@@ -299,7 +300,7 @@ def test_the_same_question_asked_again_is_another_one() -> None:
 
 # --- dialogs that are typed into -------------------------------------------------------------------------------------------
 
-ASKED = OpenDialog("permission", "Allow?", "", ("yes", "no"), None, "A", 5, look=WORD)
+ASKED = OpenDialog("permission", "Allow?", "", ("yes", "no"), None, "A", 5, look=WORD, words=("yes", "no"))
 
 
 def test_a_word_is_typed_letter_by_letter_and_seen() -> None:
@@ -316,7 +317,7 @@ def test_a_program_that_takes_the_letter_needs_no_enter() -> None:
 def test_the_letter_of_aider_and_the_number_of_a_list() -> None:
     letter = OpenDialog("permission", "Run?", "", ("Yes", "No", "Don't ask again"), None, "A", 0, look=0)
     assert Answering(PROFILES["aider"], "A", DENY).step(Sight(0, letter)) == Type("n")
-    number = OpenDialog("question", "Which?", "", ("Red", "Blue"), None, "A", 0, look=NUMBER)
+    number = OpenDialog("question", "Which?", "", ("Red", "Blue"), None, "A", 0, look=NUMBER, words=("1", "2"))
     assert Answering(GENERIC, "A", Decision(is_allowed=True, answer="blue")).step(Sight(0, number)) == Type("2")
 
 

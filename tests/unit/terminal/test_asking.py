@@ -60,14 +60,15 @@ class Daemon:
 
 @pytest.fixture(autouse=True)
 def _is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OTHER_VIEW_S", "OUTCOME_S", "STALE_S"):
+    for name in ("OTHER_VIEW_S", "OUTCOME_S", "STALE_S", "BLINK_S"):
         monkeypatch.setattr(asking, name, 0.1)
 
 
 def play(scene: Callable[[Asking, Daemon], Awaitable[None]]) -> None:
     async def run() -> None:
         daemon = Daemon()
-        await scene(Asking(Reporter(lambda: daemon)), daemon)  # type: ignore[arg-type,return-value]
+        reporter = Reporter(lambda: daemon)  # type: ignore[arg-type,return-value]
+        await scene(Asking(reporter, profile_of("gemini"), lambda beginning: beginning), daemon)
 
     asyncio.run(run())
 
@@ -111,7 +112,7 @@ def test_a_late_view_is_the_same_request(is_door_first: bool) -> None:
             view()
             await until(lambda number=number: len(daemon.asked) == number, "it is told")  # type: ignore[misc]
         (id_,) = daemon.open
-        assert id_ == ("gemini-1" if is_door_first else f"screen-{DIALOG.digest}")
+        assert id_ == ("gemini-1" if is_door_first else "screen")
         assert [fields["canAllow"] for fields in daemon.asked] == [not is_door_first, True]
         assert daemon.asked[-1]["command"] == "rm -rf build"
         assert (asks.door_id_of(id_), asks.digest_of(id_)) == ("gemini-1", DIALOG.digest)
@@ -189,7 +190,7 @@ def test_a_dialog_that_is_open_though_the_door_says_it_is_over_is_asked_again() 
         asks.door_asked(ASKED)
         asks.door_resolved("gemini-1", Resolution.ALLOWED, "person")
         assert not daemon.open
-        await until(lambda: daemon.open == {f"screen-{DIALOG.digest}"}, "the screen is believed")
+        await until(lambda: daemon.open == {"screen"}, "the screen is believed")
         asks.saw(None, has_two_views=True)
         assert not daemon.open
 
@@ -215,7 +216,7 @@ def test_without_a_second_view_nothing_is_waited_for() -> None:
     async def scene(asks: Asking, daemon: Daemon) -> None:
         asks.saw(QUESTION, has_two_views=False)
         (told,) = daemon.asked
-        assert (told["questionId"], told["question"]) == (f"screen-{QUESTION.digest}", "Which database should we use?")
+        assert (told["questionId"], told["question"]) == ("screen", "Which database should we use?")
         asks.saw(None, has_two_views=False)
         asks.door_asked(ASKED)
         assert daemon.open == {"gemini-1"}
@@ -239,5 +240,46 @@ def test_an_answer_that_fails_leaves_it_open() -> None:
         with pytest.raises(NotOpen):
             answer_too_late()
         assert daemon.resolved == [("gemini-1", "denied", "person")]
+
+    play(scene)
+
+
+def test_each_time_it_is_another_request() -> None:
+    """Of two agents that ask the same, and of one that asks the same again: whoever answers one has not answered the other."""
+
+    async def scene(asks: Asking, daemon: Daemon) -> None:
+        del asks
+        reporter = Reporter(lambda: daemon)  # type: ignore[arg-type,return-value]
+        for _ in range(2):
+            agent = Asking(reporter, profile_of("gemini"))
+            for _ in range(2):
+                agent.saw(DIALOG, has_two_views=False)
+                agent.saw(None, has_two_views=False)
+                await until(lambda: not daemon.open, "it is over")
+        ids = [fields["requestId"] for fields in daemon.asked]
+        assert len(set(ids)) == 4
+        assert [id_.rpartition("-")[0] for id_ in ids] == ["screen"] * 4
+
+    play(scene)
+
+
+def test_a_screen_that_blinks_keeps_its_request() -> None:
+    async def scene(asks: Asking, daemon: Daemon) -> None:
+        for seen in (DIALOG, None, DIALOG, None, DIALOG):
+            asks.saw(seen, has_two_views=False)
+        await asyncio.sleep(0.3)  # longer than a blink
+        assert (len(daemon.asked), daemon.resolved) == (1, [])
+        asks.saw(OTHER, has_two_views=False)  # another one ends it at once
+        assert daemon.resolved == [("screen", "gone", "person")]
+
+    play(scene)
+
+
+def test_what_cannot_be_answered_from_elsewhere_says_so_from_the_start() -> None:
+    async def scene(asks: Asking, daemon: Daemon) -> None:
+        for row, can_allow in (("Permission requested: rm -rf build", False), ("Allow rm? (y/n)", True)):
+            dialog = find_dialog(profile_of("gemini"), screen_of_text(row).lines)
+            asks.saw(dialog, has_two_views=False)
+            assert (daemon.asked[-1]["canAllow"], "rm" in daemon.asked[-1]["command"]) == (can_allow, True)
 
     play(scene)

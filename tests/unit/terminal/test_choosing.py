@@ -12,6 +12,7 @@ from agent_relay.terminal.choosing import choose
 from agent_relay.terminal.dialogs import OpenDialog, find_dialog
 from agent_relay.terminal.emulator import Emulator
 from agent_relay.terminal.profile import Dialog, Profile, load_profiles
+from agent_relay.terminal.prompts import looks_of
 from agent_relay.terminal.screen import screen_of_text
 from tests.unit.terminal.recordings import SCREENS, cast_of, profile_of, recordings, steps_of
 
@@ -20,7 +21,7 @@ BEYOND = re.compile(r"(?i:always|again|session|all\b.*edits|auto|every|never)")
 
 
 def look_of(profile: Profile, dialog: OpenDialog) -> Dialog | None:
-    return profile.dialogs[dialog.look] if dialog.look >= 0 else None
+    return looks_of(profile)[dialog.look]
 
 
 def recorded() -> dict[str, tuple[Profile, OpenDialog]]:

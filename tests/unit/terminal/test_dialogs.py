@@ -195,3 +195,39 @@ def test_an_answer_that_talks_about_dialogs_is_none() -> None:
     said = "● It asks:\n\n  Do you want to proceed?\n  ❯ 1. Yes\n  Esc to cancel\n\n  and so on.\n"
     composer = "✻ Cooked for 1s · done\n\n" + "─" * 120 + "\n❯\n" + "─" * 120 + "\n  ⏸ manual mode on · ? for shortcuts\n"
     assert find_dialog(profile_for("claude"), screen_of_text(said + composer).lines) is None
+
+
+@pytest.mark.parametrize("cli", ["claude", "codex", "gemini", "opencode", "aider", "goose", "generic"])
+@pytest.mark.parametrize(
+    ("row", "kind", "question", "subject", "options", "words"),
+    [
+        ("Allow ls? (y/n) ", "permission", "Allow ls?", "ls", ("y", "n"), ("y", "n")),
+        ("Approve: make test [y/n]", "permission", "Approve: make test", "make test", ("y", "n"), ("y", "n")),
+        ("Permission requested: rm -rf x", "permission", "Permission requested: rm -rf x", "rm -rf x", (), ()),
+        ("Proceed with push? [Y/n/always]", "permission", "Proceed with push?", None, ("Y", "n", "always"), ("y", "n", "always")),
+        ("Run ls? [y] yes  [n] no  [a] always", "permission", "Run ls?", "ls", ("yes", "no", "always"), ("y", "n", "a")),
+        ("Which colour? (red/blue)", "question", "Which colour?", None, ("red", "blue"), ("red", "blue")),
+        ("Which one? [a, b or c]: ", "question", "Which one?", None, ("a", "b", "c"), ("a", "b", "c")),
+        ("Which title? [untitled]: ", "question", "Which title?", None, (), ()),
+    ],
+)  # fmt: skip
+def test_plain_prompts_are_read_in_every_profile(
+    cli: str, row: str, kind: str, question: str, subject: str | None, options: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    dialog = dialog_in(cli, f"Some words.\n\n{row}")
+    assert (dialog.kind, dialog.question, dialog.subject) == (kind, question, subject)
+    assert (dialog.options, dialog.words) == (options, words)
+    assert dialog.takes_text is ("title" in row)
+
+
+def test_the_digest_covers_the_prompts_own_row_and_what_stands_above_it() -> None:
+    rows = ["Allow ls? (y/n)", "Allow rm -rf build? (y/n)", "make\nAllow this? (y/n)", "rm -rf /\nAllow this? (y/n)"]
+    assert len({dialog_in("generic", row).digest for row in rows}) == len(rows)
+    long = "\n".join(f"step {number}" for number in range(15))
+    assert dialog_in("generic", f"{long}\nAllow? (y/n)").digest != dialog_in("generic", f"x{long}\nAllow? (y/n)").digest
+    assert dialog_in("generic", "Allow ls? (y/n)").digest == dialog_in("generic", "Allow ls? (y/n) y").digest
+
+
+def test_a_sentence_that_goes_on_is_no_prompt() -> None:
+    said = "It asks Allow ls? (y/n) and then it waits for the person to say something about that."
+    assert find_dialog(profile_for("generic"), screen_of_text(said).lines) is None

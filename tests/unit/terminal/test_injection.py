@@ -69,6 +69,8 @@ class World:
             quiet_s=self.t - self.changed_t,
             cursor_row="" if is_hidden else f"> {self.words}",
             typed_s=None if self.typed_t is None else self.t - self.typed_t,
+            is_busy=self.state is State.WORKING,
+            is_echoed=any(words == TEXT for _, what in self.handed_in for _, words in what),
         )
 
     # --- what happens --------------------------------------------------------------------------------------------------

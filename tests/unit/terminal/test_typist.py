@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from agent_relay.ports.terminal import Key, PersonSeen, Terminal, TerminalEnded
+from agent_relay.ports.terminal import Foreground, Key, PersonSeen, Terminal, TerminalEnded
 from agent_relay.terminal.injection import Done, Failed
 from agent_relay.terminal.message_text import MAX_UNBRACKETED_CHARACTERS, Room
 from agent_relay.terminal.profile import Profile, load_profiles
@@ -31,6 +31,7 @@ class Desk:
         self.said = "hello"
         self.dialog = ""
         self.takes_paste: bool | None = True
+        self.reader: Foreground | None = None
         self.takes_enter = True
         self.has_ended = False
         self.person_seen = PersonSeen(is_attached=False)
@@ -52,6 +53,9 @@ class Desk:
 
     async def person(self) -> PersonSeen:
         return self.person_seen
+
+    async def foreground(self) -> Foreground | None:
+        return self.reader
 
     async def paste(self, text: str) -> None:
         self.typed.append(text)

@@ -73,24 +73,69 @@ def test_the_session_file_is_proof_enough() -> None:
         ({"cursor_row": "me@host:~$ "}, "shell"),
         ({"cursor_row": "$ "}, "shell"),
         ({"cursor_row": "% ", "state": State.WORKING, "draft": None, "quiet_s": 9.0}, "shell"),
+        ({"danger": "bash is at the terminal"}, "bash"),
+        ({"doubt": "it seems to ask for leave"}, "leave"),
+        ({"is_full_screen": True}, "fills the screen"),
+        ({"state": State.WORKING, "draft": None, "cursor_row": "You:", "quiet_s": 600.0}, "prompt is not to be seen"),
+        ({"state": State.WORKING, "draft": None, "is_reading": True, "collects_lines": True, "is_busy": True}, "working"),
     ],
 )
 def test_what_it_waits_for(seen: dict[str, Any], why: str) -> None:
     scene = Scene()
-    scene.view["takes_paste"] = False
     waits(scene.sees(**seen), why)
     assert not scene.injector.is_begun
 
 
-def test_an_unknown_program_is_believed_to_wait_after_silence() -> None:
-    unknown = {"state": State.STARTING, "draft": None, "takes_paste": False}
+LINE: dict[str, Any] = {"state": State.WORKING, "draft": None, "is_reading": True, "collects_lines": True}
+
+
+def test_an_unknown_program_is_given_a_line_when_it_is_seen_to_wait_for_one() -> None:
     scene = Scene()
-    waits(scene.sees(**unknown, cursor_row="You:", quiet_s=1.4), "silence")
-    assert scene.sees(quiet_s=1.5) == Paste()
-    for row in ("Password:", "Delete everything?", "Continue [y/N]", "--More--", "Press any key", ""):
-        assert isinstance(Scene().sees(**unknown, cursor_row=row, quiet_s=60.0), Wait), row
-    assert Scene().sees(**{**unknown, "takes_paste": True}, cursor_row="", quiet_s=2.0) == Paste()
-    assert isinstance(Scene("claude").sees(**unknown, cursor_row="You:", quiet_s=60.0), Wait)
+    waits(scene.sees(**LINE, cursor_row="You:", quiet_s=0.1), "only just now")
+    assert scene.sees(quiet_s=0.2) == Paste()
+    assert Scene().sees(**LINE, cursor_row="", quiet_s=2.0) == Paste()
+    for row in ("Password:", "Delete everything?", "Continue [y/N]", "--More--", "Press any key"):
+        waits(Scene().sees(**LINE, cursor_row=row, quiet_s=60.0), "something else than a message")
+    for missing in ("is_reading", "collects_lines"):
+        waits(Scene().sees(**{**LINE, missing: False}, cursor_row="You:", quiet_s=600.0), "prompt is not to be seen")
+    waits(Scene("claude").sees(**LINE, cursor_row="You:", quiet_s=60.0), "working")
+
+
+def test_a_line_is_taken_when_the_program_has_read_it() -> None:
+    scene = Scene()
+    assert scene.sees(**LINE, cursor_row="You:", unread=0) == Paste()
+    assert scene.sees(0.3, cursor_row="You: Relay message") == Press("\r")
+    waits(scene.sees(0.1), "not seen")  # the Enter has not arrived yet
+    waits(scene.sees(0.1, cursor_row="", unread=20), "not seen")
+    for _ in range(50):
+        waits(scene.sees(5.0), "does not read")  # nothing is proved, and no second Enter follows
+    scene = Scene()
+    scene.sees(**LINE, cursor_row="You:", unread=0)
+    scene.sees(0.3, cursor_row="You: Relay message")
+    waits(scene.sees(0.1, cursor_row="", unread=0, is_reading=False), "settles")
+    assert scene.sees(0.2) == Done("terminal")
+
+
+@pytest.mark.parametrize("forbidden", [{"danger": "bash is at the terminal"}, {"doubt": "it asks"}, {"is_full_screen": True}])
+def test_between_paste_and_enter_it_looks_again_who_reads(forbidden: dict[str, Any]) -> None:
+    scene = Scene().pasted()
+    for _ in range(20):
+        step = scene.sees(5.0, draft="Relay message", cursor_row="> Relay message", **forbidden)
+        assert isinstance(step, Wait)
+        assert step.is_stuck
+    pressed = Scene().pressed()
+    for _ in range(20):
+        assert isinstance(pressed.sees(5.0, **forbidden), Wait)  # no second Enter either
+
+
+def test_what_may_never_end_by_itself_is_told_apart() -> None:
+    for seen, is_stuck in (
+        ({"danger": "x"}, True), ({"doubt": "x"}, True), ({"state": State.STARTING, "draft": None}, True),
+        ({"state": State.DIALOG}, False), ({"typed_s": 0.0}, False), ({"state": State.WORKING, "is_busy": True}, False),
+    ):  # fmt: skip
+        step = Scene().sees(**seen)  # type: ignore[arg-type]
+        assert isinstance(step, Wait)
+        assert step.is_stuck is is_stuck
 
 
 def test_a_cli_that_queues_is_given_text_while_it_works() -> None:
@@ -143,16 +188,13 @@ def test_a_paste_that_is_shown_late_is_waited_for() -> None:
     assert scene.sees(1.0, draft="Relay", cursor_row="> Relay") == Press("\r")
 
 
-def test_a_program_that_shows_nothing_gets_one_enter_and_is_not_believed() -> None:
+def test_a_program_that_shows_nothing_gets_no_enter_and_no_second_paste() -> None:
     scene = Scene().pasted()
-    assert scene.sees(2.0) == Press("\r")
-    failed = scene.sees(2.0)
+    for _ in range(19):
+        waits(scene.sees(0.5), "not to be seen yet")
+    failed = scene.sees(0.5)
     assert isinstance(failed, Failed)
     assert "no sign" in failed.reason
-    scene = Scene().pasted()
-    scene.sees(2.0)
-    waits(scene.sees(0.5, quiet_s=0.1), "settles")
-    assert scene.sees(0.2, quiet_s=0.3) == Done("output")
 
 
 # --- after Enter ------------------------------------------------------------------------------------------------------
@@ -182,20 +224,28 @@ def test_a_screen_half_drawn_is_no_proof() -> None:
     waits(scene.sees(0.2), "not seen")
 
 
-def test_a_composer_that_is_gone_proves_something_only_where_work_hides_it() -> None:
+def test_that_a_program_is_busy_proves_nothing() -> None:
+    for cli in ("generic", "aider", "claude"):
+        scene = Scene(cli).pressed()
+        for _ in range(100):
+            assert isinstance(scene.sees(3.0, state=State.WORKING, is_busy=True, draft=None, cursor_row=""), Wait)
+
+
+def test_a_composer_that_is_gone_proves_something_only_where_work_hides_it_and_the_text_stands_above() -> None:
     scene = Scene("aider").pressed()
-    scene.sees(0.1, state=State.WORKING, draft=None, cursor_row="")
-    assert scene.sees(0.2) == Done("busy")
+    scene.sees(0.1, state=State.WORKING, draft=None, cursor_row="", is_echoed=True)
+    assert scene.sees(0.2) == Done("screen")
     scene = Scene("claude").pressed()
-    scene.sees(0.1, state=State.WORKING, draft=None, cursor_row="")
+    scene.sees(0.1, state=State.WORKING, draft=None, cursor_row="", is_echoed=True)
     waits(scene.sees(0.2), "not seen")
 
 
-def test_several_lines_hide_the_composer_of_an_unknown_program_and_prove_nothing_before_enter() -> None:
+def test_several_lines_hide_the_composer_of_an_unknown_program_and_the_cursor_stands_behind_them() -> None:
     scene = Scene().pasted()
-    assert scene.sees(0.3, state=State.WORKING, draft=None, cursor_row="  last line") == Press("\r")
+    waits(scene.sees(0.3, state=State.WORKING, draft=None, cursor_row="  last line"), "composer is not to be seen")
+    assert scene.sees(0.3, is_at_own=True) == Press("\r")
     waits(scene.sees(0.5), "not seen")
-    waits(scene.sees(0.1, cursor_row="› ", draft=""), "settles")
+    waits(scene.sees(0.1, cursor_row="› ", draft="", is_at_own=False), "settles")
     assert scene.sees(0.2) == Done("composer")
 
 
@@ -208,7 +258,14 @@ views = st.fixed_dictionaries(
         "quiet_s": st.sampled_from([0.0, 1.0, 5.0]),
         "typed_s": st.sampled_from([None, 0.0, 1.0, 100.0]),
         "is_paused": st.booleans(),
-        "takes_paste": st.sampled_from([None, True, False]),
+        "danger": st.sampled_from(["", "", "", "bash"]),
+        "doubt": st.sampled_from(["", "", "", "it asks"]),
+        "is_full_screen": st.sampled_from([False, False, True]),
+        "collects_lines": st.booleans(),
+        "is_reading": st.booleans(),
+        "is_echoed": st.booleans(),
+        "is_at_own": st.booleans(),
+        "unread": st.sampled_from([None, 0, 5]),
         "is_heard": st.sampled_from([False, False, False, True]),
     }
 )
@@ -224,7 +281,10 @@ def test_whatever_is_seen_nothing_is_typed_into_a_dialog_or_beside_a_person(cli:
         step = injector.step(View(t=t, **view))
         if isinstance(step, Paste | Press):
             assert view["state"] is not State.DIALOG
+            assert not view["danger"]
+            assert cli != "generic" or not (view["doubt"] or view["is_full_screen"])
         if isinstance(step, Paste):
+            assert view["draft"] == "" or (cli == "generic" and view["is_reading"] and view["collects_lines"])
             assert not view["draft"]
             assert not view["is_paused"]
             assert view["typed_s"] is None or view["typed_s"] >= 2.0

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _STYLES = {
     "stored": "green", "acknowledged": "green", "injected": "green", "read": "green", "sent": "cyan", "received": "cyan",
-    "handed": "cyan",
+    "handed": "cyan", "waits": "yellow",
     "resent": "yellow", "busy": "yellow", "unanswered": "yellow", "slowed": "yellow", "held": "yellow",
     "rejected": "red", "expired": "red",
 }  # fmt: skip
@@ -79,6 +79,8 @@ def _sentence(event: str, name: str, seq: object, detail: str) -> str:
             return f" to {name}{more}"
         case "busy" | "expired" | "unanswered" | "slowed" | "held":
             return f": {name}{more}"
+        case "waits":
+            return f" for {name}'s terminal{more}"
         case "acknowledged" | "rejected" | "received" | "read":
             return f" by {name}{more}"
         case "injected":

@@ -17,6 +17,7 @@ from agent_relay.ports.terminal import (
     DEFAULT_ROWS,
     Drawing,
     ExitStatus,
+    Foreground,
     Key,
     PersonSeen,
     TerminalEnded,
@@ -143,6 +144,10 @@ class PtyTerminal:
             return PersonSeen(is_attached=False)
         ago_ms = None if self._typed_at_s is None else round((self._loop.time() - self._typed_at_s) * 1000)
         return PersonSeen(is_attached=True, typed_ms_ago=ago_ms)
+
+    async def foreground(self) -> Foreground | None:
+        self._check_running()
+        return self._child.foreground()
 
     async def attach(self) -> None:
         if self._person is None:

@@ -16,7 +16,8 @@ import subprocess
 import termios
 from collections.abc import Callable, Mapping, Sequence
 
-from agent_relay.ports.terminal import ExitStatus
+from agent_relay.ports.terminal import ExitStatus, Foreground
+from agent_relay.terminal.backends.foreground import inspect_foreground
 from agent_relay.terminal.backends.process_end import wait_for_end
 
 _READ_BYTES = 65_536
@@ -76,6 +77,9 @@ class PtyChild:
             return os.tcgetpgrp(self.master)
         except OSError:
             return self.pid
+
+    def foreground(self) -> Foreground | None:
+        return None if self._is_closed else inspect_foreground(self._slave, self.pid)
 
     def pause_reading(self) -> None:
         if self._is_reading:

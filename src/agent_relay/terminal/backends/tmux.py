@@ -20,6 +20,7 @@ from agent_relay.ports.terminal import (
     DEFAULT_ROWS,
     Drawing,
     ExitStatus,
+    Foreground,
     Key,
     PersonSeen,
     TerminalEnded,
@@ -27,6 +28,7 @@ from agent_relay.ports.terminal import (
     TerminalListener,
 )
 from agent_relay.terminal.backends.ending import end_session
+from agent_relay.terminal.backends.foreground import inspect_foreground
 from agent_relay.terminal.backends.modes import ModeTracker
 from agent_relay.terminal.backends.paste import clean_paste
 from agent_relay.terminal.backends.process_end import wait_for_end
@@ -67,6 +69,7 @@ class TmuxTerminal:
         self._pane = ""
         self._session = ""
         self._gate = ""
+        self._tty = ""
         self._pid = 0
         self._server_pid = 0
 
@@ -118,8 +121,8 @@ class TmuxTerminal:
         self._client = ControlClient(self._server, pane, self)
         self._reader = PaneReader(pane, self._client)
         await self._client.open(dict(os.environ))
-        facts = await self._display(f"#{{session_id}} #{{pane_pid}} #{{pid}} #{{{GATE_OPTION}}}")
-        self._session, pid, server_pid, self._gate = facts.split(" ")
+        facts = await self._display(f"#{{session_id}} #{{pane_pid}} #{{pid}} #{{pane_tty}} #{{{GATE_OPTION}}}")
+        self._session, pid, server_pid, self._tty, self._gate = facts.split(" ")
         self._pid, self._server_pid = int(pid), int(server_pid)
         if self._client.has_flow_control:
             # tmux looks at the value once a second, and tells when it has changed.
@@ -223,6 +226,17 @@ class TmuxTerminal:
         typed = [int(activity) + 1 for _, created, activity in people if activity != created]
         ago_ms = max(0, round((time.time() - max(typed)) * 1000)) if typed else None
         return PersonSeen(bool(people), ago_ms, is_scrolled_back=facts != (b"0",))
+
+    async def foreground(self) -> Foreground | None:
+        self._check_running()
+        try:
+            tty = os.open(self._tty, os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            return inspect_foreground(tty, self._pid)
+        finally:
+            os.close(tty)
 
     async def _display(self, wanted: str) -> str:
         (lines,) = await self._client.ask(("display-message", "-p", "-t", self._pane, wanted))

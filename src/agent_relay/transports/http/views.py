@@ -242,6 +242,7 @@ class QuestionView(Struct, rename="camel"):
     question: str
     options: list[str]
     requested_at: int
+    can_allow: bool = True  # whether it can be answered here
 
 
 class QuestionList(Struct):

@@ -19,7 +19,7 @@ def _show_permission(found: dict[str, Any]) -> PermissionView:
 
 
 def _show_question(found: dict[str, Any]) -> QuestionView:
-    return QuestionView(found["id"], found["agent"], found["question"], found["options"], found["at"])
+    return QuestionView(found["id"], found["agent"], found["question"], found["options"], found["at"], found["can_allow"])
 
 
 async def _open_requests(api: Api, call: Call, kind: str) -> list[dict[str, Any]]:
