@@ -94,11 +94,21 @@ class Place:
     def relay(self, command: str, *words: str) -> subprocess.CompletedProcess[str]:
         return self.run(PROGRAM, command, *words)
 
-    def close(self) -> None:
-        """Agents first: they are not the daemon's to end."""
+    def stop_agents(self) -> None:
+        """While the daemon is there to pass it on: they are not the daemon's to end, and outlive it."""
         for name in ("Wrapped", "Spawned"):
             self.relay("stop", name)
-        until(lambda: "Wrapped" not in (names := self.relay("who").stdout) and "Spawned" not in names, "the agents end")
+        until(lambda: not self.agents, f"the agents end: {self.agents}")
+
+    @property
+    def agents(self) -> list[int]:
+        """The wrappers that run, by the home that stands in their arguments."""
+        listed = subprocess.run(["ps", "-A", "-ww", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
+        home = self.environ["AGENT_RELAY_HOME"]
+        return [int(line.split()[0]) for line in listed.splitlines() if home in line and " wrap " in line]
+
+    def close(self) -> None:
+        self.stop_agents()
         self.relay("down")
 
 
@@ -133,6 +143,7 @@ def test_no_command_runs_what_lies_there(place: Place) -> None:
             assert place.poison.was_run == [], command
             if command in {"wrap", "spawn"}:
                 assert done.returncode == 0, (command, done.stderr)
+    place.stop_agents()
     assert place.relay("down").returncode == 0
     assert place.poison.was_run == []
 
