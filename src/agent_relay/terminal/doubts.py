@@ -69,9 +69,7 @@ def _find_options(rows: list[str], *, has_composer: bool) -> str:
             return row
         if marked and not has_composer and len(row) < _SHORT and len(below) < _SHORT:
             return row
-        if all(_UNMARKED.match(each) for each in pair) or all(
-            _CHOICE.match(each) and len(each) < _SHORT and each[-1] not in ".!," for each in pair
-        ):
+        if all(_UNMARKED.match(each) for each in pair) or all(_is_choice(each) for each in pair):
             return row
         first, second = _ITEM.match(row), _ITEM.match(below)
         if first and second and _follows(first[1], second[1]) and (not has_composer or _is_asked(rows, index)):
@@ -81,6 +79,11 @@ def _find_options(rows: list[str], *, has_composer: bool) -> str:
 
 def _is_option(row: str) -> bool:
     return len(row) < _SHORT and any(pattern.match(row) for pattern in (_ITEM, _UNMARKED, _CHOICE))
+
+
+def _is_choice(row: str) -> bool:
+    """Sentences begin with a yes or a no as well; they end as sentences do."""
+    return bool(_CHOICE.match(row)) and len(row) < _SHORT and row[-1] not in ".!,"
 
 
 def _follows(first: str, second: str) -> bool:
