@@ -27,6 +27,7 @@ from agent_relay.protocol.headers import parse_headers
 from agent_relay.testing.daemon import DaemonProcess
 from agent_relay.testing.raw_client import RawClient, encode, envelope
 from scripts import docs
+from tests.acceptance.test_boxes import is_there
 
 ROOT = Path(__file__).parents[2]
 PROTOCOL = (ROOT / "docs/protocol.md").read_text("utf-8")
@@ -433,3 +434,18 @@ def test_every_event_of_a_trail_is_documented() -> None:
         )
     )
     assert events == first_column(tables(section(PROTOCOL, "Looking back"))[1])
+
+
+# --- the threat model --------------------------------------------------------------------------------------------------------
+
+
+def test_every_attack_names_a_test_that_is_there() -> None:
+    named = re.findall(r"`(tests/[^`]+?::[^`]+)`", (ROOT / "docs" / "security.md").read_text("utf-8"))
+    assert len(named) > 80
+    assert [node_id for node_id in named if not is_there(node_id)] == []
+
+
+def test_every_file_of_attacks_is_in_the_threat_model() -> None:
+    page = (ROOT / "docs" / "security.md").read_text("utf-8")
+    attacks = {path.name for path in (ROOT / "tests" / "security").glob("test_*.py")} - {"test_stranger.py"}
+    assert [name for name in sorted(attacks) if name not in page] == []
