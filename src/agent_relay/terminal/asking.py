@@ -189,7 +189,8 @@ class Asking:
         told = self._find_told(dialog, holder)
         if told is not None and told is not holder:
             if holder is not None and holder.door is None:
-                told.told, told.id = holder.told, holder.id  # it was told by the screen, and keeps that id
+                if holder.told is not None:
+                    told.told, told.id = holder.told, holder.id  # it was told by the screen, and keeps that id
                 self._entries.remove(holder)
             elif holder is not None:
                 holder.dialog = None

@@ -170,7 +170,7 @@ def test_that_it_changed_is_said_only_when_it_did(scene: Scene) -> None:
 
 def test_a_question_that_cannot_be_answered_here_says_so(scene: Scene) -> None:
     scene.report("question.requested", questionId="p1", question="Which hooks?", canAllow=False)
-    assert scene.refusal(scene.answer("answer"))["details"]["reason"] == "deny_only"
+    assert scene.refusal(scene.answer("answer", text="all"))["details"]["reason"] == "deny_only"
 
 
 def test_what_fails_leaves_it_open_for_another_try(scene: Scene) -> None:

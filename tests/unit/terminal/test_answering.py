@@ -315,7 +315,7 @@ def test_a_program_that_takes_the_letter_needs_no_enter() -> None:
 
 
 def test_the_letter_of_aider_and_the_number_of_a_list() -> None:
-    letter = OpenDialog("permission", "Run?", "", ("Yes", "No", "Don't ask again"), None, "A", 0, look=0)
+    letter = OpenDialog("permission", "Run?", "", ("Yes", "No", "Don't ask again"), None, "A", 0, words=("y", "n", "d"))
     assert Answering(PROFILES["aider"], "A", DENY).step(Sight(0, letter)) == Type("n")
     number = OpenDialog("question", "Which?", "", ("Red", "Blue"), None, "A", 0, look=NUMBER, words=("1", "2"))
     assert Answering(GENERIC, "A", Decision(is_allowed=True, answer="blue")).step(Sight(0, number)) == Type("2")
@@ -355,7 +355,7 @@ class Desk:
 
     def screen(self) -> Screen:
         screen = screen_of_text(self.text)
-        if not (hasattr(self, "selected") and self.profile.dialogs[self.dialog.look].is_selected_by_ink):
+        if not (hasattr(self, "selected") and looks_of(self.profile)[self.dialog.look].is_selected_by_ink):
             return screen
         return replace(screen, lines=tuple(replace(line, ink_at=self.paint(line)) for line in screen.lines))
 
@@ -394,7 +394,7 @@ class Desk:
 
     @property
     def is_typed(self) -> bool:
-        return bool(self.profile.dialogs[self.dialog.look].typed)
+        return bool(looks_of(self.profile)[self.dialog.look].typed)
 
     def answer(self, decision: Decision, digest: str | None = None) -> None:
         async def run() -> None:
