@@ -148,6 +148,12 @@ def test_a_dialog_that_closed_by_itself_gets_nothing(make: Make, tmp_path: Path)
     async def act(scene: Scene) -> None:
         dialog = await scene.sees("Do you want to proceed?")
         await scene.files.until("answered")
+
+        async def is_gone() -> bool:  # the program notes it before it draws
+            await scene.read()
+            return scene.watcher.dialog is None
+
+        await eventually_async(is_gone)
         with pytest.raises(NotOpen):
             await scene.answerer.answer(dialog.digest, ALLOW)
         assert scene.files.events("input") == []

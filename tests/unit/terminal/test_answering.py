@@ -315,7 +315,7 @@ def test_a_program_that_takes_the_letter_needs_no_enter() -> None:
 
 
 def test_the_letter_of_aider_and_the_number_of_a_list() -> None:
-    letter = OpenDialog("permission", "Run?", "", ("Yes", "No", "Don't ask again"), None, "A", 0, look=0, words=("y", "n", "d"))
+    letter = OpenDialog("permission", "Run?", "", ("Yes", "No", "Don't ask again"), None, "A", 0, words=("y", "n", "d"))
     assert Answering(PROFILES["aider"], "A", DENY).step(Sight(0, letter)) == Type("n")
     number = OpenDialog("question", "Which?", "", ("Red", "Blue"), None, "A", 0, look=NUMBER, words=("1", "2"))
     assert Answering(GENERIC, "A", Decision(is_allowed=True, answer="blue")).step(Sight(0, number)) == Type("2")
