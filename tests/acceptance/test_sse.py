@@ -21,10 +21,10 @@ def test_a_stream_has_the_headers_for_other_pages_that_every_answer_has(start_se
     allowing, closed = start_server(f"--cors-origins={PAGE}"), start_server()
 
     async def play() -> None:
-        stream = await Stream(allowing.url).open(ALL, Origin=PAGE)
+        stream = await Stream(allowing).open(ALL, Origin=PAGE)
         assert (stream.status, stream.headers["access-control-allow-origin"]) == (200, PAGE)
         for server, origin in ((allowing, "https://other.example.org"), (closed, PAGE)):
-            refused = await Stream(server.url).open(ALL, Origin=origin)
+            refused = await Stream(server).open(ALL, Origin=origin)
             assert (refused.status, "access-control-allow-origin" in refused.headers) == (403, False)
 
     run(play)
@@ -42,7 +42,7 @@ def test_a_reader_that_leaves_leaves_nothing_behind(start_server: StartServer, i
     server = start_server()
 
     async def play() -> None:
-        streams = [await Stream(server.url).open(ALL) for _ in range(20)]
+        streams = [await Stream(server).open(ALL) for _ in range(20)]
         await asyncio.to_thread(until, lambda: open_streams(server) == len(streams), "all are open")
         for stream in streams:
             if is_killed:

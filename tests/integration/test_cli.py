@@ -23,6 +23,7 @@ import pytest
 
 from agent_relay.cli.main import main
 from agent_relay.cli.process import Answer, knock
+from agent_relay.sdk.owner import read_api_token
 from agent_relay.testing.raw_client import RawClient
 
 DEADLINE_S = 30.0
@@ -98,6 +99,10 @@ class Shell:
     def state_dir(self) -> Path:
         (found,) = (self.root / "home" / "projects").iterdir()
         return found
+
+    @property
+    def owner_token(self) -> str:
+        return str(read_api_token(self.state_dir))
 
     def kill_daemon(self) -> None:
         """`kill -9` of the daemon this project's own socket leads to."""
@@ -351,7 +356,7 @@ def test_waiting_for_an_answer(relay: Shell) -> None:
 
 def test_the_default_name_gives_way_and_a_given_one_does_not(relay: Shell) -> None:
     with RawClient(str(relay.state_dir / "relay.sock")) as tester, RawClient(str(relay.state_dir / "relay.sock")) as carol:
-        tester.hello("cli-tester")
+        tester.hello("cli-tester", session={"owner_token": relay.owner_token})
         carol.hello("Carol")
         sent = relay.json("send", "Bob", "x")
         assert relay.json("explain", sent["message_id"])["message"]["from"] == "cli-tester-2"
@@ -450,7 +455,7 @@ def test_names_are_completed(relay: Shell) -> None:
 def wrapped(relay: Shell) -> Iterator[RawClient]:
     """An agent that takes commands, in the hands of the test."""
     with RawClient(str(relay.state_dir / "relay.sock")) as client:
-        client.hello("Wrapped", cli="claude", capabilities={"control": True})
+        client.hello("Wrapped", cli="claude", capabilities={"control": True}, session={"owner_token": relay.owner_token})
         yield client
 
 

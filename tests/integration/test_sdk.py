@@ -564,8 +564,11 @@ def test_an_agent_reports_and_is_controlled(shared: DaemonProcess) -> None:
             await until(lambda: len(asked) == 2)
             assert asked == [("input", "yes\n"), ("pause", None)]
             with pytest.raises(RelayError) as caught:
-                await bob.control("Alice40", "pause")
+                await alice.control("Alice40", "pause")
             assert caught.value.code is ErrorCode.FEATURE_UNSUPPORTED
+            with pytest.raises(RelayError) as refused:
+                await bob.control("Alice40", "pause")
+            assert (refused.value.code, refused.value.details["reason"]) == (ErrorCode.PERMISSION_DENIED, "inside_agent")
             found = (await alice.agents()).find("Bob40")
             assert found is not None
             assert (found.state, found.waiting_for, found.paused) == ("waiting", "a permission", True)

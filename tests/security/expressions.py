@@ -22,7 +22,7 @@ from msgspec import Struct
 import agent_relay
 from agent_relay.core.shell_text import _any_of
 from agent_relay.terminal.message_text import _misleading
-from agent_relay.terminal.profile import Profile, any_of, load_profiles
+from agent_relay.terminal.profile import Profile, load_profiles
 
 _METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 _AT_THE_START = {"match", "fullmatch"}
@@ -60,8 +60,6 @@ def _of_profiles() -> Iterator[Expression]:
             yield Expression(f"{profile.name}.rows.{name}, joined", compiled.pattern, 0)
         for where, pattern in profile_patterns(profile):
             yield Expression(f"{profile.name}.{where}", pattern, 0)
-        for name in ("permission", "question"):
-            yield Expression(f"{profile.name}.patterns.{name}, joined", any_of(getattr(profile.patterns, name)).pattern, 0)
 
 
 def profile_patterns(profile: Profile) -> Iterator[tuple[str, str]]:

@@ -177,7 +177,7 @@ def test_everything_is_exported_as_lines_for_the_owner_alone(daemon: DaemonProce
     assert file.stat().st_mode & 0o777 == 0o600
     by_command = [json.loads(line) for line in file.read_text().splitlines()]
     answer = httpx.get(f"{daemon.wait_for_url()}/api/v1/agents/Bob/export", headers=daemon.api_headers)
-    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    assert answer.headers["content-type"].startswith("application/octet-stream")
     by_http = [json.loads(line) for line in answer.text.splitlines()]
     for lines in (by_command, by_http):
         assert lines[-1] == {"kind": "end", "messages": 3, "events": lines[-1]["events"], "files": lines[-1]["files"]}

@@ -65,12 +65,15 @@ def prepare_socket_directory(socket_path: str, uid: int) -> None:
 class Lock:
     """An advisory lock on a file, freed by the system with the process however it ends."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, note: str = "") -> None:
+        """`note` is left in the file, for whoever looks."""
         self._path = path
         self._descriptor = self._take()
         while not self._is_the_file():  # whoever held it before removed the file between our opening and our locking it
             os.close(self._descriptor)
             self._descriptor = self._take()
+        os.ftruncate(self._descriptor, 0)
+        os.write(self._descriptor, os.fsencode(note))
 
     def _take(self) -> int:
         try:

@@ -83,9 +83,8 @@ class Daemon:
         make_private_directory(config.state_dir)
         prepare_socket_directory(config.socket, os.geteuid())
         self._locks.append(Lock(config.file(places.LOCK_FILE)))
-        beside_socket = config.socket + ".lock"
         if os.path.realpath(os.path.dirname(config.socket)) != os.path.realpath(config.state_dir):
-            self._locks.append(Lock(beside_socket))
+            self._locks.append(Lock(config.socket + places.SOCKET_LOCK, note=config.state_dir))
         self._api_token = settle_api_token(config)
 
     def _make_store(self) -> MessageStore:

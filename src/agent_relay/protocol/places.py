@@ -13,6 +13,7 @@ PROJECT_MARKERS = (".agent-relay", ".git", "pyproject.toml", "package.json", "Ca
 MAX_SOCKET_PATH_BYTES = 100  # sun_path holds 108 on Linux and 104 on macOS; beyond that bind() fails
 
 SOCKET_FILE = "relay.sock"
+SOCKET_LOCK = ".lock"  # behind a socket that lies elsewhere than its state directory: it holds where that is
 PID_FILE = "relay.pid"
 LOCK_FILE = "relay.lock"
 DATABASE_FILE = "messages.sqlite"

@@ -18,5 +18,16 @@ def read_api_token(state_dir: str | os.PathLike[str]) -> str | None:
 
 
 def find_owner_token(place: Place) -> str | None:
-    """Of the daemon that listens there. A socket that was named lies beside its token, whatever the project's own place is."""
-    return read_api_token(os.path.dirname(place.socket)) or read_api_token(place.state_dir)
+    """Of the daemon that listens there: a socket that was named says whose it is, whatever the project's own place is."""
+    folders = (os.path.dirname(place.socket), _state_dir_of(place.socket), place.state_dir)
+    return next((token for folder in folders if folder and (token := read_api_token(folder))), None)
+
+
+def _state_dir_of(socket: str) -> str:
+    """As the daemon noted behind its socket; empty where it did not, or the note is not ours."""
+    try:
+        descriptor = os.open(socket + places.SOCKET_LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        return os.fsdecode(file.read(4_096)) if os.fstat(descriptor).st_uid == os.getuid() else ""

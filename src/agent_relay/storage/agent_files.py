@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -42,7 +41,7 @@ class AgentFiles:
         removed = 0
         for folder in (*self._folders(agent, TEAM_FOLDER), *self._folders(agent, OUTBOX_FOLDER)):
             removed += sum(len(files) for _, _, files in os.walk(folder))
-            shutil.rmtree(folder)
+            _remove_tree(folder)
         inboxes = [os.path.join(folder, name) for folder in self._all_folders(TEAM_FOLDER) for name in _INBOX_FILES]
         return removed + sum(_rewrite(path, partial(_without_sender, sender=fold_name(agent))) for path in inboxes)
 
@@ -59,7 +58,8 @@ class AgentFiles:
         """Lets go of what is older than that."""
         for folder in self._all_folders(TEAM_FOLDER):
             if _newest_ms(folder) < before_ms and not _is_locked(os.path.join(folder, LOCK_FILE)):
-                shutil.rmtree(folder, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    _remove_tree(folder)
                 continue
             for name in _INBOX_FILES:
                 with contextlib.suppress(OSError):
@@ -180,3 +180,9 @@ def _is_locked(path: str) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+def _remove_tree(folder: str) -> None:
+    import shutil  # noqa: PLC0415 - not before something is erased: it loads every kind of compression
+
+    shutil.rmtree(folder)

@@ -20,7 +20,7 @@ from agent_relay.terminal.screen import Line
 NOWHERE = -1  # the position of a dialog that is not known from the screen
 MAX_DESCRIBING = 24  # rows above a prompt that are taken for what it is about
 MAX_TYPED = 60  # characters behind a prompt; more is a sentence that goes on, and no prompt
-_PROMPT_ALONE = re.compile(r"\s*[│┃]?\s*[>❯›$%*]\s*")  # what is left of a row when our own words are taken out
+_PROMPT_ALONE = re.compile(r"(?:\s*[│┃])?\s*[>❯›$%*]\s*")  # what is left of a row when our own words are taken out
 NEAR_BOTTOM = 5  # rows: a dialog is the last thing on the screen, but for a hint or two below it
 
 

@@ -53,9 +53,10 @@ PROMPTS = (
     ),
 )
 _NAMED = re.compile(
-    r"(?i:\b(?:allow|approve|permit|permission requested|run|execute|authori[sz]e|confirm)\b\s*:?\s*"
-    r"(?:(?:the )?(?:execution of|running|command|tool call|tool)\b\s*:?\s*)?[`'\"]?(.{1,2000}?)[`'\"]?\s*\??\s*$)"
+    r"(?i:\b(?:allow|approve|permit|permission requested|run|execute|authori[sz]e|confirm)\b(?:\s{0,4}:)?\s{0,4}"
+    r"(?:(?:the )?(?:execution of|running|command|tool call|tool)\b(?:\s{0,4}:)?\s{0,4})?)"
 )
+_QUOTES = "`'\""
 _POINTING = re.compile(r"(?i:^(?:this|that|it|these|the (?:following|above)|above)\b)")
 
 
@@ -67,8 +68,10 @@ def looks_of(profile: Profile) -> tuple[Dialog, ...]:
 def subject_of(question: str, above: list[str]) -> str | None:
     """What a prompt is about: what it names itself, or what stands right above it."""
     match = _NAMED.search(question)
-    if match and match[1].strip() and not _POINTING.match(match[1].strip()):
-        return match[1].strip()
+    named = question[match.end() :].strip().removesuffix("?").strip() if match else ""
+    named = named.removeprefix(named[:1] if named[:1] in _QUOTES else "").rstrip(_QUOTES).strip()
+    if named and not _POINTING.match(named):
+        return named
     return "\n".join(above) or None
 
 

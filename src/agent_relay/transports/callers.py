@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 
 import msgspec
@@ -108,7 +107,8 @@ def _load(path: str) -> list[Seat]:
 
 
 def _save(path: str, seats: list[Seat]) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path))  # 0600
+    temporary = f"{path}.{os.getpid()}.tmp"
+    descriptor = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(msgspec.json.encode(seats))
     os.replace(temporary, path)

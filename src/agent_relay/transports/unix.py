@@ -35,13 +35,13 @@ class AnotherDaemon(SocketUnusable):
 
 
 class UnixConnection(StreamConnection[P]):
-    __slots__ = ("_inside", "_is_owners", "_process", "_server")
+    __slots__ = ("_inside", "_is_wrapper", "_process", "_server")
 
     def __init__(self, server: UnixServer[P]) -> None:
         super().__init__(server.pump, server.max_frame_bytes)
         self._server = server
         self._process: Process | bool | None = None  # that connected; False: the system does not say
-        self._is_owners = False
+        self._is_wrapper = False  # of an agent: it exists to be told to stop
         self._inside: Caller | None = None  # once it was seen inside an agent, it stays there
 
     def identify(self, transport: asyncio.Transport) -> int | None:
@@ -51,7 +51,6 @@ class UnixConnection(StreamConnection[P]):
         self._server.connections[self] = None
         pid = peer_pid(transport.get_extra_info("socket"))
         self._process = look_at(pid) if pid else False
-        self._is_owners = uid == os.geteuid()
         return uid
 
     def caller(self) -> Caller:
@@ -64,13 +63,14 @@ class UnixConnection(StreamConnection[P]):
         return found
 
     def runs(self, agent: str, pid: int | None) -> None:
+        self._is_wrapper = True
         if self._server.callers is not None and isinstance(self._process, Process):
             self._server.callers.seat(agent, self._process, pid)
 
     def ask_to_end(self) -> None:
-        """SIGTERM to the process that connected, if it still is that one and the owner's."""
+        """SIGTERM to the wrapper that connected, if it still is that process. Other programs that take commands are not ours."""
         process = self._process
-        if not self._is_owners or not isinstance(process, Process) or process.pid == os.getpid():
+        if not self._is_wrapper or not isinstance(process, Process) or process.pid == os.getpid():
             return
         now = look_at(process.pid)
         if now is not None and now.started == process.started:

@@ -39,7 +39,8 @@ GET /api/v1/events/outline | GET /api/v1/costs/trend | POST /api/v1/page-codes |
 GET /api/v1/status | GET /api/v1/conversations | GET /api/v1/terminals/stream
 POST /api/v1/agents/{name}/keyboard | POST /api/v1/agents/{name}/keyboard/release
 POST /register | POST /token/refresh | DELETE /register
-GET /api/v1/arc/limits | GET /api/v1/arc/agents | DELETE /api/v1/arc/agents/{id}
+GET /api/v1/arc/limits | GET /api/v1/arc/agents | DELETE /api/v1/arc/agents/{id} | POST /api/v1/arc/agents/{id}/free
+POST /api/v1/arc/invitations | GET /api/v1/arc/invitations | DELETE /api/v1/arc/invitations/{id}
 """
 # A stream does not end by itself; what it answers is tested in test_sse.
 # What is right by the description and still refused, because of the world: a program or a folder that is not there.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent_relay.transports.http.api import Api
 
 JSON, HTML, SSE = "application/json", "text/html", "text/event-stream"
-LINES = "application/x-ndjson"
+LINES = "application/octet-stream"  # a file of JSON lines: generators of clients know no type for that
 METRICS = "text/plain; version=0.0.4"
 
 
