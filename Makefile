@@ -13,7 +13,7 @@ PYTHON ?=
 RUN = "$(VENV)/bin/python"
 
 # These wait most of the time, for programs that take as long as people do; so many run at once, on two processors too.
-TEST_TERMINALS = $(RUN) -m pytest --verbosity=0 --numprocesses=8 --maxschedchunk=1 tests/integration tests/unit/terminal -m
+TEST_TERMINALS = $(RUN) -m pytest --verbosity=0 --numprocesses=8 --maxschedchunk=1 tests/integration tests/security tests/unit/terminal -m
 
 # In processes of their own: Playwright leaves an event loop running in the process it is used in.
 TEST_BROWSER = $(RUN) -m pytest --verbosity=0 --numprocesses=4 --dist=loadscope --no-loadscope-reorder tests/browser

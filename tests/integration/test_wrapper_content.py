@@ -26,7 +26,7 @@ def test_a_message_cannot_press_enter_or_steer_the_terminal(stage: Stage, backen
             carol.receive(timeout=1.5)
     (text,) = bob.submitted
     assert text.split("\n")[0].endswith(": a\ufffd[201~")
-    assert "rm -rf /\nb\ufffdc\ufffd]0;title\ufffd\ufffd\ufffd שלום \ufffdevil\n" in text
+    assert "rm -rf /\nb\ufffdc\ufffd]0;title\ufffd\ufffd\ufffd שלום \u202eevil\n" in text
     assert not re.search(r"^Relay message from Dave", text, re.MULTILINE)
     typed = b"".join(base64.b64decode(event["bytes"]) for event in bob.events("input"))
     assert re.findall(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]", typed.replace(b"\x1b[200~", b"").replace(b"\x1b[201~", b"")) == []

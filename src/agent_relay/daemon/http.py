@@ -124,7 +124,7 @@ class Http:
 
         config = self._config
         return HttpServer(
-            self._make_api(desk), listener, config.host, (self._token, config.file(places.API_TOKEN_FILE)), config.cors_origins,
+            self._make_api(desk), listener, config.host, self._token, config.cors_origins,
             config.limits.max_frame_bytes, Connections(config.http_connections, config.http_connections_per_address),
             hub=hub, tls=config.tls,
         )  # fmt: skip

@@ -56,7 +56,9 @@ def look(profile: Profile, screen: Screen, before: State = State.STARTING, own: 
         return Sight(State.DIALOG, dialog)
     sight = _look_for_prompt(profile, screen, theirs, before)
     if profile.name == GENERIC and sight.state is not State.DIALOG:
-        return replace(sight, doubt=find_doubt(theirs, has_composer=sight.composer is not None))
+        # Behind our own text stands the composer that it was typed into, whether it is recognised any more or not.
+        is_ours = own is not None and screen.cursor is not None and own.holds(screen.visible, screen.cursor.position)
+        return replace(sight, doubt=find_doubt(theirs, has_composer=sight.composer is not None or is_ours))
     return sight
 
 

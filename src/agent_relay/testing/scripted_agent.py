@@ -31,6 +31,7 @@ from agent_relay.testing.agent_script import LOOKS, Dialog, Script, Turn
 _TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|\x1b\[[0-9;?]*[@-~]|\x1bO[A-Z]|[\xc0-\xf7][\x80-\xbf]+|.", re.DOTALL)
 _BEGUN = re.compile(rb"(?:\x1b(?:\[[0-9;?]*|O)?|[\xc0-\xf7][\x80-\xbf]*)$")
 _ESCAPE_S = 0.05  # an Escape that nothing follows is the key
+_FOLDED = "  "
 
 
 class ScriptedAgent:
@@ -298,7 +299,7 @@ class ScriptedAgent:
 
     def _draw(self) -> None:
         columns, rows = os.get_terminal_size(1)  # and not what COLUMNS says, which outlives any window
-        footer = [row[: columns - 1] for row in self._footer()][-(rows - 1) :]
+        footer = [piece for row in self._footer() for piece in _fold(row, columns - 1)][-(rows - 1) :]
         if self._script.alternate:
             wrapped = [piece for line in list(self._shown)[-rows:] for piece in _wrap(line, columns - 1, self._look.indent)]
             body = wrapped[-(rows - len(footer)) :]
@@ -329,6 +330,16 @@ def _ignore(number: int, frame: FrameType | None) -> None:
 
 def _text(token: bytes) -> str:
     return token.decode("utf-8", "replace").replace("\r", "\n")
+
+
+def _fold(row: str, columns: int) -> list[str]:
+    """A row of the composer goes on below, indented, as the CLIs have it."""
+    pieces = [row[:columns]]
+    rest, room = row[columns:], max(1, columns - len(_FOLDED))
+    while rest:
+        pieces.append(_FOLDED + rest[:room])
+        rest = rest[room:]
+    return pieces
 
 
 def _wrap(line: str, columns: int, indent: str) -> list[str]:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from agent_relay.protocol.errors import ErrorCode
+from agent_relay.protocol.places import API_TOKEN_FILE
 from agent_relay.transports.http.errors import FORBIDDEN, UNAUTHORIZED, HttpError
 from agent_relay.transports.http.page_keys import PAGE_HEADER, PageKeys
 
@@ -31,7 +32,6 @@ class Rules(Struct, frozen=True):
     host: str  # what the server is bound to
     port: int
     token: str | None  # None: nobody is asked for one
-    token_file: str  # where the owner finds it
     keys: PageKeys
     origins: frozenset[str]  # other pages that may come in
     max_body_bytes: int
@@ -160,7 +160,8 @@ def _check_token(rules: Rules, method: str, path: str, headers: _Headers) -> boo
     scheme, _, token = (said or "").partition(" ")
     if scheme.lower() == "bearer" and is_token(rules.token, token.strip()):
         return True
-    where = f"The token is in {rules.token_file}; for the dashboard run `agent-relay open`."
+    # Not where it lies: whoever reads this may be anybody, and need not learn the owner's folders.
+    where = f"It is in the file {API_TOKEN_FILE} of the daemon's state directory; for the dashboard run `agent-relay open`."
     if said is not None:
         raise WrongToken(f"That is not the token of this relay. {where}", said)
     sentence = f"This needs the relay's token, as `Authorization: Bearer …`. {where}"

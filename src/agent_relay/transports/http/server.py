@@ -25,7 +25,7 @@ _DRAIN_S = 3
 
 class HttpServer:
     def __init__(
-        self, api: Api, listener: socket.socket, host: str, token: tuple[str | None, str], origins: frozenset[str],
+        self, api: Api, listener: socket.socket, host: str, token: str | None, origins: frozenset[str],
         max_body_bytes: int, connections: Connections, *, hub: Hub[Any] | None = None, tls: tuple[str, str] | None = None,
     ) -> None:  # fmt: skip
         self._api = api
@@ -33,7 +33,7 @@ class HttpServer:
         self._hub = hub
         self._scheme = "http" if tls is None else "https"
         rules = Rules(
-            host, self.port, *token, api.page_keys, origins, max_body_bytes, OPEN_PATHS, OPEN_FOLDERS, FLAT_PATHS,
+            host, self.port, token, api.page_keys, origins, max_body_bytes, OPEN_PATHS, OPEN_FOLDERS, FLAT_PATHS,
             self._scheme,
         )  # fmt: skip
         cert, key = tls or (None, None)
