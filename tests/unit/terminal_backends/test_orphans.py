@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -43,7 +44,7 @@ asyncio.run(main())
 
 
 def test_a_shell_is_given_what_its_programs_leave_behind() -> None:
-    script = f"echo $$; {sys.executable} -Ic '{DETACH}' | cat"
+    script = f"echo $$; {shlex.quote(sys.executable)} -Ic '{DETACH}' | cat"
     words = [*keeping_orphans(), "/bin/sh", "-c", script]
     given = {"PATH": "/bin:/usr/bin", "ODD": "a=b\udcff"}
     done = subprocess.run(words, capture_output=True, text=True, check=True, env=given)
