@@ -277,7 +277,7 @@ class ScriptedAgent:
         if self._script.titles:
             self._write(f"\x1b]0;{self._look.titles[('prompt', 'busy', 'dialog').index(mode)]}\x07")
 
-    def _footer(self) -> list[str]:
+    def _footer(self, columns: int) -> list[str]:
         look = self._look
         if self._mode == "dialog":
             assert self._dialog is not None
@@ -290,7 +290,8 @@ class ScriptedAgent:
         queued = [f"  queued: {text.splitlines()[0]}" for text in self._queue]
         draft = "".join(self._shorten(part) for part in self._draft).split("\n")
         frame = [look.frame] if look.frame else []
-        return [*busy, *queued, *frame, look.prompt + draft[0], *(f"  {line}" for line in draft[1:]), *frame]
+        composer = [look.prompt + draft[0], *(_FOLDED + line for line in draft[1:])]
+        return [*busy, *queued, *frame, *(piece for row in composer for piece in _fold(row, columns)), *frame]
 
     def _shorten(self, part: str) -> str:
         if 0 < self._script.placeholder_from <= len(part):
@@ -299,7 +300,7 @@ class ScriptedAgent:
 
     def _draw(self) -> None:
         columns, rows = os.get_terminal_size(1)  # and not what COLUMNS says, which outlives any window
-        footer = [piece for row in self._footer() for piece in _fold(row, columns - 1)][-(rows - 1) :]
+        footer = [row[: columns - 1] for row in self._footer(columns - 1)][-(rows - 1) :]
         if self._script.alternate:
             wrapped = [piece for line in list(self._shown)[-rows:] for piece in _wrap(line, columns - 1, self._look.indent)]
             body = wrapped[-(rows - len(footer)) :]
