@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -96,7 +97,7 @@ def test_an_agent_is_known_to_a_daemon_that_has_just_started(stage: Stage, backe
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_token_of_the_api_is_in_no_environment_that_an_agent_can_look_into(tmp_path: Path, backend: str) -> None:
-    secret = "a-secret-of-the-owner-0123456789"
+    secret = f"owner-{secrets.token_hex(16)}"  # its own: the same test may run beside this one
     stage = Stage(tmp_path)
     try:
         stage.daemon.kill()
