@@ -149,7 +149,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("message_ttl", _duration, "24h", "how long an undelivered message is kept before it is a dead letter"),
     Setting("dedup_window", _duration, "24h", "how long the ids of a sender are remembered"),
     Setting("dedup_ids", _whole(1, 10_000_000), "100000", "how many ids of one sender are remembered"),
-    Setting("rate_limit", _whole(0, 10_000_000), "0", "messages a second and connection; 0 means no limit"),
+    Setting("rate_limit", _whole(0, 10_000_000), "0", "messages per second per connection; 0 means no limit"),
     Setting("loop_slow_after", _whole(0, 1_000_000), "30", "messages in a chain that wrapped agents only answer each other in "
             "before the next are slowed; 0 means never"),
     Setting("loop_hold_after", _whole(0, 1_000_000), "60", "the same before they are held until there is new input; 0 means "
@@ -195,8 +195,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("arc", _switch, "true", "take agents over WebSocket (ARC) on the port of the HTTP API"),
     Setting("arc_open", _switch, "false", "let anybody register over ARC who reaches the port, without the API token or an "
             "invitation", is_switch=True),
-    Setting("arc_rate_limit", _whole(0, 10_000_000), "100", "messages a minute and agent over ARC; 0 means no limit"),
-    Setting("arc_hourly_limit", _whole(0, 10_000_000), "1000", "the same an hour"),
+    Setting("arc_rate_limit", _whole(0, 10_000_000), "100", "messages per minute per agent over ARC; 0 means no limit"),
+    Setting("arc_hourly_limit", _whole(0, 10_000_000), "1000", "the same per hour"),
     Setting("arc_registrations_per_hour", _whole(0, 10_000_000), "30", "agents that one address may register over ARC in an "
             "hour; 0 means no limit"),
     Setting("arc_connections_per_address", _whole(0, 10_000_000), "10000", "connections over ARC from one address; 0 means no "
