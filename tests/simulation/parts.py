@@ -83,6 +83,9 @@ class FaultyStore:
 
     def write(self, batch: Batch, done: WriteDone) -> None:
         def run() -> None:
+            if self._world.chance("crash_before_write"):
+                self._world.crash()
+                return
             if self._world.chance("store_fails"):
                 self._world.check.nacked.update(row.client_id for row in batch.messages)
                 done(StoreError("the disk is full"))
@@ -95,6 +98,8 @@ class FaultyStore:
                     self._world.crash()
                     return
             done(answer[0])
+            if self._world.chance("crash_after_answer"):
+                self._world.crash()
 
         self._waiting.append(run)
 

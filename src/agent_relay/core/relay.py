@@ -69,7 +69,7 @@ class Relay:
         self.journal = Journal(context)
         self.tokens = Tokens(context, self.journal, snapshot.spent_tokens)
         self.backpressure = Backpressure(context)
-        self.correlations = Correlations(context)
+        self.correlations = Correlations(context, self.journal)
         self.loops = Loops(context, self.journal, self._look_at_queue)
         self.ledger = Ledger(context, self.journal, self.correlations, self.backpressure, self.loops)
         self.sending = Sending(
