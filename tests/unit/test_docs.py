@@ -430,7 +430,7 @@ def test_every_event_of_a_trail_is_documented() -> None:
     sources = "".join(path.read_text("utf-8") for path in (ROOT / "src/agent_relay/core").glob("*.py"))
     events = set(
         re.findall(
-            r'(?:noted\([a-z]+, |ended\([a-z]+, |_bury\([a-z]+, |_ranges\(|_take_step\((?:[a-z_.]+, )+)"([a-z]+)"', sources
+            r'(?:noted\([a-z]+, |ended\([a-z]+, |_bury\([a-z]+, |_end_unread\([a-z]+, |_ranges\(|_take_step\((?:[a-z_.]+, )+)"([a-z]+)"', sources
         )
     )
     assert events == first_column(tables(section(PROTOCOL, "Looking back"))[1])

@@ -53,6 +53,8 @@ from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.payloads import Ack
 from agent_relay.protocol.states import CloseReason, DaemonEvent, DaemonState
 
+PAUSE_MS = 1_000  # between two ticks, which are some 50 ms apart
+
 
 class Relay:
     def __init__(
@@ -63,7 +65,7 @@ class Relay:
     ) -> None:  # fmt: skip
         self.context = context = Context(limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events)
         self._peers: dict[Peer, None] = {}
-        self._heartbeat_at = steady_ms
+        self._heartbeat_at = self._ticked_at = steady_ms
         self.registry = Registry()
         self.rights = Rights(context)
         self.journal = Journal(context)
@@ -219,8 +221,16 @@ class Relay:
         self.context.clock_says(steady_ms, wall_ms)
 
     def tick(self) -> None:
-        """Does what has become due: several times a second."""
+        """Does what has become due: several times a second. After a pause, of a daemon that was stopped or had no processor, what
+        clients have said meanwhile is heard first: nothing is due before the next tick, and nobody was silent during the pause."""
         now = self.context.steady_ms
+        pause, self._ticked_at = now - self._ticked_at, now
+        if pause >= PAUSE_MS:
+            for peer in self._peers:
+                peer.last_heard += pause
+                peer.greeted_at += pause
+            self.turn_ended()
+            return
         self.ledger.clock_says(now)
         self.loops.clock_says(now)
         self.requests.clock_says(now)
