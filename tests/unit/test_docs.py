@@ -428,11 +428,8 @@ def test_what_is_shown_of_agents_and_messages_is_documented(daemon: DaemonProces
 
 def test_every_event_of_a_trail_is_documented() -> None:
     sources = "".join(path.read_text("utf-8") for path in (ROOT / "src/agent_relay/core").glob("*.py"))
-    events = set(
-        re.findall(
-            r'(?:noted\([a-z]+, |ended\([a-z]+, |_bury\([a-z]+, |_end_unread\([a-z]+, |_ranges\(|_take_step\((?:[a-z_.]+, )+)"([a-z]+)"', sources
-        )
-    )
+    calls = r"(?:noted|ended|_bury|_end_unread)\([a-z]+, |_ranges\(|_take_step\((?:[a-z_.]+, )+"
+    events = set(re.findall(rf'(?:{calls})"([a-z]+)"', sources))
     assert events == first_column(tables(section(PROTOCOL, "Looking back"))[1])
 
 
