@@ -3,9 +3,10 @@
 Theory of operation. A message is one row, numbered in the order it was accepted; its recipients, each with the
 sequence number it has in that recipient's stream, stand in the row. Acknowledgements are not rows: each stream has a
 cursor (`done_seq`, and the few numbers done above it), written with later batches. From time to time a batch carries a
-`checkpoint`: every message up to that number is either done for all its recipients or listed in the backlog. So what
+`checkpoint`: every message up to that number is, for each of its recipients, either done or listed in the backlog. So what
 is still to be delivered after a crash is: the backlog, and the messages after the checkpoint, less what the cursors
-say is done. A cursor that was lost in the crash means a redelivery, never a loss.
+say is done. A cursor that was lost in the crash means a redelivery, never a loss. `open` brings the backlog up to the last
+message; from then on it is read a page at a time, when somebody comes for it.
 
 Calls that take a `done` callback return at once and call it later, from the loop the store was given, exactly once.
 """
@@ -113,6 +114,16 @@ class DeadLetterRow(Struct, frozen=True):
     active: bool = True  # False in a batch: it was taken up again
 
 
+class BacklogRow(Struct, frozen=True, gc=False):
+    """A message that waits for one of its recipients."""
+
+    recipient: str
+    number: int
+    seq: int
+    expires_at: int  # as in the message
+    size: int  # bytes of its tail
+
+
 class Batch(Struct):
     """Everything that happened in one turn: written whole or not at all. The store's, once given to it: not to be changed."""
 
@@ -125,8 +136,8 @@ class Batch(Struct):
     streams: list[StreamRow] = field(default_factory=list)
     trail: list[TrailRow] = field(default_factory=list)
     dead_letters: list[DeadLetterRow] = field(default_factory=list)
-    backlog_added: list[int] = field(default_factory=list)
-    backlog_removed: list[int] = field(default_factory=list)
+    backlog_removed: list[tuple[str, int]] = field(default_factory=list)  # (recipient, number); goes before what is added
+    backlog_added: list[BacklogRow] = field(default_factory=list)  # one that is there already stays as it is
     checkpoint: int | None = None
 
     @property
@@ -140,12 +151,31 @@ class Batch(Struct):
         )  # fmt: skip
 
 
-class SeenId(Struct, frozen=True, gc=False):
-    """One entry of the dedup window."""
+class Owed(Struct, frozen=True, gc=False):
+    """A message of the backlog, for one of its recipients."""
 
-    sender: str
-    client_id: str
-    number: int
+    message: MessageRow
+    recipient: str
+    seq: int
+    resent: int  # how many steps `resent` its trail has
+
+
+class OwedQuery(Struct, frozen=True):
+    """Which part of the backlog, by ascending (number, recipient)."""
+
+    recipient: str | None = None
+    sender: str | None = None
+    expired_at: int | None = None  # only what has expired by then (wall clock)
+    after: tuple[int, str] = (0, "")  # the last one of the page before
+    limit: int = 500
+
+
+class Waiting(Struct, frozen=True):
+    """How much of the backlog is for a recipient."""
+
+    recipient: str
+    count: int
+    size: int  # bytes
 
 
 class Snapshot(Struct):
@@ -156,12 +186,9 @@ class Snapshot(Struct):
     subscriptions: list[SubscriptionRow] = field(default_factory=list)
     members: list[MemberRow] = field(default_factory=list)
     streams: list[StreamRow] = field(default_factory=list)
-    open_messages: list[MessageRow] = field(default_factory=list)  # backlog and after the checkpoint, by number
-    backlog: list[int] = field(default_factory=list)  # the numbers of those that are in the backlog
+    waiting: list[Waiting] = field(default_factory=list)
     dead_letters: list[DeadLetterRow] = field(default_factory=list)
-    seen_ids: list[SeenId] = field(default_factory=list)  # oldest first
-    checkpoint: int = 0
-    last_number: int = 0
+    last_number: int = 0  # and the checkpoint
 
 
 class MessageQuery(Struct, frozen=True):
@@ -210,14 +237,16 @@ PageDone = Callable[["Page | StoreError"], None]
 TrailDone = Callable[["list[TrailRow] | StoreError"], None]
 DeadLettersDone = Callable[["list[tuple[DeadLetterRow, MessageRow]] | StoreError"], None]
 PruneDone = Callable[["int | StoreError"], None]
+OwedDone = Callable[["list[Owed] | StoreError"], None]
+SeenDone = Callable[["dict[str, int] | StoreError"], None]
 StepsDone = Callable[["list[list[TrailRow]] | StoreError"], None]
 ConversationsDone = Callable[["list[tuple[Conversation, MessageRow]] | StoreError"], None]
 
 
 class MessageStore(Protocol):
-    def open(self, dedup_ids: int, dedup_since: int) -> Snapshot:
-        """Blocks until the store is ready; raises StoreUnusable. At most `dedup_ids` seen ids a sender, none older than
-        `dedup_since` (wall clock)."""
+    def open(self) -> Snapshot:
+        """Blocks until the store is ready; raises StoreUnusable. What came after the checkpoint and is not done is in the backlog
+        afterwards, and the streams' last numbers cover it. Takes no longer for a store that holds more."""
         ...
 
     def write(self, batch: Batch, done: WriteDone) -> None:
@@ -246,6 +275,15 @@ class MessageStore(Protocol):
 
     def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
         """All messages to `recipient` in the streams (topic, sender) beyond the given sequence number, by ascending number."""
+        ...
+
+    def owed(self, query: OwedQuery, done: OwedDone) -> None:
+        """A page of the backlog, as the last batch whose `write` is done left it."""
+        ...
+
+    def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
+        """The client ids of the newest `limit` messages of a sender, none older than `since` (wall clock): from id to number, the
+        oldest first."""
         ...
 
     def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
