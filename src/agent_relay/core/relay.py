@@ -221,8 +221,8 @@ class Relay:
         self.context.clock_says(steady_ms, wall_ms)
 
     def tick(self) -> None:
-        """Does what has become due: several times a second. After a pause (the daemon was stopped, or had no processor) clients are
-        heard first: nothing is due before the next tick, and nobody counts as silent for that long."""
+        """Does what has become due: several times a second. After a pause (the daemon was stopped, or had no processor) clients
+        are heard first: nothing is due before the next tick, and nobody counts as silent for that long."""
         now = self.context.steady_ms
         pause, self._ticked_at = now - self._ticked_at, now
         if pause >= PAUSE_MS:
