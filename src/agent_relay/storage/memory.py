@@ -7,7 +7,6 @@ as a restart of the daemon over a file does.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -17,16 +16,20 @@ from msgspec.structs import replace
 
 from agent_relay.ports.store import (
     AgentRow,
+    BacklogRow,
     Batch,
     ConversationsDone,
     DeadLetterRow,
     DeadLettersDone,
     MessageQuery,
     MessageRow,
+    Owed,
+    OwedDone,
+    OwedQuery,
     Page,
     PageDone,
     PruneDone,
-    SeenId,
+    SeenDone,
     Snapshot,
     SpentToken,
     StepsDone,
@@ -35,6 +38,7 @@ from agent_relay.ports.store import (
     StreamRow,
     TrailDone,
     TrailRow,
+    Waiting,
     WriteDone,
 )
 from agent_relay.protocol.encode import read_tail
@@ -61,26 +65,39 @@ class MemoryStore:
         self._streams: dict[tuple[str, str, str], StreamRow] = {}
         self._trail: list[TrailRow] = []
         self._dead: dict[tuple[int, str], DeadLetterRow] = {}
-        self._backlog: set[int] = set()
+        self._backlog: dict[tuple[int, str], BacklogRow] = {}
         self._checkpoint = 0
 
-    def open(self, dedup_ids: int, dedup_since: int) -> Snapshot:
+    def open(self) -> Snapshot:
         self._is_open = True
-        backlog = sorted(number for number in self._backlog if number in self._messages)
-        still_open = [number for number in backlog if number <= self._checkpoint] + self._after(self._checkpoint)
+        self._adopt()
+        waiting: dict[str, Waiting] = {}
+        for (_, key), row in self._backlog.items():
+            known = waiting.get(key) or Waiting(row.recipient, 0, 0)
+            waiting[key] = Waiting(known.recipient, known.count + 1, known.size + row.size)
         return Snapshot(
             agents=sorted(self._agents.values(), key=lambda row: (row.registered_at, fold_name(row.name))),
             spent_tokens=sorted(self._spent.values(), key=lambda row: row.spent_at),
             subscriptions=list(self._subscriptions.values()),
             members=list(self._members.values()),
             streams=list(self._streams.values()),
-            open_messages=[self._messages[number] for number in still_open],
-            backlog=backlog,
+            waiting=list(waiting.values()),
             dead_letters=sorted(self._dead.values(), key=lambda row: (row.at, row.number)),
-            seen_ids=self._seen_ids(dedup_ids, dedup_since),
-            checkpoint=self._checkpoint,
             last_number=self._last_number,
         )
+
+    def _adopt(self) -> None:
+        """What came after the checkpoint is in the backlog, unless it is done; and the streams know its numbers."""
+        for number in self._after(self._checkpoint):
+            message = self._messages[number]
+            for name, seq in message.recipients:
+                key = (message.topic, fold_name(message.sender), fold_name(name))
+                stream = self._streams.get(key) or StreamRow(message.topic, message.sender, name, 0, 0, 0, 0, ())
+                self._streams[key] = replace(stream, last_seq=max(stream.last_seq, seq))
+                if seq > stream.done_seq and seq not in stream.done_above:
+                    row = BacklogRow(name, number, seq, message.expires_at, len(message.tail))
+                    self._backlog.setdefault((number, fold_name(name)), row)
+        self._checkpoint = self._last_number
 
     def write(self, batch: Batch, done: WriteDone) -> None:
         if not self._is_open:
@@ -156,6 +173,35 @@ class MemoryStore:
                 found.append(row)
         self._answer_read(done, Page(found))
 
+    def owed(self, query: OwedQuery, done: OwedDone) -> None:
+        number, name = query.after
+        found = []
+        for key in sorted(key for key in self._backlog if key > (number, fold_name(name))):
+            row = self._backlog[key]
+            message = self._messages[row.number]
+            if (
+                (query.recipient is None or fold_name(query.recipient) == key[1])
+                and (query.sender is None or fold_name(query.sender) == fold_name(message.sender))
+                and (query.expired_at is None or row.expires_at <= query.expired_at)
+            ):
+                found.append(Owed(message, row.recipient, row.seq, self._count_resent(message, row)))
+        self._answer_read(done, found[: max(query.limit, 0)])
+
+    def _count_resent(self, message: MessageRow, row: BacklogRow) -> int:
+        stream = (message.topic, fold_name(message.sender), fold_name(row.recipient))
+        return sum(
+            1
+            for step in self._trail
+            if step.event == "resent"
+            and step.first_seq == step.last_seq == row.seq
+            and (step.topic, fold_name(step.sender), fold_name(step.recipient)) == stream
+        )
+
+    def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
+        rows = [row for row in self._messages.values() if fold_name(row.sender) == fold_name(sender) and row.ts >= since]
+        newest = sorted(rows, key=lambda row: row.number)[max(len(rows) - limit, 0) :]
+        self._answer_read(done, {row.client_id: row.number for row in newest})
+
     def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
         rows = sorted(self._dead.values(), key=lambda row: (row.at, row.number), reverse=True)
         found = [(row, self._messages[row.number]) for row in rows if row.number in self._messages]
@@ -164,12 +210,12 @@ class MemoryStore:
     def prune(self, before: int, limit: int, done: PruneDone) -> None:
         if not self._is_open:
             return self._answer(done, StoreError("The store is closed."))
-        dead = {number for number, _ in self._dead}
+        kept = {number for number, _ in (*self._dead, *self._backlog)}
         doomed: list[int] = []
         for number in self._numbers[: bisect_right(self._numbers, self._checkpoint)]:
             if len(doomed) >= max(limit, 0):
                 break
-            if self._messages[number].ts < before and number not in self._backlog and number not in dead:
+            if self._messages[number].ts < before and number not in kept:
                 doomed.append(number)
         for number in doomed:
             self._size_bytes -= len(self._messages.pop(number).tail) + _OVERHEAD_BYTES
@@ -188,7 +234,7 @@ class MemoryStore:
             others = tuple(each for each in row.recipients if fold_name(each[0]) != key)
             if fold_name(row.sender) == key or not others:
                 self._size_bytes -= len(self._messages.pop(row.number).tail) + _OVERHEAD_BYTES
-                self._backlog.discard(row.number)
+                self._backlog = {place: owed for place, owed in self._backlog.items() if place[0] != row.number}
                 self._dead = {place: letter for place, letter in self._dead.items() if place[0] != row.number}
             else:
                 target = row.target
@@ -197,6 +243,7 @@ class MemoryStore:
                 skipped = tuple(name for name in row.skipped if fold_name(name) != key)
                 self._messages[row.number] = replace(row, recipients=others, target=target, skipped=skipped)
                 self._dead.pop((row.number, key), None)
+                self._backlog.pop((row.number, key), None)
         self._numbers = sorted(self._messages)
         if len(found) < max(limit, 1):
             self._trail = [row for row in self._trail if key not in {fold_name(row.sender), fold_name(row.recipient)}]
@@ -238,8 +285,10 @@ class MemoryStore:
         self._trail += batch.trail
         for letter in batch.dead_letters:
             _set_or_drop(self._dead, (letter.number, fold_name(letter.recipient)), letter)
-        self._backlog.difference_update(batch.backlog_removed)
-        self._backlog.update(batch.backlog_added)
+        for name, number in batch.backlog_removed:
+            self._backlog.pop((number, fold_name(name)), None)
+        for owed in batch.backlog_added:
+            self._backlog.setdefault((owed.number, fold_name(owed.recipient)), owed)
         if batch.checkpoint is not None:
             self._checkpoint = batch.checkpoint
 
@@ -261,15 +310,6 @@ class MemoryStore:
 
     def _oldest_first(self, after: int) -> Iterator[MessageRow]:
         return (self._messages[number] for number in self._after(after))
-
-    def _seen_ids(self, dedup_ids: int, dedup_since: int) -> list[SeenId]:
-        found: list[SeenId] = []
-        taken: Counter[str] = Counter()
-        for row in self._newest_first(None):
-            if row.ts >= dedup_since and taken[fold_name(row.sender)] < dedup_ids:
-                taken[fold_name(row.sender)] += 1
-                found.append(SeenId(row.sender, row.client_id, row.number))
-        return found[::-1]
 
 
 def _set_or_drop(table: dict[Any, Any], key: object, row: Any) -> None:

@@ -11,8 +11,11 @@ from agent_relay.ports.store import (
     DeadLettersDone,
     MessageQuery,
     MessageRow,
+    OwedDone,
+    OwedQuery,
     PageDone,
     PruneDone,
+    SeenDone,
     Snapshot,
     StepsDone,
     StoreError,
@@ -83,8 +86,8 @@ class ControlledStore:
 
     # --- the port -----------------------------------------------------------------------------------------------------
 
-    def open(self, dedup_ids: int, dedup_since: int) -> Snapshot:
-        return self._inner.open(dedup_ids, dedup_since)
+    def open(self) -> Snapshot:
+        return self._inner.open()
 
     def write(self, batch: Batch, done: WriteDone) -> None:
         def run() -> None:
@@ -114,6 +117,12 @@ class ControlledStore:
 
     def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
         self._read(done, lambda: self._inner.replay(recipient, after, done))
+
+    def owed(self, query: OwedQuery, done: OwedDone) -> None:
+        self._read(done, lambda: self._inner.owed(query, done))
+
+    def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
+        self._read(done, lambda: self._inner.seen(sender, since, limit, done))
 
     def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
         self._read(done, lambda: self._inner.dead_letters(limit, done))
