@@ -173,7 +173,8 @@ class Check:
             self.require(
                 self.world.incarnation > 1 or box.waiting <= most, f"{box.waiting} wait for {agent.name}, at most {most} may"
             )
-            self.require(box.waiting == sum(len(lane) for lane in box.lanes.values()), "the queue has lost count")
+            here = sum(len(lane) for lane in box.lanes.values())
+            self.require(box.waiting == here + box.rest, "the queue has lost count")
             if agent.peer is not None:
                 self.require(len(box.inflight) <= agent.peer.window, f"{len(box.inflight)} on the wire to {agent.name}")
             if agent.loop is not None and agent.loop.barrier is not None and agent.peer is not None and agent.peer.active:

@@ -6,6 +6,7 @@ import json
 import random
 from typing import Any
 
+from agent_relay.core import mailbox
 from agent_relay.core.limits import Limits
 from agent_relay.core.relay import Relay
 from agent_relay.ports.store import Batch
@@ -43,6 +44,7 @@ class World:
             heartbeat_ms=2_000, max_attempts=rng.choice((2, 5)), dedup_ids=1_000,
             loop_slow_after=rng.choice((0, 1, 3)), loop_hold_after=rng.choice((0, 2, 4)),
         )  # fmt: skip
+        mailbox._KEPT = rng.choice((2, 10, 2_000, 2_000))  # a longer queue waits in the store
         wrapped_share = rng.choice((0.0, 0.7, 1.0, 1.0))
         self.is_calm = False
         self.held: set[str] = set()  # agents whose messages waited for new input at some time
@@ -69,7 +71,7 @@ class World:
 
     def _start(self) -> Relay:
         self.incarnation += 1
-        snapshot = self.store.open(self.limits.dedup_ids, self.wall - self.limits.dedup_window_ms)
+        snapshot = self.store.open()
         return Relay(
             self.limits, self.store, Dice(self.rng), self.notes, snapshot, self.steady, self.wall, owner_token=OWNER_TOKEN
         )

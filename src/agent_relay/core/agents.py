@@ -97,6 +97,7 @@ class Agent:
 
 def restore_agent(row: AgentRow, dedup_ids: int) -> Agent:
     agent = Agent(row.name, row.uid, row.registered_at, dedup_ids)
+    agent.seen = DedupWindow(dedup_ids, is_complete=False)
     agent.cli = row.cli
     agent.hidden = row.uid == NOBODY_UID
     agent.last_seen_at = row.last_seen_at

@@ -7,6 +7,7 @@ through `_settle`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.backpressure import FULL_BUFFER_BYTES, Backpressure
@@ -18,21 +19,28 @@ from agent_relay.core.loops import Loops
 from agent_relay.core.mailbox import NEVER
 from agent_relay.core.notices import tell
 from agent_relay.core.publishing import publish_delivered
+from agent_relay.core.rest import Rest, Take
+from agent_relay.ports.store import OwedQuery
 from agent_relay.protocol.errors import ErrorCode, RelayError, error_payload
 from agent_relay.protocol.reports import encode_seen
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
-    from agent_relay.core.messages import Delivery, Message
+    from agent_relay.core.messages import Delivery
     from agent_relay.core.peer import Peer
+    from agent_relay.core.streams import Stream
     from agent_relay.protocol import payloads
 
+_EXPIRED_AT_ONCE = 1_000  # messages that end in one tick; others wait for them some 20 ms
+_REST_EXPIRES_EVERY_MS = 1_000
+_HERE = 50_000  # messages that wait in memory, in all queues together …
+_HERE_BYTES = 64 * 1024 * 1024  # … and what they may hold
 _BUSY_RETRY_MS = 1_000  # for a recipient that says AGENT_BUSY and not for how long
 
 
 class Ledger:
     def __init__(
-        self, context: Context, journal: Journal, correlations: Correlations, backpressure: Backpressure, loops: Loops
+        self, context: Context, journal: Journal, correlations: Correlations, backpressure: Backpressure, loops: Loops, rest: Rest
     ) -> None:
         self._context = context
         self._journal = journal
@@ -41,6 +49,9 @@ class Ledger:
         self._loops = loops
         self._dispatch = Dispatch(context, journal)
         self._ack_timeout_ms = context.limits.ack_timeout_ms
+        self._rest = rest
+        self._is_crowded = False  # all queues together are long: what comes now waits in the store
+        self._rest_expires = context.steady_ms  # when the store is asked next what has expired there
         self._to_pump: dict[str, Agent] = {}  # recipients that may have something to send at the end of this turn
         self._owing: dict[str, Agent] = {}  # recipients with anything waiting or on the wire, for the clock
 
@@ -74,12 +85,37 @@ class Ledger:
                 and message.expires > now
             ):
                 put(peer, delivery)
-            else:
-                box.push(delivery)
+            elif reserved and (self._is_crowded or not box.has_room):
+                self._rest.leave(delivery)
                 self._to_pump[recipient.key] = recipient
-                if recipient.loop is not None:
-                    self._loops.arrived(recipient.loop, delivery)
+            else:
+                self._queue(delivery)
         self._dispatch.send()
+
+    def _queue(self, delivery: Delivery) -> None:
+        recipient = delivery.recipient
+        recipient.mailbox.push(delivery)
+        self._to_pump[recipient.key] = recipient
+        if recipient.loop is not None:
+            self._loops.arrived(recipient.loop, delivery)
+
+    def restore(self, recipient: Agent, count: int, size: int) -> None:
+        """So many messages wait for it in the store, of before this start."""
+        recipient.mailbox.leave(0, size, count)
+        recipient.mailbox.owing = True
+        self._owing[recipient.key] = recipient
+
+    def _take_page(self, deliveries: list[Delivery]) -> None:
+        """The next of what waited in the store."""
+        acknowledged, now = [], self._context.steady_ms
+        for delivery in deliveries:
+            if delivery.seq > delivery.stream.claimed_seq:
+                self._queue(delivery)
+            elif delivery.message.expires > now:
+                acknowledged.append(delivery)
+            else:
+                self._bury_expired(delivery)
+        self._count_as_acknowledged(acknowledged)
 
     def wake(self, recipient: Agent) -> None:
         self._to_pump[recipient.key] = recipient
@@ -100,31 +136,69 @@ class Ledger:
 
     def drop(self, recipient: Agent) -> None:
         """It has gone, and nothing is kept for it."""
-        for delivery in recipient.mailbox.take_all():
-            if not delivery.replay:
-                self._journal.ended(delivery, "dropped", "nothing is kept for it while it is away")
-                self._settle(delivery)
+
+        def end(deliveries: list[Delivery]) -> None:
+            for delivery in deliveries:
+                if not delivery.replay:
+                    self._journal.ended(delivery, "dropped", "nothing is kept for it while it is away")
+                    self._settle(delivery)
+
+        end(recipient.mailbox.take_all())
+        self._end_rest(recipient, end)
+
+    def _end_rest(self, recipient: Agent, end: Take) -> None:
+        if recipient.mailbox.rest:
+            self._rest.end(OwedQuery(recipient=recipient.name), end, lambda _count: None)
 
     # --- given up -----------------------------------------------------------------------------------------------------
 
-    def owed_to(self, recipient: Agent) -> list[Delivery]:
+    def _here_for(self, recipient: Agent) -> list[Delivery]:
         box = recipient.mailbox
         return [delivery for delivery in [*box.inflight.values(), *box.all_waiting()] if not delivery.replay]
 
-    def owed_by(self, sender: Agent) -> list[Delivery]:
-        """What it sent and nobody has acknowledged."""
+    def _here_from(self, sender: Agent) -> list[Delivery]:
         boxes = [recipient for recipient in self._owing.values() if recipient is not sender]
-        return [each for recipient in boxes for each in self.owed_to(recipient) if each.message.sender is sender]
+        return [each for recipient in boxes for each in self._here_for(recipient) if each.message.sender is sender]
 
-    def abandon(self, deliveries: list[Delivery]) -> int:
-        """On the owner's order they are not delivered any more; whoever sent them and still is somebody is told. How many."""
+    def count_owed_to(self, recipient: Agent) -> int:
+        """What it has not acknowledged."""
+        return len(self._here_for(recipient)) + recipient.mailbox.rest
+
+    def count_owed_by(self, sender: Agent, done: Callable[[int], None]) -> None:
+        """What it sent to others and they have not acknowledged."""
+        here = len(self._here_from(sender))
+        self._rest.count(OwedQuery(sender=sender.name), lambda count: done(here + count))
+
+    def abandon(self, agent: Agent, done: Callable[[int, int], None]) -> None:
+        """On the owner's order nothing that this agent sent, or is to get, is delivered any more; whoever sent it and still is
+        somebody is told. Says how many messages they were, those it sent first."""
+        counts = []
+        queries = (OwedQuery(sender=agent.name), self._here_from(agent)), (OwedQuery(recipient=agent.name), self._here_for(agent))
+        for query, here in queries:
+            self._take_out(here)
+            self._abandon(here)
+
+            def over(count: int, here: list[Delivery] = here) -> None:
+                counts.append(len(here) + count)
+                if len(counts) == len(queries):
+                    done(*counts)
+
+            self._rest.end(query, self._abandon, over)
+
+    def _take_out(self, deliveries: list[Delivery]) -> None:
+        """Of wherever they are, the wire or a queue."""
+        ids = {delivery.id for delivery in deliveries}
+        for recipient in {delivery.recipient.key: delivery.recipient for delivery in deliveries}.values():
+            box = recipient.mailbox
+            box.take(lambda delivery: delivery.id in ids)
+            for id_ in ids & box.inflight.keys():
+                del box.inflight[id_]
+
+    def _abandon(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
             recipient = delivery.recipient
-            if recipient.mailbox.inflight.pop(delivery.id, None) is None:
-                recipient.mailbox.remove_waiting(delivery)
             error = RelayError(ErrorCode.REJECTED, f"The owner of this relay has erased what was to go to {recipient.name}.")
             self._end_unread(delivery, "erased", "", error)
-        return len(deliveries)
 
     # --- out --------------------------------------------------------------------------------------------------------
 
@@ -141,7 +215,7 @@ class Ledger:
             if peer is not None and peer.active:
                 inflight, connection = box.inflight, peer.connection
                 while (
-                    box.waiting
+                    box.lanes
                     and not box.burying
                     and len(inflight) + len(peer.outgoing) < peer.window
                     and connection.unsent_bytes <= FULL_BUFFER_BYTES
@@ -154,6 +228,7 @@ class Ledger:
                     else:
                         self._bury_expired(delivery)
                 self._dispatch.send()
+                self._rest.read(recipient, self._take_page)
                 if box.waiting and connection.unsent_bytes > FULL_BUFFER_BYTES:
                     connection.notify_drained = True
             if box.told_busy:
@@ -197,12 +272,10 @@ class Ledger:
 
     def answered(self, recipient: Agent, message_id: str) -> None:
         """The recipient answered with a message of its own, so it has this one, whether it says so or not."""
-        box = recipient.mailbox
-        for delivery in [delivery for delivery in self.owed_to(recipient) if delivery.message.row.id == message_id]:
-            if box.inflight.pop(delivery.id, None) is None:
-                box.remove_waiting(delivery)
-            self._settle_acknowledged([delivery])
-            self._to_pump[recipient.key] = recipient
+        found = [delivery for delivery in self._here_for(recipient) if delivery.message.row.id == message_id]
+        self._take_out(found)
+        self._settle_acknowledged(found)
+        self._to_pump[recipient.key] = recipient
 
     def refuse(self, recipient: Agent, nack: payloads.Nack) -> None:
         box = recipient.mailbox
@@ -230,33 +303,41 @@ class Ledger:
             error.details = nack.details
         self._journal.then(lambda: self._tell_refused(delivery, error))
 
-    def settle_up_to(self, recipient: Agent, topic: str, sender_key: str, seq: int) -> None:
+    def settle_up_to(self, recipient: Agent, stream: Stream, seq: int) -> None:
         """A RESUME says how far the recipient has come: that much is acknowledged, but for what has expired. Of that nobody can
         tell any more whether it was read or passed over because its time was up."""
-        now = self._context.steady_ms
-        for delivery in recipient.mailbox.all_waiting():
-            if delivery.seq <= seq and delivery.stream.topic == topic and delivery.message.sender.key == sender_key:
-                recipient.mailbox.remove_waiting(delivery)
-                if delivery.message.expires > now or delivery.replay:
-                    self._count_as_acknowledged([delivery])
-                else:
-                    self._bury_expired(delivery)
+        stream.claimed_seq = max(stream.claimed_seq, seq)
+        taken = recipient.mailbox.take(lambda delivery: delivery.stream is stream and delivery.seq <= seq)
+        self._take_page([delivery for delivery in taken if not delivery.replay])
 
     # --- time -------------------------------------------------------------------------------------------------------
 
     def clock_says(self, now: int) -> None:
-        done = []
+        done, can_expire, has_rest, here, size = [], _EXPIRED_AT_ONCE, False, 0, 0
         for key, recipient in self._owing.items():
             box = recipient.mailbox
-            if box.next_expiry <= now:
-                self._expire(recipient, now)
+            if box.next_expiry <= now and can_expire > 0:
+                can_expire -= self._expire(recipient, now)
             if box.next_retry <= now:
                 self._retry(recipient, now)
+            here += box.here
+            size += box.held_bytes - box.rest_bytes
+            if box.rest:
+                has_rest = True
+                self._to_pump[key] = recipient
             if box.idle and not (recipient.peer is not None and recipient.peer.unwritten):
                 box.next_retry = box.next_expiry = NEVER
                 done.append(key)
         for key in done:
             self._owing.pop(key).mailbox.owing = False
+        self._is_crowded = here > _HERE or size > _HERE_BYTES
+        if has_rest and now >= self._rest_expires:
+            self._rest_expires = now + _REST_EXPIRES_EVERY_MS
+            self._rest.expire(self._bury_all_expired)
+
+    def _bury_all_expired(self, deliveries: list[Delivery]) -> None:
+        for delivery in deliveries:
+            self._bury_expired(delivery)
 
     def _retry(self, recipient: Agent, now: int) -> None:
         box, peer = recipient.mailbox, recipient.peer
@@ -276,11 +357,10 @@ class Ledger:
         self._dispatch.send()
         box.next_retry = min((delivery.deadline for delivery in box.inflight.values()), default=NEVER)
 
-    def _expire(self, recipient: Agent, now: int) -> None:
+    def _expire(self, recipient: Agent, now: int) -> int:
+        """How many."""
         box = recipient.mailbox
-        ended = [delivery for delivery in box.all_waiting() if delivery.message.expires <= now]
-        for delivery in ended:
-            box.remove_waiting(delivery)
+        ended = box.take(lambda delivery: delivery.message.expires <= now)
         on_wire = [delivery for delivery in box.inflight.values() if delivery.message.expires <= now]
         for delivery in on_wire:
             del box.inflight[delivery.id]
@@ -290,6 +370,7 @@ class Ledger:
         left = [*box.all_waiting(), *box.inflight.values()]
         box.next_expiry = min((delivery.message.expires for delivery in left), default=NEVER)
         self._to_pump[recipient.key] = recipient
+        return len(ended) + len(on_wire)
 
     def _bury_expired(self, delivery: Delivery) -> None:
         sentence = f"{delivery.recipient.name} did not acknowledge the message before its time was over."
@@ -298,10 +379,15 @@ class Ledger:
 
     def bury_all(self, recipient: Agent) -> None:
         """There is no such agent any more: whoever has its name next must not get its mail."""
-        for delivery in recipient.mailbox.take_all():
-            if not delivery.replay:
-                error = RelayError(ErrorCode.AGENT_NOT_FOUND, f"{recipient.name} was removed before it got the message.")
-                self._bury(delivery, "removed", "the owner freed its name", error)
+
+        def end(deliveries: list[Delivery]) -> None:
+            for delivery in deliveries:
+                if not delivery.replay:
+                    error = RelayError(ErrorCode.AGENT_NOT_FOUND, f"{recipient.name} was removed before it got the message.")
+                    self._bury(delivery, "removed", "the owner freed its name", error)
+
+        end(recipient.mailbox.take_all())
+        self._end_rest(recipient, end)
 
     def _bury(self, delivery: Delivery, event: str, detail: str, error: RelayError) -> None:
         """A dead letter."""
@@ -351,7 +437,9 @@ class Ledger:
             if not stream.done_at:
                 self._journal.acknowledged(stream)
             message.open = still_open = message.open - 1
-            if not still_open:
+            if message.listed:
+                self._journal.unlisted(delivery.recipient.name, message.row.number)
+            elif not still_open:
                 closed.append(message.row.number)
         self._journal.closed(closed)
         publish_delivered(self._context, deliveries)
@@ -365,11 +453,11 @@ class Ledger:
 
     def _settle(self, delivery: Delivery) -> None:
         delivery.stream.settle(delivery.seq)
-        self._close(delivery.message)
-
-    def _close(self, message: Message) -> None:
+        message = delivery.message
         message.open -= 1
-        if not message.open:
+        if message.listed:
+            self._journal.unlisted(delivery.recipient.name, message.row.number)
+        elif not message.open:
             self._journal.closed([message.row.number])
 
     def _tell_delivered(self, delivery: Delivery, more: dict[str, Any]) -> None:

@@ -83,19 +83,20 @@ class Erasing:
             self._rights.check(self._rights.caller_of(peer), ADMIN)
             check_agent_name(name)
             if frame.payload.command == "count_data":
-                tell(self.count(name), "counted")
+                self.count(name, lambda counted: tell(counted, "counted"))
             else:
                 self.forget(name, tell)
         except RelayError as error:
             peer.say_error(error, frame.id)
 
-    def count(self, name: str) -> Erased:
+    def count(self, name: str, tell: Callable[[Erased], None]) -> None:
         """What is still on its way; raises RelayError where it could not be forgotten now."""
         self._check(name)
         agent = self._registry.find(name)
         if agent is None:
-            return Erased()
-        return Erased(len(self._ledger.owed_by(agent)), len(self._ledger.owed_to(agent)))
+            tell(Erased())
+        else:
+            self._ledger.count_owed_by(agent, lambda count: tell(Erased(count, self._ledger.count_owed_to(agent))))
 
     def forget(self, name: str, tell: Tell) -> None:
         """Raises RelayError where it cannot be; else `tell` is called once."""
@@ -123,10 +124,16 @@ class Erasing:
 
     def _settle(self, name: str, erased: Erased, tell: Tell) -> None:
         agent = self._registry.find(name)
-        if agent is not None:
-            erased.undelivered_from += self._ledger.abandon(self._ledger.owed_by(agent))
-            erased.undelivered_to += self._ledger.abandon(self._ledger.owed_to(agent))
-        self._committer.when_written(lambda: self._remove(name, erased, tell))
+        if agent is None:
+            self._committer.when_written(lambda: self._remove(name, erased, tell))
+            return
+
+        def abandoned(undelivered_from: int, undelivered_to: int) -> None:
+            erased.undelivered_from += undelivered_from
+            erased.undelivered_to += undelivered_to
+            self._committer.when_written(lambda: self._remove(name, erased, tell))
+
+        self._ledger.abandon(agent, abandoned)
 
     def _remove(self, name: str, erased: Erased, tell: Tell) -> None:
         """Everything said so far is stored. Somebody may have written to it meanwhile, or it may have come."""

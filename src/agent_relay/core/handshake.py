@@ -10,12 +10,12 @@ import hmac
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.agents import Agent, Traits
-from agent_relay.core.commit import Committer
 from agent_relay.core.context import Context
 from agent_relay.core.rate import Allowance
 from agent_relay.core.registry import Registry
 from agent_relay.core.resume import Resumption
 from agent_relay.core.rights import NAMES, Rights
+from agent_relay.core.sending import Sending
 from agent_relay.core.tokens import Tokens, Verdict
 from agent_relay.ports.connection import NOBODY_UID
 from agent_relay.ports.store import Batch, StoreError
@@ -36,7 +36,7 @@ SERVER_NAME = "agent-relay"
 
 class Handshake:
     def __init__(
-        self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, resumption: Resumption,
+        self, context: Context, registry: Registry, tokens: Tokens, sending: Sending, resumption: Resumption,
         end: Callable[[Peer, CloseReason], None], opened: Callable[[Peer], None],
         session_for: Callable[[str, dict[str, Any]], str | None], rights: Rights, owner_token: str | None,
     ) -> None:  # fmt: skip
@@ -45,7 +45,8 @@ class Handshake:
         self._context = context
         self._registry = registry
         self._tokens = tokens
-        self._committer = committer
+        self._committer = sending.committer
+        self._recall = sending.recall
         self._resumption = resumption
         self._end = end
         self._opened = opened
@@ -287,7 +288,7 @@ class Handshake:
         def fill(batch: Batch) -> None:
             batch.agents.append(agent.row())
 
-        self._committer.change(fill, settled)
+        self._committer.change(fill, lambda error: self._recall(agent, settled) if error is None else settled(error))
 
     def _welcome(self, peer: Peer, request_id: str, session_id: str, token: str, traits: Traits, name: str) -> None:
         limits = self._context.limits

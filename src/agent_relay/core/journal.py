@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent_relay.core.context import Context
 from agent_relay.core.streams import Stream
-from agent_relay.ports.store import Batch, DeadLetterRow, Snapshot, SpentToken, TrailRow
+from agent_relay.ports.store import BacklogRow, Batch, DeadLetterRow, Snapshot, SpentToken, TrailRow
 from agent_relay.protocol.names import fold_name
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
     from agent_relay.core.messages import Delivery, Message
 
-_YOUNG_MS = 2_000  # most messages are settled long before; only what is older is worth a row in the backlog
+_YOUNG_MS = 500  # most messages are settled before; only what is older is worth a row in the backlog
 
 
 class Taken(NamedTuple):
@@ -40,9 +40,8 @@ class Journal:
         self.buried: set[tuple[int, str]] = set()  # (message, recipient) of every dead letter
         self._then: list[Callable[[], None]] = []  # what may be said once all of this is durable
         self._recent: dict[int, Message] = {}  # open messages after the checkpoint, by number
-        self._backlog: set[int] = set()
-        self._backlog_added: list[int] = []
-        self._backlog_removed: list[int] = []
+        self._backlog_added: list[BacklogRow] = []
+        self._backlog_removed: list[tuple[str, int]] = []
         self._checkpoint = 0
         self._last_number = 0
         self._written_at = context.steady_ms
@@ -60,17 +59,21 @@ class Journal:
         self._last_number = number
 
     def closed(self, numbers: list[int]) -> None:
-        """These messages are settled for all their recipients."""
-        recent = self._recent
+        """These messages are settled for all their recipients, before they were listed."""
         for number in numbers:
-            if recent.pop(number, None) is None:
-                self.finished(number)
+            self._recent.pop(number, None)
 
-    def finished(self, number: int) -> None:
-        """A message of the backlog is settled for all its recipients."""
-        if number in self._backlog:
-            self._backlog.remove(number)
-            self._backlog_removed.append(number)
+    def listed(self, delivery: Delivery) -> None:
+        """It waits in the backlog alone."""
+        self._list(delivery.message, delivery.recipient.name, delivery.seq)
+
+    def _list(self, message: Message, recipient: str, seq: int) -> None:
+        row = message.row
+        self._backlog_added.append(BacklogRow(recipient, row.number, seq, row.expires_at, len(row.tail)))
+
+    def unlisted(self, recipient: str, number: int) -> None:
+        """A message of the backlog is settled for this recipient."""
+        self._backlog_removed.append((recipient, number))
 
     def sent(self, stream: Stream) -> None:
         """The first of a run of messages went out; how far the run went is written with the next batch."""
@@ -118,22 +121,28 @@ class Journal:
         self._spent.append(SpentToken(token_hash, agent, self._context.wall_ms))
 
     def resume_from(self, snapshot: Snapshot) -> None:
-        self._checkpoint = snapshot.checkpoint
-        self._last_number = snapshot.last_number
-        self._backlog = set(snapshot.backlog)
+        self._checkpoint = self._last_number = snapshot.last_number
         self.buried = {(row.number, fold_name(row.recipient)) for row in snapshot.dead_letters}
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
+    @property
+    def is_awaited(self) -> bool:
+        return bool(self._then)
+
     def is_due(self) -> bool:
         waited = self._context.steady_ms - self._written_at
-        return bool(self._then) or (waited >= self._context.limits.cursor_flush_ms and self.has_news())
+        return self.is_awaited or (waited >= self._context.limits.cursor_flush_ms and self.has_news())
 
     def has_news(self) -> bool:
-        return bool(self._streams or self._agents or self._trail or self._dead_letters or self._spent or self._backlog_removed)
+        return bool(
+            self._streams or self._agents or self._trail or self._dead_letters or self._spent or self._backlog_removed
+            or self._backlog_added
+        )  # fmt: skip
 
     def fill(self, batch: Batch) -> Taken:
         """Moves everything gathered so far into the batch."""
+        self._age()
         taken = Taken(list(self._streams), list(self._agents.values()), self._then)
         self._then = []
         self._written_at = self._context.steady_ms
@@ -143,13 +152,14 @@ class Journal:
         self._streams.clear()
         batch.agents += [agent.row() for agent in self._agents.values()]
         self._agents.clear()
-        self._age()
         batch.trail, self._trail = self._trail, []
         batch.dead_letters, self._dead_letters = self._dead_letters, []
         batch.spent_tokens += self._spent
         self._spent = []
-        batch.backlog_added, self._backlog_added = self._backlog_added, []
         batch.backlog_removed, self._backlog_removed = self._backlog_removed, []
+        removed = set(batch.backlog_removed)
+        batch.backlog_added = [row for row in self._backlog_added if (row.recipient, row.number) not in removed]
+        self._backlog_added = []
         batch.checkpoint = self._checkpoint
         return taken
 
@@ -162,20 +172,25 @@ class Journal:
         self._trail[:0] = batch.trail
         self._dead_letters[:0] = batch.dead_letters
         self._spent[:0] = batch.spent_tokens
-        self._backlog_added[:0] = [number for number in batch.backlog_added if number in self._backlog]
+        self._backlog_added[:0] = batch.backlog_added
         self._backlog_removed[:0] = batch.backlog_removed
 
     def _age(self) -> None:
         """Moves the checkpoint on, and what is still open before it into the backlog."""
         oldest_young = self._context.steady_ms - _YOUNG_MS
         aged = []
-        for number, message in self._recent.items():
+        for message in self._recent.values():
             if message.accepted > oldest_young:
                 break
-            aged.append(number)
-        for number in aged:
-            del self._recent[number]
-            self._backlog.add(number)
-        self._backlog_added += aged
+            aged.append(message)
+        for message in aged:
+            row, key = message.row, (message.row.topic, message.sender.key)
+            message.listed = True
+            del self._recent[row.number]
+            for agent, (name, seq) in zip(message.recipients, row.recipients, strict=True):
+                stream = agent.streams.get(key)
+                if stream is not None and not stream.is_done(seq):
+                    self._list(message, name, seq)
+                    self._streams[stream] = None  # the number was given out
         first_open = next(iter(self._recent), None)
         self._checkpoint = self._last_number if first_open is None else first_open - 1

@@ -48,6 +48,7 @@ class Message(Struct, gc=False):
     peer: Peer | None = None  # who sent it
     body: str = ""  # for whoever is told of it; the row's tail holds it too
     aside: Aside | None = None
+    listed: bool = False  # it is in the backlog, for each recipient that has not settled it
     hop: Hop | None = None  # how far from new input its sender, a guarded agent, was; None: it is new input itself
 
 

@@ -30,6 +30,7 @@ from agent_relay.core.recovery import recover
 from agent_relay.core.registry import Registry
 from agent_relay.core.reports import OnInput, Reports
 from agent_relay.core.requests import Request, Requests
+from agent_relay.core.rest import Rest
 from agent_relay.core.resume import Resumption
 from agent_relay.core.rights import Rights
 from agent_relay.core.sending import Sending, read_plain
@@ -73,7 +74,8 @@ class Relay:
         self.backpressure = Backpressure(context)
         self.correlations = Correlations(context, self.journal)
         self.loops = Loops(context, self.journal, self._look_at_queue)
-        self.ledger = Ledger(context, self.journal, self.correlations, self.backpressure, self.loops)
+        rest = Rest(context, self.registry, store, self.journal, snapshot.last_number)
+        self.ledger = Ledger(context, self.journal, self.correlations, self.backpressure, self.loops, rest)
         self.sending = Sending(
             context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure
         )  # fmt: skip
@@ -87,7 +89,7 @@ class Relay:
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
         self._handshake = Handshake(
-            context, self.registry, self.tokens, self.sending.committer, resumption, self._end, self._opened,
+            context, self.registry, self.tokens, self.sending, resumption, self._end, self._opened,
             self.spawning.session_for, self.rights, owner_token,
         )  # fmt: skip
         erasing = Erasing(
@@ -212,6 +214,8 @@ class Relay:
     def turn_ended(self) -> None:
         self.sending.committer.flush()
         self.ledger.pump()
+        if self.journal.is_awaited:  # something ended while the windows were filled
+            self.sending.committer.flush()
         self._watching.pump()
 
     # --- what the clock says ----------------------------------------------------------------------------------------------

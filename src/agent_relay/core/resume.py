@@ -45,7 +45,7 @@ class Resumption:
         for stream, last_seq, exact in self._match(agent, given):
             if exact and last_seq > stream.done_seq:
                 known_seq = min(last_seq, stream.last_seq)
-                self._ledger.settle_up_to(agent, stream.topic, fold_name(stream.sender), known_seq)
+                self._ledger.settle_up_to(agent, stream, known_seq)
                 stream.base_seq = max(stream.base_seq, known_seq)
             if last_seq < max((stream.done_seq, *stream.done_above)):
                 behind[(stream.topic, fold_name(stream.sender))] = last_seq
@@ -123,7 +123,7 @@ def _points(agent: Agent, behind: dict[tuple[str, str], int]) -> Points:
         {
             "topic": topic,
             "peer": stream.sender,
-            "last_seq": behind.get((topic, sender), stream.done_seq),
+            "last_seq": behind.get((topic, sender), max(stream.done_seq, stream.claimed_seq)),
             "server_last_seq": stream.last_seq,
         }
         for (topic, sender), stream in agent.streams.items()

@@ -248,6 +248,16 @@ class Sending:
 
     def post(self, sender: Agent, recipient: Agent, body: str, client_id: str, stored: Callable[[bool], None]) -> None:
         """A message in somebody's name, once for each id; `stored` is told whether it is durable."""
+
+        def recalled(error: StoreError | None) -> None:
+            if error is None:
+                self._post(sender, recipient, body, client_id, stored)
+            else:
+                stored(False)
+
+        self.recall(sender, recalled)
+
+    def _post(self, sender: Agent, recipient: Agent, body: str, client_id: str, stored: Callable[[bool], None]) -> None:
         if client_id in sender.pending:
             return
         if sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms) is not None:
@@ -267,6 +277,22 @@ class Sending:
         self.committer.messages.append(message)
 
     # --- duplicates ---------------------------------------------------------------------------------------------------
+
+    def recall(self, sender: Agent, done: Callable[[StoreError | None], None]) -> None:
+        """Reads the ids an agent has used before this start, unless they are known."""
+        if sender.seen.is_complete:
+            done(None)
+            return
+
+        def read(ids: dict[str, int] | StoreError) -> None:
+            if isinstance(ids, StoreError):
+                done(ids)
+                return
+            sender.seen.complete(ids, sender.traits.first_number)
+            done(None)
+
+        limits = self._context.limits
+        self._store.seen(sender.name, self._context.wall_ms - limits.dedup_window_ms, limits.dedup_ids, read)
 
     def _is_duplicate(self, peer: Peer, sender: Agent, client_id: str, meta: payloads.SendMeta) -> bool:
         pending = sender.pending.get(client_id)

@@ -12,8 +12,8 @@ from agent_relay.ports.store import StreamRow, TrailRow
 
 class Stream:
     __slots__ = (
-        "base_seq", "done_above", "done_at", "done_seq", "heard_seq", "last_seq", "noted_done", "noted_wire", "otherwise",
-        "recipient", "sender", "sent_at", "tail_lane", "topic", "unsent", "waiting", "wire_seq",
+        "base_seq", "claimed_seq", "done_above", "done_at", "done_seq", "heard_seq", "last_seq", "noted_done", "noted_wire",
+        "otherwise", "recipient", "sender", "sent_at", "tail_lane", "topic", "unsent", "waiting", "wire_seq",
     )  # fmt: skip
 
     def __init__(self, topic: str, sender: str, recipient: str) -> None:
@@ -24,6 +24,7 @@ class Stream:
         self.wire_seq = 0  # the highest number ever sent
         self.heard_seq = 0  # the highest number ever answered: whatever came before it on that connection has arrived
         self.base_seq = 0  # on this connection: the number the next one must follow, or else the gap is declared
+        self.claimed_seq = 0  # so far the recipient's RESUME said it had come; what waits in the store is settled when it is read
         self.done_seq = 0
         self.done_above: set[int] = set()
         self.waiting = 0  # messages of this stream in the recipient's queue

@@ -334,7 +334,7 @@ class RelayHarness:
         self.relay = self._start()
 
     def _start(self) -> Relay:
-        snapshot = self.store.open(self.limits.dedup_ids, self.wall_ms - self.limits.dedup_window_ms)
+        snapshot = self.store.open()
         return Relay(
             self.limits, self.store, self.entropy, self.log, snapshot, self.steady_ms, self.wall_ms,
             policy=self._policy, events=self.events.recorder, bus=self.events.bus, owner_token=OWNER_TOKEN,
