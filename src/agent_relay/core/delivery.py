@@ -8,6 +8,7 @@ through `_settle`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.backpressure import FULL_BUFFER_BYTES, Backpressure
@@ -105,8 +106,9 @@ class Ledger:
         recipient.mailbox.owing = True
         self._owing[recipient.key] = recipient
 
-    def _take_page(self, deliveries: list[Delivery]) -> None:
-        """The next of what waited in the store."""
+    def _take_page(self, recipient: Agent, deliveries: list[Delivery]) -> None:
+        """The next of what waited in the store, or what has to be looked at again."""
+        self._to_pump[recipient.key] = recipient
         acknowledged, now = [], self._context.steady_ms
         for delivery in deliveries:
             if delivery.seq > delivery.stream.claimed_seq:
@@ -228,7 +230,7 @@ class Ledger:
                     else:
                         self._bury_expired(delivery)
                 self._dispatch.send()
-                self._rest.read(recipient, self._take_page)
+                self._rest.read(recipient, partial(self._take_page, recipient))
                 if box.waiting and connection.unsent_bytes > FULL_BUFFER_BYTES:
                     connection.notify_drained = True
             if box.told_busy:
@@ -308,7 +310,7 @@ class Ledger:
         tell any more whether it was read or passed over because its time was up."""
         stream.claimed_seq = max(stream.claimed_seq, seq)
         taken = recipient.mailbox.take(lambda delivery: delivery.stream is stream and delivery.seq <= seq)
-        self._take_page([delivery for delivery in taken if not delivery.replay])
+        self._take_page(recipient, [delivery for delivery in taken if not delivery.replay])
 
     # --- time -------------------------------------------------------------------------------------------------------
 
