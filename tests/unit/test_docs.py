@@ -428,7 +428,7 @@ def test_what_is_shown_of_agents_and_messages_is_documented(daemon: DaemonProces
 
 def test_every_event_of_a_trail_is_documented() -> None:
     sources = "".join(path.read_text("utf-8") for path in (ROOT / "src/agent_relay/core").glob("*.py"))
-    calls = r"(?:noted|ended|_bury|_end_unread)\([a-z]+, |_ranges\(|_take_step\((?:[a-z_.]+, )+"
+    calls = r"(?:noted|ended|bury|give_up)\([a-z]+, |_ranges\(|_take_step\((?:[a-z_.]+, )+"
     events = set(re.findall(rf'(?:{calls})"([a-z]+)"', sources))
     assert events == first_column(tables(section(PROTOCOL, "Looking back"))[1])
 

@@ -1,8 +1,8 @@
 """The delivery ledger: what is owed to whom, until it is acknowledged, refused or dead.
 
 A delivery waits in its recipient's mailbox, goes on the wire inside the window, is sent again until it is answered or
-tried often enough on this connection, and waits anew when the connection ends. It leaves the ledger exactly once,
-through `_settle`.
+tried often enough on this connection, and waits anew when the connection ends. It leaves the ledger exactly once, in one of
+the ways of `core.endings`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from agent_relay.core.backpressure import FULL_BUFFER_BYTES, Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.correlation import Correlations, seen_in
 from agent_relay.core.dispatch import Dispatch
+from agent_relay.core.endings import Endings
 from agent_relay.core.journal import Journal
 from agent_relay.core.loops import Loops
 from agent_relay.core.mailbox import NEVER
-from agent_relay.core.notices import tell
-from agent_relay.core.publishing import publish_delivered
 from agent_relay.core.rest import Rest, Take
 from agent_relay.ports.store import OwedQuery
-from agent_relay.protocol.errors import ErrorCode, RelayError, error_payload
-from agent_relay.protocol.reports import encode_seen
+from agent_relay.protocol.errors import ErrorCode, RelayError
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -51,6 +49,7 @@ class Ledger:
         self._dispatch = Dispatch(context, journal)
         self._ack_timeout_ms = context.limits.ack_timeout_ms
         self._rest = rest
+        self._endings = Endings(context, journal, loops, self.wake)
         self._is_crowded = False  # all queues together are long: what comes now waits in the store
         self._rest_expires = context.steady_ms  # when the store is asked next what has expired there
         self._to_pump: dict[str, Agent] = {}  # recipients that may have something to send at the end of this turn
@@ -86,7 +85,7 @@ class Ledger:
                 and message.expires > now
             ):
                 put(peer, delivery)
-            elif reserved and (self._is_crowded or not box.has_room):
+            elif reserved and not (box.has_room and (recipient.loop is not None or not self._is_crowded)):
                 self._rest.leave(delivery)
                 self._to_pump[recipient.key] = recipient
             else:
@@ -116,8 +115,8 @@ class Ledger:
             elif delivery.message.expires > now:
                 acknowledged.append(delivery)
             else:
-                self._bury_expired(delivery)
-        self._count_as_acknowledged(acknowledged)
+                self._endings.expired(delivery)
+        self._endings.count_as_acknowledged(acknowledged)
 
     def wake(self, recipient: Agent) -> None:
         self._to_pump[recipient.key] = recipient
@@ -143,7 +142,7 @@ class Ledger:
             for delivery in deliveries:
                 if not delivery.replay:
                     self._journal.ended(delivery, "dropped", "nothing is kept for it while it is away")
-                    self._settle(delivery)
+                    self._endings.settle(delivery)
 
         end(recipient.mailbox.take_all())
         self._end_rest(recipient, end)
@@ -200,7 +199,7 @@ class Ledger:
         for delivery in deliveries:
             recipient = delivery.recipient
             error = RelayError(ErrorCode.REJECTED, f"The owner of this relay has erased what was to go to {recipient.name}.")
-            self._end_unread(delivery, "erased", "", error)
+            self._endings.give_up(delivery, "erased", "", error)
 
     # --- out --------------------------------------------------------------------------------------------------------
 
@@ -228,7 +227,7 @@ class Ledger:
                     if delivery.message.expires > now:
                         self._dispatch.put(peer, delivery)
                     else:
-                        self._bury_expired(delivery)
+                        self._endings.expired(delivery)
                 self._dispatch.send()
                 self._rest.read(recipient, partial(self._take_page, recipient))
                 if box.waiting and connection.unsent_bytes > FULL_BUFFER_BYTES:
@@ -241,7 +240,7 @@ class Ledger:
         if peer.agent is None:
             return
         unwritten, peer.unwritten = peer.unwritten, []
-        self._count_as_acknowledged(unwritten)
+        self._endings.count_as_acknowledged(unwritten)
         self._to_pump[peer.agent.key] = peer.agent
 
     # --- answers ----------------------------------------------------------------------------------------------------
@@ -263,12 +262,12 @@ class Ledger:
             if ack.door is None:
                 settled.append(delivery)
             else:
-                self._settle_injected(delivery, ack.door, ack.evidence)
+                self._endings.injected(delivery, ack.door, ack.evidence)
             if ack.correlationId is not None and self._correlations.answer_by_ack(recipient, delivery.message.sender, ack):
                 continue
             if delivery.message.requires_ack:
-                self._tell_delivered(delivery, _answer_in(ack))
-        self._settle_acknowledged(settled)
+                self._endings.tell_delivered(delivery, _answer_in(ack))
+        self._endings.acknowledged(settled)
         if box.waiting or box.told_busy:
             self._to_pump[recipient.key] = recipient
 
@@ -276,7 +275,7 @@ class Ledger:
         """The recipient answered with a message of its own, so it has this one, whether it says so or not."""
         found = [delivery for delivery in self._here_for(recipient) if delivery.message.row.id == message_id]
         self._take_out(found)
-        self._settle_acknowledged(found)
+        self._endings.acknowledged(found)
         self._to_pump[recipient.key] = recipient
 
     def refuse(self, recipient: Agent, nack: payloads.Nack) -> None:
@@ -298,12 +297,12 @@ class Ledger:
             return
         delivery.stream.heard_seq = max(delivery.stream.heard_seq, delivery.seq)
         self._journal.ended(delivery, "rejected", code.value)
-        self._settle(delivery)
+        self._endings.settle(delivery)
         said = nack.message or f"{recipient.name} refused the message."
         error = RelayError(ErrorCode.REJECTED, said)
         if nack.details:
             error.details = nack.details
-        self._journal.then(lambda: self._tell_refused(delivery, error))
+        self._journal.then(lambda: self._endings.tell_refused(delivery, error))
 
     def settle_up_to(self, recipient: Agent, stream: Stream, seq: int) -> None:
         """A RESUME says how far the recipient has come: that much is acknowledged, but for what has expired. Of that nobody can
@@ -339,7 +338,7 @@ class Ledger:
 
     def _bury_all_expired(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
-            self._bury_expired(delivery)
+            self._endings.expired(delivery)
 
     def _retry(self, recipient: Agent, now: int) -> None:
         box, peer = recipient.mailbox, recipient.peer
@@ -368,16 +367,11 @@ class Ledger:
             del box.inflight[delivery.id]
         for delivery in ended + on_wire:
             if not delivery.replay:
-                self._bury_expired(delivery)
+                self._endings.expired(delivery)
         left = [*box.all_waiting(), *box.inflight.values()]
         box.next_expiry = min((delivery.message.expires for delivery in left), default=NEVER)
         self._to_pump[recipient.key] = recipient
         return len(ended) + len(on_wire)
-
-    def _bury_expired(self, delivery: Delivery) -> None:
-        sentence = f"{delivery.recipient.name} did not acknowledge the message before its time was over."
-        error = RelayError(ErrorCode.DELIVERY_TIMEOUT, sentence)
-        self._bury(delivery, "expired", f"after {delivery.attempts} attempts", error)
 
     def bury_all(self, recipient: Agent) -> None:
         """There is no such agent any more: whoever has its name next must not get its mail."""
@@ -386,102 +380,10 @@ class Ledger:
             for delivery in deliveries:
                 if not delivery.replay:
                     error = RelayError(ErrorCode.AGENT_NOT_FOUND, f"{recipient.name} was removed before it got the message.")
-                    self._bury(delivery, "removed", "the owner freed its name", error)
+                    self._endings.bury(delivery, "removed", "the owner freed its name", error)
 
         end(recipient.mailbox.take_all())
         self._end_rest(recipient, end)
-
-    def _bury(self, delivery: Delivery, event: str, detail: str, error: RelayError) -> None:
-        """A dead letter."""
-        self._journal.dead(delivery, error.code.value)
-        name, id_, attempts = delivery.recipient.name, delivery.message.row.id, delivery.attempts
-        self._journal.then(lambda: self._context.log.note("dead_letter", message_id=id_, to=name, attempts=attempts))
-        self._end_unread(delivery, event, detail, error)
-
-    def _end_unread(self, delivery: Delivery, event: str, detail: str, error: RelayError) -> None:
-        """It is given up. Once that is durable, so that it stays over, its sender learns it; and until then nothing that comes
-        after it goes to the recipient, whose word for what it has read up to there would be taken for this one, too."""
-        recipient = delivery.recipient
-        self._journal.ended(delivery, event, detail)
-        self._settle(delivery)
-        recipient.mailbox.burying += 1
-
-        def is_over() -> None:
-            recipient.mailbox.burying -= 1
-            self._to_pump[recipient.key] = recipient
-            self._tell_refused(delivery, error)
-
-        self._journal.then(is_over)
-
-    def _count_as_acknowledged(self, deliveries: list[Delivery]) -> None:
-        counted = [delivery for delivery in deliveries if not delivery.replay]
-        for delivery in counted:
-            if delivery.recipient.loop is not None:
-                self._loops.heard(delivery.recipient.loop, delivery)
-            if delivery.message.requires_ack:
-                self._tell_delivered(delivery, {})
-        self._settle_acknowledged(counted)
-
-    # --- the one way out ----------------------------------------------------------------------------------------------
-
-    def _settle_acknowledged(self, deliveries: list[Delivery]) -> None:
-        closed = []
-        for delivery in deliveries:
-            stream, seq, message = delivery.stream, delivery.seq, delivery.message
-            if seq > stream.heard_seq:
-                stream.heard_seq = seq
-            if seq != stream.done_seq + 1 or stream.done_above:  # not simply the next
-                if seq != stream.done_seq + 1:
-                    self._journal.ended(delivery, "acknowledged")
-                stream.settle(seq)
-            else:
-                stream.done_seq = seq
-            if not stream.done_at:
-                self._journal.acknowledged(stream)
-            message.open = still_open = message.open - 1
-            if message.listed:
-                self._journal.unlisted(delivery.recipient.name, message.row.number)
-            elif not still_open:
-                closed.append(message.row.number)
-        self._journal.closed(closed)
-        publish_delivered(self._context, deliveries)
-
-    def _settle_injected(self, delivery: Delivery, door: str, evidence: str | None) -> None:
-        """Acknowledged with what was seen of it: that is a step of the trail by itself, in place of the plain one."""
-        delivery.stream.heard_seq = max(delivery.stream.heard_seq, delivery.seq)
-        self._journal.ended(delivery, "injected", encode_seen(door, evidence))
-        self._settle(delivery)
-        publish_delivered(self._context, [delivery], door, evidence)
-
-    def _settle(self, delivery: Delivery) -> None:
-        delivery.stream.settle(delivery.seq)
-        message = delivery.message
-        message.open -= 1
-        if message.listed:
-            self._journal.unlisted(delivery.recipient.name, message.row.number)
-        elif not message.open:
-            self._journal.closed([message.row.number])
-
-    def _tell_delivered(self, delivery: Delivery, more: dict[str, Any]) -> None:
-        """Once it is durable: after a crash the message would go out again, and might end otherwise."""
-        row, sender = delivery.message.row, delivery.message.sender
-        payload = {
-            "ack_id": row.client_id,
-            "stage": "delivered",
-            "message_id": row.id,
-            "by": delivery.recipient.name,
-            "seq": delivery.seq,
-        }
-        self._journal.then(lambda: tell(self._context, sender, "ACK", payload | more))
-
-    def _tell_refused(self, delivery: Delivery, error: RelayError) -> None:
-        row, sender = delivery.message.row, delivery.message.sender
-        payload = error_payload(error, sender.traits.version) | {
-            "nack_id": row.client_id,
-            "message_id": row.id,
-            "to": delivery.recipient.name,
-        }
-        tell(self._context, sender, "NACK", payload)
 
 
 def _answer_in(ack: payloads.Ack) -> dict[str, Any]:
