@@ -18,7 +18,7 @@ class Limits:
     ack_timeout_ms: int = 5_000
     max_attempts: int = 5
     queue_capacity: int = 1_000
-    queue_bytes: int = 256 * 1024 * 1024  # what one recipient's waiting messages may hold in memory
+    queue_bytes: int = 256 * 1024 * 1024  # what one recipient's waiting messages may hold
     max_inflight: int = 256
     slow_consumer_ms: int = 30_000
     resume_ttl_ms: int = DAY_MS
