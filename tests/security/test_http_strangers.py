@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import statistics
 import tempfile
 import time
 from collections.abc import Iterator
@@ -165,15 +166,15 @@ def test_guessing_is_slow_and_keeps_nobody_else_waiting(server: Server) -> None:
     """
     with ThreadPoolExecutor(1) as pool:
         stranger = pool.submit(attack, server, code)
-        slowest = 0.0
+        waits = []
         while not stranger.done():
             began = time.monotonic()
             assert server.http.get("/api/v1/agents").status_code == 200
-            slowest = max(slowest, time.monotonic() - began)
+            waits.append(time.monotonic() - began)
         took = json.loads(stranger.result())
     assert {status for _, status in took} <= {401, 429}
     assert max(seconds for seconds, _ in took) > 2  # the last ones were kept waiting
-    assert slowest < 2  # the owner, from the same address, was not
+    assert statistics.median(waits) < 1  # the owner, from the same address, was not, though the machine may be busy once
 
 
 def test_codes_are_not_guessed_either() -> None:

@@ -166,7 +166,7 @@ def test_two_loops_over_one_stream_go_on_where_the_first_was_left() -> None:
         async with connected() as (_, client, line):
             for number in (1, 2, 3):
                 line.deliver(f"m{number}", number)
-            stream = client.messages(timeout=0.5)  # only the last loop ends by it
+            stream = client.messages(timeout=2.0)  # only the last loop ends by it
             async for message in stream:
                 assert message.body == "m1"
                 break

@@ -260,7 +260,7 @@ def test_no_reconnecting_where_none_is_wanted() -> None:
 def test_a_daemon_that_never_answers_is_given_up_after_the_connect_timeout() -> None:
     async def main() -> None:
         async with scripted_daemon() as daemon:
-            client = RelayClient("Alice", socket=daemon.socket, connect_timeout=0.05)
+            client = RelayClient("Alice", socket=daemon.socket, connect_timeout=0.5)
             with pytest.raises(ConnectionLost, match="did not answer"):
                 await client.connect()
             line = await daemon.accept()
