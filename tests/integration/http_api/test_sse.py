@@ -145,7 +145,7 @@ def chatter(server: Server, agents: int) -> Iterator[threading.Event]:
     finally:
         over.set()
         for thread in threads[::2]:
-            thread.join(10)
+            thread.join(30)
 
 
 def test_replay_goes_over_into_live_without_gap_or_repeat_under_load(start_server: StartServer) -> None:
