@@ -30,6 +30,7 @@ from agent_relay.daemon.directories import (
 from agent_relay.daemon.http import Http
 from agent_relay.daemon.leavings import DaemonLeavings
 from agent_relay.daemon.logs import RelayLog, logger
+from agent_relay.daemon.missed_events import tell_missed
 from agent_relay.daemon.pulse import Pulse
 from agent_relay.daemon.recording import Recording
 from agent_relay.daemon.spawning import WrapperProcesses
@@ -154,6 +155,7 @@ class Daemon:
             config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc, traced,
             leavings.files,
         )  # fmt: skip
+        await tell_missed(recording, store, snapshot.last_number, self._relay.registry.find)
         await server.start()
         write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
         self._write_agents()

@@ -52,6 +52,16 @@ class EventStore(Protocol):
         waits until it is."""
         ...
 
+    @property
+    def last_message(self) -> int | None:
+        """Asked after `open`: all messages up to this number have their `message.exchanged` in the store, or a gap stands for it,
+        and none after it has. None: that is not known."""
+        ...
+
+    def cover(self, message: int) -> None:
+        """Once everything that was given so far is written, this is the `last_message`, whatever the events say."""
+        ...
+
     def append(self, drafts: list[Draft]) -> None: ...
 
     def read(self, query: EventQuery, done: PageDone) -> None:

@@ -26,6 +26,13 @@ class MemoryEvents:
         self.last_seq = 0
         self._last_ts = 0
 
+    @property
+    def last_message(self) -> int | None:
+        return 0  # what it held is gone with the messages in memory
+
+    def cover(self, message: int) -> None:
+        """Nothing outlives it."""
+
     def open(self, on_appended: OnAppended) -> int:
         self._on_appended = on_appended
         return self.last_seq

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import NamedTuple
 
-from agent_relay.storage.jsonl.lines import Head, first_head, last_whole_line
+from agent_relay.storage.jsonl.lines import Head, first_head, last_message, last_whole_line
 
 _ASIDE = re.compile(r"events-(\d{16})\.jsonl")
 _TORN_BYTES = 1024 * 1024  # what a crash may leave of a file's only line; more than that without an event is something else
@@ -34,6 +34,7 @@ class Opened(NamedTuple):
 class Found(NamedTuple):
     last: Head  # of the newest event there is; zeros where there is none
     was_torn: bool = False  # something was at the end that was no event, and is cut off
+    torn_lines: int = 0  # whole lines of that: more than a write that was cut short leaves behind
     was_damaged: bool = False  # there was no event in it at all: it was moved away, and `last` is only not too low
 
 
@@ -62,9 +63,11 @@ class Shelf:
             found = last_whole_line(descriptor, size)
             is_damaged = found is None and size > _TORN_BYTES
             last, end = found or (last_aside, 0)
+            torn_lines = 0
             if is_damaged:
                 os.replace(self.path, f"{self.path}.damaged")
             elif end < size:
+                torn_lines = os.pread(descriptor, size - end, end).count(b"\n")
                 os.ftruncate(descriptor, end)
         except BaseException:
             os.close(descriptor)
@@ -76,7 +79,7 @@ class Shelf:
         with self._lock:
             self._descriptor, self._size = descriptor, end
             self._first = first_head(descriptor, end)
-        return Found(last, was_torn=end < size)
+        return Found(last, end < size, torn_lines)
 
     def _list_aside(self) -> list[Head]:
         found: list[Head] = []
@@ -155,6 +158,10 @@ class Shelf:
         descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _FLAGS, 0o600)
         with self._lock:
             self._descriptor, self._size, self._first = descriptor, os.fstat(descriptor).st_size, None
+
+    def last_message(self) -> int | None:
+        """The number of the newest message whose event is in the newest file. Raises OSError."""
+        return last_message(self._descriptor, self._size) if self._descriptor >= 0 else None
 
     def prune(self, before_ms: int) -> int:
         """Removes the files that hold nothing newer; how many. The newest events always stay: they say where numbers go on."""

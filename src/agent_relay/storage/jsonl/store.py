@@ -50,6 +50,14 @@ class JsonlEvents:
     def last_seq(self) -> int:
         return self._writer.last.seq
 
+    @property
+    def last_message(self) -> int | None:
+        return self._writer.message
+
+    def cover(self, message: int) -> None:
+        if self._is_open:
+            self._writer.cover(message)
+
     def append(self, drafts: list[Draft]) -> None:
         if self._is_open:
             self._writer.append(drafts)
