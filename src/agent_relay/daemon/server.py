@@ -97,7 +97,7 @@ class Daemon:
         config = self._config
         if config.storage == "memory":
             return MemoryEvents(self._post)
-        rotation = rotation_for(config.event_retention_ms)
+        rotation = rotation_for(config.event_retention_ms, config.event_bytes)
         return JsonlEvents(config.file(places.EVENTS_FILE), self._post, rotation, syncs=config.durability == "full")
 
     def _open_store(self, store: MessageStore) -> Snapshot:
@@ -133,7 +133,7 @@ class Daemon:
         self._relay = Relay(
             limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
             policy=config.permissions, events=recording.recorder, bus=recording.bus, leavings=leavings,
-            owner_token=self._api_token,
+            owner_token=self._api_token, event_stats=recording.store.stats,
         )  # fmt: skip
         self._pump: Pump[Peer] = Pump(self._loop, self._relay, clock)
         wrappers = WrapperProcesses(config, self._post, self._relay.spawning)

@@ -39,6 +39,10 @@ class EventStats(Struct, frozen=True):
     lost: int = 0
     last_error: str = ""  # why nothing can be written now; empty: all is well
     location: str = ""
+    oldest_seq: int = 0  # of what is kept; 0: nothing is
+    oldest_ms: int = 0
+    limit_bytes: int = 0  # beyond it the oldest are removed; 0: there is none
+    damaged: tuple[str, ...] = ()  # names of files that have events in them which cannot be read
 
 
 class EventStore(Protocol):

@@ -80,7 +80,9 @@ class MemoryEvents:
         return post_answer(self._post, partial(done, changed))
 
     def stats(self) -> EventStats:
-        return EventStats("memory", self.last_seq, sum(len(record.line) for record in self._records))
+        size_bytes = sum(len(record.line) for record in self._records)
+        oldest_seq, oldest_ms = (self._records[0].seq, self._records[0].ts) if self._records else (0, 0)
+        return EventStats("memory", self.last_seq, size_bytes, oldest_seq=oldest_seq, oldest_ms=oldest_ms)
 
     def close(self) -> None:
         self._on_appended = None

@@ -78,6 +78,12 @@ def last_whole_line(descriptor: int, size: int) -> tuple[Head, int] | None:
         look_back *= 4
 
 
+def last_head_in(lines: bytes) -> Head | None:
+    """Of the last of these whole lines that is an event."""
+    found = _last_in(lines, is_whole=True)
+    return None if found is None else found[0]
+
+
 def _last_in(chunk: bytes, *, is_whole: bool) -> tuple[Head, int] | None:
     """`is_whole`: the chunk begins where a line does."""
     end = chunk.rfind(b"\n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import time
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -22,6 +23,8 @@ from agent_relay.ports.store import StoreError
 from agent_relay.storage.jsonl.erasing import erase_in
 from agent_relay.storage.jsonl.life import Ending, Life
 from agent_relay.storage.jsonl.lines import Head, read_head
+from agent_relay.storage.jsonl.packer import Packer
+from agent_relay.storage.jsonl.segments import Segment
 from agent_relay.storage.jsonl.shelf import Found, Shelf
 from agent_relay.storage.posting import Post, post_answer
 
@@ -38,6 +41,7 @@ _PASSED_OVER = 10_000  # numbers, after a power cut; more than are given out bet
 class Rotation(NamedTuple):
     max_bytes: int = 16 * 1024 * 1024
     max_age_ms: int = 86_400_000
+    keep_bytes: int | None = None  # of all files together; None: however much there is
 
 
 class _Prune(NamedTuple):
@@ -51,7 +55,7 @@ class _Covered(NamedTuple):
 class _Erase(Struct):
     agent: str
     done: CountDone
-    left: list[int | None] | None = None  # the files still to do, None for the newest; not known before it is begun
+    left: list[Segment | None] | None = None  # the files still to do, None for the newest; not known before it is begun
     changed: int = 0
 
 
@@ -79,6 +83,7 @@ class Writer:
         self._drafts: list[Draft] = []  # taken from the queue and not written yet
         self._taken_bytes = 0  # their weight, as it was counted when they came
         self._erasures: list[_Erase] = []
+        self._packer = Packer(shelf)
         self._stopping = False
         self._unsynced_since: float | None = None
         self._on_appended: OnAppended = _nobody
@@ -126,6 +131,7 @@ class Writer:
             self._write_all()
             self._note_covered()
             self._erase_on()
+            self._pack_on()
             self._sync_if_due()
         while self._erasures:
             self._erase_on()
@@ -133,7 +139,9 @@ class Writer:
 
     def _take(self) -> None:
         """Waits for something to do, or until something is due again."""
-        wait = 0 if self._erasures else _RETRY_S if self._drafts else _SYNC_S if self._unsynced_since is not None else None
+        waits = [self._packer.due_in_s()]
+        waits += [_RETRY_S] if self._drafts else [_SYNC_S] if self._unsynced_since is not None else []
+        wait = 0 if self._erasures else min((each for each in waits if each is not None), default=None)
         try:
             item = self._queue.get(timeout=wait)
             while True:
@@ -247,18 +255,35 @@ class Writer:
         if is_full or ts - began > self._rotation.max_age_ms:
             self._note_progress()
             self._shelf.put_aside()
+            self._make_fit()
 
     def _prune(self, before_ms: int) -> None:
         try:
             if self.last.ts < before_ms and self._shelf.newest_size:  # nothing came for so long: what it holds is too old, too
                 self._note_progress()
                 self._shelf.rewrite(None, _keep_number)
-            removed = self._shelf.prune(before_ms)
+            removed = self._shelf.prune(before_ms, self._rotation.keep_bytes)
+            _remove_if_older(self._shelf.damaged_path, before_ms)
         except OSError as error:
             self._complain(error)
             return
         if removed:
             _log.info("%d files of old events were removed.", removed)
+
+    def _make_fit(self) -> None:
+        """Removes the oldest where there is more than may be. Raises OSError."""
+        if removed := self._shelf.prune(0, self._rotation.keep_bytes):
+            _log.info("%d files of the oldest events were removed: together they were too large.", removed)
+
+    def _pack_on(self) -> None:
+        """One block, for the same reason."""
+        if self._erasures or self._packer.due_in_s() != 0:
+            return
+        try:
+            if self._packer.step():
+                self._make_fit()
+        except OSError as error:
+            _log.warning("Old events in %s could not be packed: %s. They stay as they are for now.", self._shelf.folder, error)
 
     def _erase_on(self) -> None:
         """One file of the first erasure, so that what is to be written never waits for more."""
@@ -266,6 +291,7 @@ class Writer:
             return
         erasure = self._erasures[0]
         if erasure.left is None:
+            self._packer.abandon()  # what it has so far may be about the agent
             erasure.left = [None, *reversed(self._shelf.aside())]
         file = erasure.left.pop(0)
         outcome: int | StoreError | None = None
@@ -273,6 +299,7 @@ class Writer:
             if self._shelf.is_open or self._open():
                 if file is None:
                     self._note_progress()
+                    _remove_if_older(self._shelf.damaged_path)
                 erasure.changed += self._shelf.rewrite(file, partial(erase_in, agent=erasure.agent, keeps_last=file is None))
         except FileNotFoundError:
             pass  # it was pruned meanwhile
@@ -325,6 +352,7 @@ class Writer:
                 self._drafts.append(Lost(self.last.ts, self._untold))
                 self.waiting += 1
         self._write_all()
+        self._packer.abandon()
         if self._shelf.is_open:
             self._sync()
             if not self.last_error:
@@ -339,13 +367,21 @@ class Writer:
             _log.warning("Events cannot be written now: %s. They wait, and are lost if it stays so for long.", text)
 
 
-def _keep_number(data: bytes) -> tuple[bytes, int]:
+def _keep_number(data: bytes, last_seq: int) -> tuple[bytes, int]:
     """Of a file whose events are all too old, only how far the numbers have come."""
+    del last_seq  # of the newest file its lines say it
     lines = data.split(b"\n")[:-1]
     last = next((head for line in reversed(lines) if (head := read_head(line)) is not None), None)
     if last is None or len(lines) == 1:
         return data, 0
     return stand_in(*last) + b"\n", len(lines)
+
+
+def _remove_if_older(path: str, before_ms: int | None = None) -> None:
+    """Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        if before_ms is None or os.stat(path).st_mtime_ns // 1_000_000 < before_ms:
+            os.unlink(path)
 
 
 def _nobody(first_seq: int, count: int, data: bytes) -> None:
