@@ -6,6 +6,8 @@ windows of the recipients. The store calls back when a batch is durable, which b
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agent_relay.core.acting import Acting, stopping_error
 from agent_relay.core.agents import Agent
 from agent_relay.core.arc_agents import ArcAgents
@@ -41,7 +43,7 @@ from agent_relay.events.bus import EventBus
 from agent_relay.ports.agents import SessionRow
 from agent_relay.ports.connection import Connection
 from agent_relay.ports.entropy import Entropy
-from agent_relay.ports.events import EventSink
+from agent_relay.ports.events import EventSink, EventStats
 from agent_relay.ports.leavings import Leavings, NoLeavings
 from agent_relay.ports.log import Log
 from agent_relay.ports.relay import Deliver, ReadSend
@@ -62,6 +64,7 @@ class Relay:
         *, policy: Policy | None = None, events: EventSink | None = None, bus: EventBus | None = None,
         owner_token: str | None = None,
         leavings: Leavings | None = None,
+        event_stats: Callable[[], EventStats] | None = None,
     ) -> None:  # fmt: skip
         self.context = context = Context(limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events)
         self._peers: dict[Peer, None] = {}
@@ -82,7 +85,7 @@ class Relay:
         self.requests = Requests(context, policy or Policy(), self._request_changed)
         self.queries = Queries(
             context, self.registry, store, self.journal, self.sending, self.backpressure, self.loops, self.requests,
-            self.spawning,
+            self.spawning, event_stats,
         )  # fmt: skip
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)

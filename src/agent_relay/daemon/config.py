@@ -175,6 +175,8 @@ SETTINGS: tuple[Setting, ...] = (
             is_switch=True),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
+    Setting("event_bytes", _whole(1_048_576), "268435456", "bytes that all recorded events may take on disk; beyond that the "
+            "oldest are removed"),
     Setting("allowed_uids", _uids, "", "further user ids that may connect and exchange messages, separated by commas"),
     Setting("durability", _one_of("full", "normal"), "full", "full: on disk before the sender is told; normal: survives a crash "
             "of the daemon, not of the machine"),
@@ -235,6 +237,7 @@ class Config:
     api_token: str | None  # from the environment alone: flags can be seen by others; None: the daemon makes one
     limits: Limits
     event_retention_ms: int
+    event_bytes: int
     spawn_roots: tuple[str, ...]
     sandbox: bool  # a wall around every agent that the daemon starts
     sandbox_network: str
@@ -317,6 +320,7 @@ def load_config(
         api_token=_read_token(environ, values["host"], no_auth=values["no_auth"]),
         limits=limits,
         event_retention_ms=values["event_retention"],
+        event_bytes=values["event_bytes"],
         spawn_roots=values["spawn_roots"],
         sandbox=values["sandbox"],
         sandbox_network=values["sandbox_network"],

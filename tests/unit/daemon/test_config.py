@@ -48,6 +48,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "strict_prefix": ("true", True, ["maybe", "2"]),
     "message_retention": ("60d", 5_184_000_000, ["0", "x"]),
     "event_retention": ("2d", 172_800_000, ["0", "x"]),
+    "event_bytes": ("2000000", 2_000_000, ["1000", "x"]),
     "allowed_uids": ("1000, 1001", frozenset({1000, 1001}), ["me", "1000;1001", "1.5"]),
     "durability": ("normal", "normal", ["FULL", "none", ""]),
     "storage": ("memory", "memory", ["postgresql", "SQLITE", ""]),
