@@ -126,7 +126,7 @@ class Http:
         return HttpServer(
             self._make_api(desk), listener, config.host, self._token, config.cors_origins,
             config.limits.max_frame_bytes, Connections(config.http_connections, config.http_connections_per_address),
-            hub=hub, tls=config.tls,
+            hub=hub, tls=config.tls, request_s=config.http_request_ms / 1000,
         )  # fmt: skip
 
     def _make_api(self, desk: Desk | None) -> Api:

@@ -343,10 +343,19 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
     # --- the end --------------------------------------------------------------------------------------------------------
 
     def end_slow(self) -> None:
-        """The peer does not read. What waits for it is dropped here and stays with the relay."""
-        self._part(CloseReason.SLOW_CONSUMER)
+        """The peer does not read fast enough."""
+        self._give_up("Too slow: reconnect to go on.", CloseReason.SLOW_CONSUMER)
+
+    def end_silent(self) -> None:
+        """The peer does not even answer pings."""
+        seconds = self._hub.settings.silence_ms / 1000
+        self._give_up(f"Silent for {seconds:g} s, pings included: reconnect to go on.", CloseReason.HEARTBEAT_TIMEOUT)
+
+    def _give_up(self, sentence: str, reason: CloseReason) -> None:
+        """It does not read. What waits for it is dropped here and stays with the relay."""
+        self._part(reason)
         self._out.drop()
-        self.end(CloseCode.SLOW_CONSUMER, "Too slow: reconnect to go on.")
+        self.end(CloseCode.SLOW_CONSUMER, sentence)
 
     def end(self, code: CloseCode, reason: str, closing: CloseReason = CloseReason.CLIENT_GONE) -> None:
         """Says why, and closes once the peer has answered, or has had time to."""

@@ -136,7 +136,8 @@ class Hub(Generic[P]):
             self.pump.begin_turn()
             self._turn_out(connection, "The token has expired.")
         elif self._is_gone(connection, now_ms):
-            connection.abort()
+            self.pump.begin_turn()
+            connection.end_silent()
         elif connection.stalled_ms(now_ms) >= settings.slow_ms:
             self.pump.begin_turn()
             connection.end_slow()
