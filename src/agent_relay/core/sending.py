@@ -232,11 +232,15 @@ class Sending:
         sender = self._registry.find(row.sender)
         if sender is None:
             raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"Its sender {row.sender} is no longer known.", name=row.sender)
+        client_id = f"again-{row.id}-{recipient.name}"  # a letter goes once, also where a crash hides that it went
+        number = sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms)
+        if number is not None:
+            self._store.fetch([number], lambda page: answer(_first(page)))
+            return
         recipients, _ = self._choose(peer, sender, [recipient], row.tail, skip_full=False)
         recipient.mailbox.reserve(row.tail)
         found = read_tail(row.tail)
         meta = decode_meta(Raw(encode_json(found["payload_meta"]))) if "payload_meta" in found else DEFAULT_META
-        client_id = f"again-{row.id}-{recipient.name}-{self._context.wall_ms}"[:128]
         now = self._context.steady_ms
         message = sender.pending[client_id] = Message(
             replace(row, number=0, id="", client_id=client_id, queued=0, skipped=(), recipients=()), sender, recipients,
@@ -293,6 +297,12 @@ class Sending:
             self._correlations.ask(sender, row, meta.sync)
         if meta.requires_ack:
             self.committer.when_written(lambda: self._store.trail(row, lambda trail: say_outcomes(peer, row, trail)))
+
+
+def _first(page: Page | StoreError) -> MessageRow | StoreError:
+    if isinstance(page, StoreError):
+        return page
+    return page.messages[0] if page.messages else StoreError("it is being removed")
 
 
 def read_plain(frame: envelope.Send) -> ReadSend | None:
