@@ -192,6 +192,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("http_connections", _whole(16, 60_000), "4096", "connections over HTTP at the same time"),
     Setting("http_connections_per_address", _whole(8, 60_000), "512", "of these, connections of one address that have shown no "
             "token; the oldest makes room for the next"),
+    Setting("http_request_ms", _duration, "30s", "time a client over HTTP has to say a whole request; WebSockets and streams are "
+            "not requests any more once they are answered"),
     Setting("tls_cert", _path, None, "certificate (PEM) to serve HTTPS and WSS with; needs tls_key"),
     Setting("tls_key", _path, None, "its private key (PEM)"),
     Setting("arc", _switch, "true", "take agents over WebSocket (ARC) on the port of the HTTP API"),
@@ -234,6 +236,7 @@ class Config:
     max_sse: int
     http_connections: int
     http_connections_per_address: int
+    http_request_ms: int
     api_token: str | None  # from the environment alone: flags can be seen by others; None: the daemon makes one
     limits: Limits
     event_retention_ms: int
@@ -317,6 +320,7 @@ def load_config(
         max_sse=values["max_sse"],
         http_connections=values["http_connections"],
         http_connections_per_address=values["http_connections_per_address"],
+        http_request_ms=values["http_request_ms"],
         api_token=_read_token(environ, values["host"], no_auth=values["no_auth"]),
         limits=limits,
         event_retention_ms=values["event_retention"],

@@ -65,6 +65,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "max_sse": ("1", 1, ["0", "100001", "x"]),
     "http_connections": ("100", 100, ["15", "60001", "x"]),
     "http_connections_per_address": ("100", 100, ["7", "60001", "x"]),
+    "http_request_ms": ("1m", 60_000, ["0", "soon"]),
     "tls_cert": ("/somewhere/cert.pem", "/somewhere/cert.pem", []),
     "tls_key": ("/somewhere/key.pem", "/somewhere/key.pem", []),
     "arc": ("no", False, ["maybe"]),
