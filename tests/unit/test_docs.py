@@ -417,7 +417,9 @@ def test_what_is_shown_of_agents_and_messages_is_documented(daemon: DaemonProces
         shown = dora.request("HISTORY", {"view": "message", "id": message_id})
     assert all(set(agent) == first_column([row[:1] for row in agent_table]) for agent in found["agents"])
     assert set(found["server"]) == first_column([row[:1] for row in server_table])
-    assert set(found["server"]["storage"]) == set(re.findall(r"`(\w+)`", server_table[-1][1]))
+    described = {row[0].strip(" `"): set(re.findall(r"`(\w+)`", row[1])) for row in server_table}
+    assert set(found["server"]["storage"]) == described["storage"]
+    assert set(found["server"]["events"]) == described["events"]
     assert set(dead) == first_column([row[:1] for row in message_table])
     assert set(dead["dead"]) == {"to", "at", "code"}
     assert set(shown["messages"][0]) == set(dead) - {"dead"}

@@ -155,7 +155,8 @@ class Ledger:
 
     def _here_for(self, recipient: Agent) -> list[Delivery]:
         box = recipient.mailbox
-        return [delivery for delivery in [*box.inflight.values(), *box.all_waiting()] if not delivery.replay]
+        handed = [] if recipient.peer is None else recipient.peer.unwritten
+        return [delivery for delivery in [*handed, *box.inflight.values(), *box.all_waiting()] if not delivery.replay]
 
     def _here_from(self, sender: Agent) -> list[Delivery]:
         boxes = [recipient for recipient in self._owing.values() if recipient is not sender]
@@ -194,6 +195,9 @@ class Ledger:
             box.take(lambda delivery: delivery.id in ids)
             for id_ in ids & box.inflight.keys():
                 del box.inflight[id_]
+            for delivery in [] if recipient.peer is None else recipient.peer.unwritten:
+                if delivery.id in ids:
+                    delivery.replay = True  # it stays in its place: how many were read is counted
 
     def _abandon(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
@@ -236,12 +240,19 @@ class Ledger:
                 self._backpressure.relax(recipient)
 
     def writable(self, peer: Peer) -> None:
-        """All bytes given to this connection have left: deliveries that nobody will acknowledge are done."""
+        """All bytes given to this connection have left: deliveries that nobody will acknowledge are done, unless their client
+        shows otherwise that it has read them."""
         if peer.agent is None:
             return
-        unwritten, peer.unwritten = peer.unwritten, []
-        self._endings.count_as_acknowledged(unwritten)
+        if peer.deliver is None:
+            unwritten, peer.unwritten = peer.unwritten, []
+            self._endings.count_as_acknowledged(unwritten)
         self._to_pump[peer.agent.key] = peer.agent
+
+    def read(self, peer: Peer, count: int) -> None:
+        """A client that is handed messages in words of its own has read so many more of them."""
+        read, peer.unwritten = peer.unwritten[:count], peer.unwritten[count:]
+        self._endings.count_as_acknowledged(read)
 
     # --- answers ----------------------------------------------------------------------------------------------------
 

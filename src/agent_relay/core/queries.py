@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.backpressure import Backpressure
@@ -21,6 +21,7 @@ from agent_relay.core.registry import Registry
 from agent_relay.core.requests import Requests
 from agent_relay.core.sending import Sending
 from agent_relay.core.spawning import Spawning
+from agent_relay.ports.events import EventStats
 from agent_relay.ports.store import (
     Conversation,
     DeadLetterRow,
@@ -61,7 +62,9 @@ class Queries:
         loops: Loops,
         requests: Requests,
         spawning: Spawning,
+        event_stats: Callable[[], EventStats] | None = None,
     ) -> None:
+        self._event_stats = event_stats
         self._spawning = spawning
         self._context = context
         self._registry = registry
@@ -114,6 +117,7 @@ class Queries:
                 "wal_bytes": stats.wal_bytes,
                 "location": stats.location,
             },
+            "events": None if self._event_stats is None else _show_events(self._event_stats()),
         }
 
     def _describe(self, agent: Agent) -> dict[str, Any]:
@@ -315,11 +319,26 @@ class Queries:
             elif not lost or not page.messages or page.messages[0].id != message_id:
                 peer.say_error(RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no dead letter {message_id}."), frame.id)
             else:
-                self._revive(peer, frame.id, page.messages[0], lost)
+                self._recall_and_revive(peer, frame.id, page.messages[0], lost)
 
         self._store.fetch([number], found)
 
-    def _revive(self, peer: Peer, request_id: str, row: MessageRow, lost: list[str]) -> None:
+    def _recall_and_revive(self, peer: Peer, request_id: str, row: MessageRow, lost: list[str]) -> None:
+        sender = self._registry.find(row.sender)
+        if sender is None:
+            error = RelayError(ErrorCode.AGENT_NOT_FOUND, f"Its sender {row.sender} is no longer known.", name=row.sender)
+            peer.say_error(error, request_id)
+            return
+
+        def recalled(error: StoreError | None) -> None:
+            if error is None:
+                self._revive(peer, request_id, row, sender, lost)
+            else:
+                peer.say_error(_unreadable(error), request_id)
+
+        self._sending.recall(sender, recalled)
+
+    def _revive(self, peer: Peer, request_id: str, row: MessageRow, sender: Agent, lost: list[str]) -> None:
         for key in lost:
             recipient = self._registry.agents.get(key)
 
@@ -342,7 +361,7 @@ class Queries:
             try:
                 if recipient is None:
                     raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"{key} is no longer known.", name=key)
-                self._sending.send_again(peer, row, recipient, answered)
+                self._sending.send_again(peer, row, sender, recipient, answered)
                 self._reviving.add((row.number, key))
             except RelayError as error:
                 peer.say_error(error, request_id)
@@ -377,6 +396,14 @@ def _show_conversation(found: Conversation, last: MessageRow) -> dict[str, Any]:
             "message_id": last.id, "from": last.sender, "to": last.target, "kind": last.kind, "ts": last.ts,
             "body": body[:_GLIMPSE] if isinstance(body, str) else "",
         },
+    }  # fmt: skip
+
+
+def _show_events(stats: EventStats) -> dict[str, Any]:
+    return {
+        "kind": stats.kind, "oldest_seq": stats.oldest_seq, "oldest_at": stats.oldest_ms, "last_seq": stats.last_seq,
+        "size_bytes": stats.size_bytes, "limit_bytes": stats.limit_bytes, "waiting": stats.waiting, "lost": stats.lost,
+        "error": stats.last_error, "damaged": list(stats.damaged),
     }  # fmt: skip
 
 
