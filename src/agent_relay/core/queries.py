@@ -113,6 +113,8 @@ class Queries:
                 "size_bytes": stats.size_bytes,
                 "wal_bytes": stats.wal_bytes,
                 "location": stats.location,
+                "problem": stats.problem,
+                "lost": stats.lost,
             },
         }
 

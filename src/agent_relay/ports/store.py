@@ -203,6 +203,8 @@ class StoreStats(Struct, frozen=True):
     size_bytes: int
     wal_bytes: int = 0
     location: str = ""
+    problem: str = ""  # why it cannot store now, or what is wrong with it
+    lost: str = ""  # what was found missing at a start, and since when
 
 
 WriteDone = Callable[[StoreError | None], None]
@@ -220,8 +222,15 @@ class MessageStore(Protocol):
         `dedup_since` (wall clock)."""
         ...
 
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be stored for now, and what to do; None: nothing is known to be wrong. Whether the batch under way is
+        stored may not be known then: its `done` is called when it is, and not at all if the store is closed before."""
+        ...
+
     def write(self, batch: Batch, done: WriteDone) -> None:
-        """Makes the batch durable as one transaction. Batches are written in the order they were given."""
+        """Makes the batch durable as one transaction. Batches are written in the order they were given. An error
+        says that nothing of it was stored, for sure."""
         ...
 
     def find(self, query: MessageQuery, done: PageDone) -> None:

@@ -82,6 +82,10 @@ class MemoryStore:
             last_number=self._last_number,
         )
 
+    @property
+    def trouble(self) -> str | None:
+        return None
+
     def write(self, batch: Batch, done: WriteDone) -> None:
         if not self._is_open:
             return self._answer(done, StoreError("The store is closed."))

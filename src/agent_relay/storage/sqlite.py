@@ -95,6 +95,10 @@ class SqliteStore:
         """What the background check of a large file found wrong; None: nothing so far."""
         return self._check.damage if self._check else None
 
+    @property
+    def trouble(self) -> str | None:
+        return self._writer.trouble if self._writer else None
+
     def write(self, batch: Batch, done: WriteDone) -> None:
         if self._writer is None:
             return self._refuse(done)
@@ -149,6 +153,7 @@ class SqliteStore:
             size_bytes=_size_of(self._path),
             wal_bytes=_size_of(Path(f"{self._path}-wal")),
             location=str(self._path),
+            problem=self.trouble or (self._writer.failure if self._writer else "") or self.damage or "",
         )
 
     def close(self) -> None:
@@ -166,7 +171,7 @@ class SqliteStore:
         writer, reader = self._writer, self._reader
         if writer is None or reader is None:
             return self._refuse(done)
-        if not by_words or writer.caught_up:
+        if not by_words or writer.caught_up or writer.trouble is not None:  # then what is indexed has to do
             return reader.submit(read, done)
 
         def go_on(failure: StoreError | None) -> None:

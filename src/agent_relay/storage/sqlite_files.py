@@ -170,10 +170,24 @@ def is_locked(error: Exception) -> bool:
     return _primary_code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
+def may_have_written(error: Exception) -> bool:
+    """At a commit: whether all of it may be in the file although it failed. What a full disk or a lock kept from being written,
+    or a rule of the schema, surely is not: a transaction counts from its last frame on, and that is written last."""
+    return _primary_code(error) in {
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_INTERNAL,
+    }
+
+
 def needs_new_connection(error: Exception) -> bool:
     """After these SQLite's view of the file may be stale or half-broken; a fresh connection is sure to see it as it is."""
     return _primary_code(error) in {
         sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_INTERNAL,
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_CANTOPEN,
         sqlite3.SQLITE_NOTADB,

@@ -43,6 +43,10 @@ def last_number(connection: sqlite3.Connection) -> int:
     return max(newest or 0, read_meta(connection)["counted_to"])
 
 
+def has_message(connection: sqlite3.Connection, number: int) -> bool:
+    return connection.execute("SELECT 1 FROM messages WHERE number = ?", (number,)).fetchone() is not None
+
+
 def count_messages(connection: sqlite3.Connection) -> int:
     """From the count that was saved last; only what came after it is counted."""
     meta = read_meta(connection)

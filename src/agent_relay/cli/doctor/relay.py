@@ -43,6 +43,10 @@ def check_relay(place: Place) -> Iterator[Finding]:
         yield Finding("daemon", Verdict.NOTE, f"version {version}, this command is {__version__}", "agent-relay down, then up")
     else:
         yield Finding("daemon", Verdict.OK, f"version {version}, {count(len(view.agents), 'agent')}")
+    storage = view.server.get("storage") or {}
+    for wrong in (storage.get("problem"), storage.get("lost")):
+        if wrong:
+            yield Finding("storage", Verdict.BAD, clean_line(str(wrong)))
     for agent in view.agents:
         yield from _check_agent(agent)
 
