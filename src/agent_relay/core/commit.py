@@ -118,7 +118,7 @@ class Committer:
             key, places = (topic, sender.key), []
             for agent in recipients:  # the ids right behind a message's own are its deliveries'
                 counter += 1
-                stream = agent.streams.get(key) or agent.stream_from(sender, topic)
+                stream = agent.streams.get(key) or agent.stream_from(sender, topic, self._context.first_seq)
                 stream.last_seq = seq = stream.last_seq + 1
                 places.append((agent.name, seq))
                 deliveries.append(

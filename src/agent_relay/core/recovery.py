@@ -51,7 +51,7 @@ def _reopen(row: MessageRow, context: Context, registry: Registry, journal: Jour
         recipient = registry.find(name)
         if recipient is None or sender is None:
             continue
-        stream = recipient.stream_from(sender, row.topic)
+        stream = recipient.stream_from(sender, row.topic, context.first_seq)
         stream.last_seq = max(stream.last_seq, seq)
         if not stream.is_done(seq):
             owed.append((place, recipient, stream, seq))

@@ -61,7 +61,9 @@ class Relay:
         owner_token: str | None = None,
         leavings: Leavings | None = None,
     ) -> None:  # fmt: skip
-        self.context = context = Context(limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events)
+        self.context = context = Context(
+            limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events, snapshot.first_seq
+        )  # fmt: skip
         self._peers: dict[Peer, None] = {}
         self._heartbeat_at = steady_ms
         self.registry = Registry()

@@ -89,7 +89,7 @@ class StreamRow(Struct, frozen=True, gc=False):
     wire_seq: int  # the highest number that went to the recipient
     heard_seq: int  # the highest number the recipient has answered
     done_seq: int  # everything up to here is acknowledged, refused or dead
-    done_above: tuple[int, ...]  # and these above it
+    done_above: tuple[int, ...]  # and these above it; after one, a negative number means: and all up to its amount
 
 
 class TrailRow(Struct, frozen=True, gc=False):
@@ -162,6 +162,7 @@ class Snapshot(Struct):
     seen_ids: list[SeenId] = field(default_factory=list)  # oldest first
     checkpoint: int = 0
     last_number: int = 0
+    first_seq: int = 0  # streams that are new begin after this number
 
 
 class MessageQuery(Struct, frozen=True):

@@ -24,12 +24,14 @@ from agent_relay.ports.store import StoreError, StoreUnusable
 from agent_relay.storage.sqlite_files import (
     Durability,
     connect_writer,
+    copy_database,
     is_locked,
     may_have_written,
     needs_new_connection,
     report,
 )
 from agent_relay.storage.sqlite_rows import read_meta, write_meta
+from agent_relay.storage.sqlite_watch import FileWatch
 
 _TRIED_EVERY_S = 1.0
 
@@ -56,6 +58,8 @@ class Commits:
         self.trouble: str | None = None  # why nothing can be stored until it is mended; the loop reads it
         self.failure = ""  # why the last transaction failed; "" since one worked
         self._closing = Event()
+        self._watch = FileWatch(path)
+        self._severed = ""  # why nothing more can be stored, although all that was is safe
 
     def give_up(self) -> None:
         """What is in doubt by now stays so."""
@@ -82,7 +86,7 @@ class Commits:
             self._abandon(error)
             if not may_have_written(error) or not self._find_out(error, lambda found: read_meta(found)["batch"] == number):
                 return report(self._path, error)
-        self.failure = ""
+        self._confirm()
         return result
 
     def execute(self, statement: str, values: list[Any], look: Look) -> StoreError | None:
@@ -96,7 +100,7 @@ class Commits:
                 return NotBegun(text) if self.connection is None or is_locked(error) else StoreError(text)
             if not self._find_out(error, look):
                 return report(self._path, error)
-        self.failure = ""
+        self._confirm()
         return None
 
     def close(self) -> None:
@@ -112,7 +116,10 @@ class Commits:
 
     def _connect(self) -> sqlite3.Connection:
         if self.connection is None:
+            if self._watch.find_change() == "file":
+                raise StoreUnusable(f"{self._path} was deleted or replaced by another file. Put it back, or restart the daemon.")
             self.connection = connect_writer(self._path, self._durability)
+            self._watch.opened()
         return self.connection
 
     def _abandon(self, error: Exception) -> None:
@@ -132,6 +139,56 @@ class Commits:
         if self.connection is None or needs_new_connection(error):
             self.connection = None
             connection.close()
+
+    # --- files that are gone --------------------------------------------------------------------------------------------
+
+    def _confirm(self) -> None:
+        """After a commit: it went into the files that the next start will find. Returns when that is so."""
+        self.failure = ""
+        change = self._watch.find_change()
+        if change is None:
+            return
+        if change == "wal" and self._fold():
+            self._severed = (
+                f"{self._path}-wal was deleted or replaced while it was in use. What was stored until then is safe in "
+                f"{self._path}, but nothing more can be: restart the daemon (`agent-relay down`, then `agent-relay up`)"
+            )
+            return
+        self._hold(self._rescue())
+
+    def hold_if_severed(self) -> None:
+        """When everybody has been told about what is safe: from here on nothing is stored."""
+        if self._severed:
+            self._hold(self._severed)
+
+    def _hold(self, text: str) -> None:
+        while self._watch.find_change() is not None:
+            self._wait(text)
+        self.trouble, self._severed = None, ""
+        _log.warning("The files of %s are back.", self._path)
+
+    def _fold(self) -> bool:
+        """Moves everything out of a WAL that has no name any more."""
+        try:
+            return self.connection is not None and not self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.Error as error:
+            _log.warning("%s could not take up its WAL: %s", self._path, error)
+            return False
+
+    def _rescue(self) -> str:
+        """The file is gone and still open: everything in it can be copied."""
+        text = f"{self._path} or its WAL was deleted or replaced while it was in use, and nothing more can be stored. "
+        try:
+            saved = copy_database(self.connection, self._path, "rescued")
+        except (sqlite3.Error, OSError) as error:
+            return (
+                f"{text}What was in it could not be copied ({error}). Put the files back if you can: the relay goes on by "
+                "itself. Else restart the daemon (`agent-relay down`, then `agent-relay up`), which starts with what is there"
+            )
+        return (
+            f"{text}What was stored is saved in {saved}. Put the files back, and the relay goes on by itself; or stop the daemon "
+            f"(`agent-relay down`), move {saved} to {self._path}, remove its -wal and -shm, and start it again"
+        )
 
     # --- in doubt -------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from itertools import count
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -26,6 +27,12 @@ _STATEMENTS = 256  # kept prepared: those that store messages come in some 180 s
 
 def make_file(path: Path) -> None:
     """Creates the file for its owner alone, before SQLite would with a wider mode; -wal and -shm take the mode from it."""
+    wal = Path(f"{path}-wal")
+    if size_of(wal) > 0 and size_of(path) == 0:  # SQLite would remove the WAL without a word
+        raise StoreUnusable(
+            f"{path} is missing or empty, and what was written last is in {wal}. Restore the file from a copy, or move {wal} "
+            "away to start with an empty one."
+        )
     try:
         if path.exists() and not path.is_file():
             raise StoreUnusable(f"{path} is not a file. Move it away, or choose another storage path.")
@@ -34,6 +41,13 @@ def make_file(path: Path) -> None:
         raise StoreUnusable(f"The directory of {path} does not exist. Create it, or choose another storage path.") from None
     except OSError as error:
         raise StoreUnusable(_describe_access(path, error.strerror)) from None
+
+
+def size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def connect_writer(path: Path, durability: Durability) -> sqlite3.Connection:
@@ -79,6 +93,25 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
+def copy_database(connection: sqlite3.Connection | None, path: Path, name: str) -> Path:
+    """All that the connection sees, as one file beside the database: `messages.sqlite.NAME`. Raises sqlite3.Error or OSError."""
+    if connection is None:
+        raise OSError("it is not open any more")
+    copy = _choose_free(path, name)
+    os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        connection.execute("VACUUM INTO ?", (str(copy.absolute()),))
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
+    return copy
+
+
+def _choose_free(path: Path, name: str) -> Path:
+    copies = (Path(f"{path}.{name}{f'-{number}' if number > 1 else ''}") for number in count(1))
+    return next(copy for copy in copies if not copy.exists())
+
+
 def check_identity(connection: sqlite3.Connection, path: Path) -> None:
     """Raises unless the file is empty, or ours and not newer than this program."""
     application_id = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -99,7 +132,7 @@ def check_identity(connection: sqlite3.Connection, path: Path) -> None:
 def check_pages(connection: sqlite3.Connection) -> str | None:
     """Reads the whole file; the first thing found wrong, or None."""
     verdict: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return None if verdict == "ok" else verdict
+    return None if verdict == "ok" else " ".join(verdict.split())
 
 
 def check_ends(connection: sqlite3.Connection, path: Path) -> str | None:

@@ -33,6 +33,7 @@ def load_snapshot(connection: sqlite3.Connection, dedup_ids: int, dedup_since: i
         seen_ids=_load_seen(connection, dedup_ids, dedup_since),
         checkpoint=meta["checkpoint"],
         last_number=last_number(connection),
+        first_seq=meta["first_seq"],
         **read_plain_tables(connection),
     )
 

@@ -29,6 +29,7 @@ from agent_relay.storage.sqlite_erase import empty_wal, erase_agent, merge_index
 from agent_relay.storage.sqlite_files import Durability
 from agent_relay.storage.sqlite_index import index_chunk
 from agent_relay.storage.sqlite_insert import Statement, write_alone, write_messages
+from agent_relay.storage.sqlite_mark import Mark
 from agent_relay.storage.sqlite_prune import prune_messages, return_pages
 from agent_relay.storage.sqlite_rows import read_meta, write_meta, write_rest
 from agent_relay.storage.sqlite_snapshot import count_messages, has_message, last_number
@@ -79,7 +80,7 @@ _Item = _Write | _Prune | _CatchUp | None  # None: stop
 
 
 class Writer:
-    def __init__(self, path: Path, durability: Durability, connection: sqlite3.Connection, post: Post) -> None:
+    def __init__(self, path: Path, durability: Durability, connection: sqlite3.Connection, post: Post, mark: Mark) -> None:
         self._path = path
         self._commits = Commits(path, durability, connection)
         self._post = post
@@ -96,6 +97,8 @@ class Writer:
         self.indexed_to = meta["indexed_to"]
         self._lag_ms = meta["lag_ms"]
         self._removed = meta["removed"]
+        self._mark = mark
+        self._leave_mark()
         self._uncounted = 0
         self._thread = Thread(target=self._run, name="relay-store-writer", daemon=True)
 
@@ -152,6 +155,7 @@ class Writer:
         try:
             while not self._stopping:
                 self._handle(self._take())
+                self._commits.hold_if_severed()
                 if self._readers or (self._idle and self._behind):
                     self._advance_index()
                 self._clear()
@@ -258,6 +262,10 @@ class Writer:
         self._uncounted += change.messages
         if self._uncounted >= _COUNT_SAVED_EVERY:
             self._uncounted = 0
+        self._leave_mark()
+
+    def _leave_mark(self) -> None:
+        self._mark.write(self.last_number, self.count + self._removed, self._commits.batch)
 
     def _save_count(self, connection: sqlite3.Connection) -> None:
         write_meta(connection, counted=self.count, counted_to=self.last_number)
@@ -269,6 +277,7 @@ class Writer:
         self.count -= gone
         self._removed += gone
         self._uncounted = 0
+        self._leave_mark()
 
     def _prune(self, order: _Prune) -> None:
         def remove(connection: sqlite3.Connection) -> int:
