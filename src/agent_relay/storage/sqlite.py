@@ -32,11 +32,12 @@ from agent_relay.ports.store import (
 )
 from agent_relay.storage import sqlite_files as files
 from agent_relay.storage import sqlite_reads as reads
-from agent_relay.storage.migrate import apply_migrations
+from agent_relay.storage.migrate import apply_migrations, newest_version, version_of
 from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite_backup import keep_copy, remove_copies
 from agent_relay.storage.sqlite_check import BackgroundCheck
 from agent_relay.storage.sqlite_lock import DatabaseLock
-from agent_relay.storage.sqlite_loss import find_loss, find_reached, handle_loss, note_path
+from agent_relay.storage.sqlite_loss import find_loss, find_reached, handle_loss, note_path, read_note
 from agent_relay.storage.sqlite_mark import Mark, Reached
 from agent_relay.storage.sqlite_reader import Read, Reader
 from agent_relay.storage.sqlite_snapshot import load_snapshot
@@ -97,10 +98,7 @@ class SqliteStore:
         loss = find_loss(find_reached(connection), mark)
         if loss is not None and mark is not None:
             handle_loss(connection, self._path, loss, mark)
-        try:
-            self._lost = note_path(self._path).read_text("utf-8").strip()
-        except OSError:
-            self._lost = ""
+        self._lost = read_note(self._path)
 
     def _release(self) -> None:
         mark, self._mark = self._mark, None
@@ -115,7 +113,10 @@ class SqliteStore:
         large = self._path.stat().st_size >= CHECKED_AT_START_BYTES
         if not large:
             self._require_whole(files.check_pages(connection))
+        if 0 < version_of(connection) < newest_version():
+            keep_copy(connection, self._path, newest_version())
         apply_migrations(connection)
+        remove_copies(self._path, at_once=False)
         if large:
             self._require_whole(files.check_ends(connection, self._path))
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # whether a WAL left by a crash was flushed nobody knows

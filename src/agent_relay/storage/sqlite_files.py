@@ -21,18 +21,15 @@ PAGE_BYTES = 8192
 _BUSY_MS = 2_000
 _WAL_PAGES = 4 * 1024 * 1024 // PAGE_BYTES  # beyond it the WAL is copied into the database; without a bound it grew to 330 MB
 _WAL_KEPT_BYTES = 16 * 1024 * 1024  # after one huge transaction the WAL file shrinks back to this
+_HEADER_BYTES = 100
 _CACHE_KIB = 8 * 1024
 _STATEMENTS = 256  # kept prepared: those that store messages come in some 180 shapes (see `sqlite_insert`), and Python keeps 128
 
 
 def make_file(path: Path) -> None:
     """Creates the file for its owner alone, before SQLite would with a wider mode; -wal and -shm take the mode from it."""
-    wal = Path(f"{path}-wal")
-    if size_of(wal) > 0 and size_of(path) == 0:  # SQLite would remove the WAL without a word
-        raise StoreUnusable(
-            f"{path} is missing or empty, and what was written last is in {wal}. Restore the file from a copy, or move {wal} "
-            "away to start with an empty one."
-        )
+    if (found := find_obstacle(path)) is not None:
+        raise StoreUnusable(found)
     try:
         if path.exists() and not path.is_file():
             raise StoreUnusable(f"{path} is not a file. Move it away, or choose another storage path.")
@@ -41,6 +38,23 @@ def make_file(path: Path) -> None:
         raise StoreUnusable(f"The directory of {path} does not exist. Create it, or choose another storage path.") from None
     except OSError as error:
         raise StoreUnusable(_describe_access(path, error.strerror)) from None
+
+
+def find_obstacle(path: Path) -> str | None:
+    """Why no daemon will start with this file, as far as can be told without opening it as a database."""
+    wal = Path(f"{path}-wal")
+    if size_of(wal) > 0 and size_of(path) == 0:  # SQLite would remove the WAL without a word
+        return (
+            f"{path} is missing or empty, and what was written last is in {wal}. Restore the file from a copy, or move {wal} "
+            "away to start with an empty one."
+        )
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError:
+        return None
+    version, application_id = (int.from_bytes(header[start : start + 4], "big") for start in (60, 68))
+    return _describe_newer(path, version) if application_id == APPLICATION_ID and version > newest_version() else None
 
 
 def size_of(path: Path) -> int:
@@ -123,10 +137,14 @@ def check_identity(connection: sqlite3.Connection, path: Path) -> None:
             )
     version = version_of(connection)
     if version > newest_version():
-        raise StoreUnusable(
-            f"{path} was written by a newer version of agent-relay (its schema is {version}, this version knows "
-            f"{newest_version()}). Upgrade agent-relay, or move the file away."
-        )
+        raise StoreUnusable(_describe_newer(path, version))
+
+
+def _describe_newer(path: Path, version: int) -> str:
+    return (
+        f"{path} was written by a newer version of agent-relay (its schema is {version}, this version knows "
+        f"{newest_version()}). Upgrade agent-relay, or move the file away."
+    )
 
 
 def check_pages(connection: sqlite3.Connection) -> str | None:

@@ -53,6 +53,14 @@ def note_path(path: Path) -> Path:
     return Path(f"{path}-lost")
 
 
+def read_note(path: Path) -> str:
+    """What an earlier start found missing; "" for nothing, or where somebody has seen to it."""
+    try:
+        return note_path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
 def handle_loss(connection: sqlite3.Connection, path: Path, loss: Loss, mark: Reached) -> None:
     """Says it where it is found until somebody has seen to it, and skips the numbers."""
     text = _describe(path, loss)

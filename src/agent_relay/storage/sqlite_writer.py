@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from agent_relay.ports.store import Batch, MessageRow, PruneDone, StoreError, WriteDone
 from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite_backup import remove_copies
 from agent_relay.storage.sqlite_commits import Commits, GivenUp, NotBegun
 from agent_relay.storage.sqlite_erase import empty_wal, erase_agent, merge_index
 from agent_relay.storage.sqlite_files import Durability
@@ -307,6 +308,7 @@ class Writer:
         if isinstance(outcome, StoreError):
             post_answer(self._post, partial(done, outcome))
             return
+        remove_copies(self._path, at_once=True)
         looked_at, gone = outcome
         self._note_removal(gone)
         if looked_at >= limit:
