@@ -2,55 +2,41 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from agent_relay.protocol.places import ENV_HOME
 from agent_relay.testing.daemon import DaemonProcess
 from agent_relay.testing.raw_client import Frame, RawClient
+from tests.faults import Faults
 
 DEADLINE_S = 20.0
 
-# The daemon with two switches: after SIGUSR1 no file can grow, as on a full disk; after SIGUSR2 all is well again.
-WRAPPER = """
-import resource, signal, sys
-from agent_relay.daemon.main import main
-hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-signal.signal(signal.SIGUSR1, lambda *_: resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard)))
-signal.signal(signal.SIGUSR2, lambda *_: resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard)))
-sys.exit(main())
-"""
-
 
 class DaemonOnSmallDisk(DaemonProcess):
-    def start(self) -> DaemonOnSmallDisk:
-        environ = os.environ | {ENV_HOME: str(self.directory / "home")}
-        command = [sys.executable, "-c", WRAPPER, "--socket", self.socket, "--state-dir", str(self.state_dir), *self.flags]
-        with self._output.open("ab") as output:
-            self._process = subprocess.Popen(command, env=environ, cwd=self.directory, stdout=output, stderr=output)
-        self._wait_until_it_accepts()
-        return self
+    def __init__(self, *flags: str) -> None:
+        super().__init__(*flags)
+        self.faults = Faults(self.directory)
+        self.environ = self.faults.environ
 
     def fill_disk(self) -> None:
-        os.kill(self.pid, signal.SIGUSR1)
+        self.faults.set(f"pwrite ENOSPC {self.state_dir} *", f"write ENOSPC {self.state_dir} *")
 
     def free_disk(self) -> None:
-        os.kill(self.pid, signal.SIGUSR2)
+        self.faults.clear()
 
 
 @pytest.fixture
 def daemon() -> Iterator[DaemonOnSmallDisk]:
-    with DaemonOnSmallDisk("--heartbeat-ms=60s") as daemon:
+    daemon = DaemonOnSmallDisk("--heartbeat-ms=60s")
+    try:
+        daemon.start()
         yield daemon
+    finally:
+        daemon.remove()
 
 
 class Conversation:
@@ -147,7 +133,9 @@ def test_what_was_refused_on_a_full_disk_is_not_there_after_a_crash(
     daemon.fill_disk()
     conversation.send_until("NACK")
     conversation.send()
-    daemon.restart()
+    daemon.kill()
+    daemon.free_disk()
+    daemon.start()
     with RawClient(daemon.socket) as watcher:
         watcher.hello("watcher", mode="observer")
         assert history(watcher) == conversation.stored
@@ -222,6 +210,7 @@ def test_it_stops_in_order_on_a_full_disk(daemon: DaemonOnSmallDisk, conversatio
     conversation.send_until("NACK")
     assert daemon.terminate() == 0
     assert conversation.alice.expect("BYE")["payload"]["reason"] == "shutdown"
+    daemon.free_disk()
     daemon.start()
     with RawClient(daemon.socket) as watcher:
         watcher.hello("watcher", mode="observer")

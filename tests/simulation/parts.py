@@ -63,12 +63,22 @@ class Notes:
 
 
 class FaultyStore:
-    """Answers when the world lets it, refuses when the world says so. What it has accepted survives every crash."""
+    """Answers when the world lets it, refuses when the world says so. What it has accepted survives every crash. At times it does
+    not know whether a batch is stored, says so (`trouble`), and finds out later; a crash before that decides it unseen."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._inner = MemoryStore(lambda callback: callback())
         self._waiting: deque[Callable[[], None]] = deque()
+        self._in_doubt: Batch | None = None
+
+    @property
+    def trouble(self) -> str | None:
+        if self._in_doubt is None:
+            return None
+        # Whoever asks refuses what has gathered; the sender may be gone and never hear it.
+        self._world.check.nacked.update(message.row.client_id for message in self._world.relay.sending.committer.messages)
+        return "the disk failed"
 
     def step(self) -> None:
         if self._waiting:
@@ -80,6 +90,30 @@ class FaultyStore:
 
     def forget_waiting(self) -> None:
         self._waiting.clear()
+        batch, self._in_doubt = self._in_doubt, None
+        if batch is not None and self._world.rng.random() < 0.5:  # it was in the file after all
+            self._keep(batch)
+
+    def _keep(self, batch: Batch) -> StoreError | None:
+        answer: list[StoreError | None] = []
+        self._inner.write(batch, answer.append)
+        if answer[0] is None:
+            self._world.durable(batch)
+        return answer[0]
+
+    def _refuse(self, batch: Batch, done: WriteDone) -> None:
+        self._world.check.nacked.update(row.client_id for row in batch.messages)
+        done(StoreError("the disk is full"))
+
+    def _find_out(self, batch: Batch, done: WriteDone) -> None:
+        if not self._world.is_calm and self._world.rng.random() < 0.9:
+            self._waiting.append(lambda: self._find_out(batch, done))
+            return
+        self._in_doubt = None
+        if self._world.rng.random() < 0.5:
+            done(self._keep(batch))
+        else:
+            self._refuse(batch, done)
 
     def open(self) -> Snapshot:
         return self._inner.open()
@@ -90,17 +124,16 @@ class FaultyStore:
                 self._world.crash()
                 return
             if self._world.chance("store_fails"):
-                self._world.check.nacked.update(row.client_id for row in batch.messages)
-                done(StoreError("the disk is full"))
-                return
-            answer: list[StoreError | None] = []
-            self._inner.write(batch, answer.append)
-            if answer[0] is None:
-                self._world.durable(batch)
-                if self._world.chance("crash_before_answer"):
+                self._refuse(batch, done)
+            elif self._world.chance("in_doubt"):
+                self._in_doubt = batch
+                self._find_out(batch, done)
+            else:
+                failure = self._keep(batch)
+                if failure is None and self._world.chance("crash_before_answer"):
                     self._world.crash()
                     return
-            done(answer[0])
+                done(failure)
             if self._world.chance("crash_after_answer"):
                 self._world.crash()
 

@@ -30,6 +30,7 @@ class World:
         self.notes = Notes(self)
         self.odds = {
             "store_fails": rng.choice((0.0, 0.0, 0.02, 0.2)),
+            "in_doubt": rng.choice((0.0, 0.0, 0.05, 0.2)),
             "crash_before_write": rng.choice((0.0, 0.0, 0.01, 0.1)),
             "crash_before_answer": rng.choice((0.0, 0.0, 0.01, 0.1)),
             "crash_after_answer": rng.choice((0.0, 0.0, 0.01, 0.1)),

@@ -73,11 +73,11 @@ class Agent:
     def connected(self) -> bool:
         return self.peer is not None
 
-    def stream_from(self, sender: Agent, topic: str) -> Stream:
+    def stream_from(self, sender: Agent, topic: str, first_seq: int = 0) -> Stream:
         key = (topic, sender.key)
         stream = self.streams.get(key)
         if stream is None:
-            stream = self.streams[key] = Stream(topic, sender.name, self.name)
+            stream = self.streams[key] = Stream(topic, sender.name, self.name, first_seq)
         return stream
 
     def row(self) -> AgentRow:

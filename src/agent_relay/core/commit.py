@@ -1,7 +1,8 @@
 """Group commit: everything that arrived while the last batch was being written is the next batch.
 
 One batch is under way at a time. So a message gets its place in every order (its number, its sequence numbers) only when
-its batch sets off, and a batch that fails takes nothing with it: the counters go back to where they were.
+its batch sets off, and a batch that fails takes nothing with it: the counters go back to where they were. While the store is
+in trouble, what has gathered is refused; of the batch under way nothing is said until the store knows.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ class Committer:
 
     def flush(self) -> None:
         """Called at the end of every turn."""
+        if self._store.trouble is not None:
+            self._refuse(self._store.trouble)
+            return
         if self.under_way:
             return
         news_due = self._journal.is_due() or (self._all_news and self._journal.has_news())
@@ -85,6 +89,13 @@ class Committer:
         self.under_way = True
         self._store.write(batch, written)
 
+    def _refuse(self, trouble: str) -> None:
+        """What waits for the next batch has no place in any order yet. Of the one under way nothing can be said."""
+        messages, self.messages = self.messages, []
+        changes, self._changes = self._changes, []
+        if messages or changes:
+            self._fail(messages, [], changes, StoreError(trouble))
+
     def _number(self, messages: list[Message]) -> tuple[list[MessageRow], list[Delivery]]:
         """Gives each message its place: its number, and in each recipient's stream the next sequence number."""
         wall_ms, deliveries = self._context.wall_ms, []
@@ -107,7 +118,7 @@ class Committer:
             key, places = (topic, sender.key), []
             for agent in recipients:  # the ids right behind a message's own are its deliveries'
                 counter += 1
-                stream = agent.streams.get(key) or agent.stream_from(sender, topic)
+                stream = agent.streams.get(key) or agent.stream_from(sender, topic, self._context.first_seq)
                 stream.last_seq = seq = stream.last_seq + 1
                 places.append((agent.name, seq))
                 deliveries.append(

@@ -14,19 +14,20 @@ class Context:
     """`steady_ms` and `wall_ms` are the moment of this turn, as `Relay.clock_says` was told; nobody here asks a clock."""
 
     __slots__ = (
-        "_frame_number", "_frame_prefix", "entropy", "events", "ids", "limits", "log", "steady_ms", "stopping", "wall_ms",
-        "wall_text",
+        "_frame_number", "_frame_prefix", "entropy", "events", "first_seq", "ids", "limits", "log", "steady_ms", "stopping",
+        "wall_ms", "wall_text",
     )  # fmt: skip
 
     def __init__(
         self, limits: Limits, entropy: Entropy, log: Log, last_number: int, steady_ms: int, wall_ms: int,
-        events: EventSink | None = None,
+        events: EventSink | None = None, first_seq: int = 0,
     ) -> None:  # fmt: skip
         self.limits = limits
         self.entropy = entropy
         self.log = log
         self.events = events  # None: nobody wants to know
         self.ids = IdSource(entropy, last_number)
+        self.first_seq = first_seq  # streams that are new begin after this number
         self.stopping = False  # True: no new sessions, no new messages
         self.clock_says(steady_ms, wall_ms)
         self._frame_prefix = "f_" + encode_bits(entropy.bits(40), 8)

@@ -116,6 +116,8 @@ class Queries:
                 "size_bytes": stats.size_bytes,
                 "wal_bytes": stats.wal_bytes,
                 "location": stats.location,
+                "problem": stats.problem,
+                "lost": stats.lost,
             },
             "events": None if self._event_stats is None else _show_events(self._event_stats()),
         }

@@ -67,7 +67,9 @@ class Relay:
         leavings: Leavings | None = None,
         event_stats: Callable[[], EventStats] | None = None,
     ) -> None:  # fmt: skip
-        self.context = context = Context(limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events)
+        self.context = context = Context(
+            limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events, snapshot.first_seq
+        )  # fmt: skip
         self._peers: dict[Peer, None] = {}
         self._heartbeat_at = self._ticked_at = steady_ms
         self.registry = Registry()

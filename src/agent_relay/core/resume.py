@@ -84,13 +84,13 @@ class Resumption:
         return matched
 
     def _show_again(self, agent: Agent, behind: dict[tuple[str, str], int], rows: list[MessageRow]) -> Points | RelayError:
-        missing = {key: _settled_after(agent.streams[key], last_seq) for key, last_seq in behind.items()}
+        missing = {key: _count_settled_after(agent.streams[key], last_seq) for key, last_seq in behind.items()}
         shown: list[Delivery] = []
         for row in rows:
             key = (row.topic, fold_name(row.sender))
             for place, (name, seq) in enumerate(row.recipients):
-                if fold_name(name) == agent.key and seq in missing[key]:
-                    missing[key].discard(seq)
+                if fold_name(name) == agent.key and seq > behind[key] and agent.streams[key].is_done(seq):
+                    missing[key] -= 1
                     if (row.number, agent.key) in self._journal.buried:
                         continue  # its sender was told that it never arrived, so it must not arrive now
                     shown.append(self._revive(agent, row, agent.streams[key], seq, place))
@@ -114,8 +114,8 @@ class Resumption:
         return Delivery(message, agent, stream, seq, delivery_id(row, place), attempts=1, replay=True)
 
 
-def _settled_after(stream: Stream, last_seq: int) -> set[int]:
-    return {*range(last_seq + 1, stream.done_seq + 1), *(seq for seq in stream.done_above if seq > last_seq)}
+def _count_settled_after(stream: Stream, last_seq: int) -> int:
+    return max(0, stream.done_seq - last_seq) + sum(seq > last_seq for seq in stream.done_above)
 
 
 def _points(agent: Agent, behind: dict[tuple[str, str], int]) -> Points:

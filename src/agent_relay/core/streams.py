@@ -12,27 +12,28 @@ from agent_relay.ports.store import StreamRow, TrailRow
 
 class Stream:
     __slots__ = (
-        "base_seq", "claimed_seq", "done_above", "done_at", "done_seq", "heard_seq", "last_seq", "noted_done", "noted_wire",
-        "otherwise", "recipient", "sender", "sent_at", "tail_lane", "topic", "unsent", "waiting", "wire_seq",
+        "base_seq", "claimed_seq", "done_above", "done_at", "done_seq", "gaps", "heard_seq", "last_seq", "noted_done",
+        "noted_wire", "otherwise", "recipient", "sender", "sent_at", "tail_lane", "topic", "unsent", "waiting", "wire_seq",
     )  # fmt: skip
 
-    def __init__(self, topic: str, sender: str, recipient: str) -> None:
+    def __init__(self, topic: str, sender: str, recipient: str, first_seq: int = 0) -> None:
         self.topic = topic
         self.sender = sender
         self.recipient = recipient
-        self.last_seq = 0
+        self.last_seq = first_seq
         self.wire_seq = 0  # the highest number ever sent
         self.heard_seq = 0  # the highest number ever answered: whatever came before it on that connection has arrived
         self.base_seq = 0  # on this connection: the number the next one must follow, or else the gap is declared
         self.claimed_seq = 0  # so far the recipient's RESUME said it had come; what waits in the store is settled when it is read
-        self.done_seq = 0
+        self.done_seq = first_seq
         self.done_above: set[int] = set()
+        self.gaps: dict[int, int] = {}  # from a number in `done_above` up to this one: those of messages the store has lost
         self.waiting = 0  # messages of this stream in the recipient's queue
         self.tail_lane = 0  # the lane of the last of them: the next one cannot be put into a faster lane
         self.sent_at = 0  # wall clock of the first that was sent since the last write; 0: none was
         self.done_at = 0  # the same of the first that was acknowledged
-        self.noted_wire = 0  # up to here the trail says that it was sent
-        self.noted_done = 0  # up to here the trail says how it ended
+        self.noted_wire = first_seq  # up to here the trail says that it was sent
+        self.noted_done = first_seq  # up to here the trail says how it ended
         self.unsent: set[int] = set()  # above `noted_wire`: given up before they were ever sent
         self.otherwise: set[int] = set()  # above `noted_done`: their end is noted by itself
 
@@ -45,6 +46,7 @@ class Stream:
             while self.done_above and self.done_seq + 1 in self.done_above:
                 self.done_seq += 1
                 self.done_above.remove(self.done_seq)
+                self.done_seq = self.gaps.pop(self.done_seq, self.done_seq)
         elif seq > self.done_seq:
             self.done_above.add(seq)
 
@@ -55,8 +57,11 @@ class Stream:
     def row(self) -> StreamRow:
         return StreamRow(
             self.topic, self.sender, self.recipient, self.last_seq, self.wire_seq, self.heard_seq, self.done_seq,
-            tuple(sorted(self.done_above)),
+            tuple(each for seq in sorted(self.done_above) for each in self._with_gap(seq)),
         )  # fmt: skip
+
+    def _with_gap(self, seq: int) -> tuple[int, ...]:
+        return (seq, -self.gaps[seq]) if seq in self.gaps else (seq,)
 
     def trail_rows(self, now: int) -> list[TrailRow]:
         """What was sent and acknowledged since the last call, as ranges, each with the moment it began."""
@@ -83,7 +88,11 @@ def restore_stream(row: StreamRow) -> Stream:
     stream.wire_seq = row.wire_seq
     stream.heard_seq = stream.base_seq = row.heard_seq
     stream.done_seq = row.done_seq
-    stream.done_above = set(row.done_above)
+    for seq in row.done_above:
+        if seq > 0:
+            stream.done_above.add(seq)
+        else:
+            stream.gaps[max(stream.done_above)] = -seq
     stream.noted_wire, stream.noted_done = row.wire_seq, row.done_seq
-    stream.otherwise = set(row.done_above)
+    stream.otherwise = set(stream.done_above)
     return stream

@@ -100,6 +100,23 @@ class Lock:
         os.close(self._descriptor)
 
 
+class DirectoryLock:
+    """The directory itself is held, too: the lock file in it can be removed under a running daemon."""
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            _lock(self._descriptor)
+        except OSError as error:
+            os.close(self._descriptor)
+            if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+                raise PlaceUnusable(f"{path} cannot be locked: {error.strerror}.") from None
+            raise AlreadyRunning(f"Another daemon is running with {path}.") from None
+
+    def release(self) -> None:
+        os.close(self._descriptor)
+
+
 def _lock(descriptor: int) -> None:
     """Tries for a moment: whoever only looks whether the lock is held holds it for an instant."""
     for _ in range(_LOCK_TRIES - 1):

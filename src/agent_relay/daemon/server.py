@@ -21,6 +21,7 @@ from agent_relay.daemon.budget_keeper import BudgetKeeper
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.cost_models import load_prices
 from agent_relay.daemon.directories import (
+    DirectoryLock,
     Lock,
     make_private_directory,
     prepare_socket_directory,
@@ -60,7 +61,7 @@ class Daemon:
         self._clock = SystemClock()
         self._stop = asyncio.Event()
         self._signals = 0
-        self._locks: list[Lock] = []
+        self._locks: list[Lock | DirectoryLock] = []
         self._agents_written = ""
         self._server: UnixServer[Peer] | None = None
 
@@ -83,6 +84,7 @@ class Daemon:
         config = self._config
         make_private_directory(config.state_dir)
         prepare_socket_directory(config.socket, os.geteuid())
+        self._locks.append(DirectoryLock(config.state_dir))
         self._locks.append(Lock(config.file(places.LOCK_FILE)))
         if os.path.realpath(os.path.dirname(config.socket)) != os.path.realpath(config.state_dir):
             self._locks.append(Lock(config.socket + places.SOCKET_LOCK, note=config.state_dir))
@@ -247,6 +249,6 @@ class Daemon:
         if self._server is not None:
             self._server.stop_listening()
             remove_file(config.file(places.PID_FILE))
-        for lock in self._locks:
+        for lock in reversed(self._locks):
             lock.release()
         self._locks.clear()

@@ -90,7 +90,7 @@ class StreamRow(Struct, frozen=True, gc=False):
     wire_seq: int  # the highest number that went to the recipient
     heard_seq: int  # the highest number the recipient has answered
     done_seq: int  # everything up to here is acknowledged, refused or dead
-    done_above: tuple[int, ...]  # and these above it
+    done_above: tuple[int, ...]  # and these above it; after one, a negative number means: and all up to its amount
 
 
 class TrailRow(Struct, frozen=True, gc=False):
@@ -189,6 +189,7 @@ class Snapshot(Struct):
     waiting: list[Waiting] = field(default_factory=list)
     dead_letters: list[DeadLetterRow] = field(default_factory=list)
     last_number: int = 0  # and the checkpoint
+    first_seq: int = 0  # streams that are new begin after this number
 
 
 class MessageQuery(Struct, frozen=True):
@@ -230,6 +231,8 @@ class StoreStats(Struct, frozen=True):
     size_bytes: int
     wal_bytes: int = 0
     location: str = ""
+    problem: str = ""  # why it cannot store now, or what is wrong with it
+    lost: str = ""  # what was found missing at a start, and since when
 
 
 WriteDone = Callable[[StoreError | None], None]
@@ -249,8 +252,15 @@ class MessageStore(Protocol):
         afterwards, and the streams' last numbers cover it. Takes no longer for a store that holds more."""
         ...
 
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be stored for now, and what to do; None: nothing is known to be wrong. Whether the batch under way is
+        stored may not be known then: its `done` is called when it is, and not at all if the store is closed before."""
+        ...
+
     def write(self, batch: Batch, done: WriteDone) -> None:
-        """Makes the batch durable as one transaction. Batches are written in the order they were given."""
+        """Makes the batch durable as one transaction. Batches are written in the order they were given. An error
+        says that nothing of it was stored, for sure."""
         ...
 
     def find(self, query: MessageQuery, done: PageDone) -> None:

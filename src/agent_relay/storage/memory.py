@@ -99,6 +99,10 @@ class MemoryStore:
                     self._backlog.setdefault((number, fold_name(name)), row)
         self._checkpoint = self._last_number
 
+    @property
+    def trouble(self) -> str | None:
+        return None
+
     def write(self, batch: Batch, done: WriteDone) -> None:
         if not self._is_open:
             return self._answer(done, StoreError("The store is closed."))

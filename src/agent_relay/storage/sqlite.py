@@ -32,9 +32,13 @@ from agent_relay.ports.store import (
 )
 from agent_relay.storage import sqlite_files as files
 from agent_relay.storage import sqlite_reads as reads
-from agent_relay.storage.migrate import apply_migrations
+from agent_relay.storage.migrate import apply_migrations, newest_version, version_of
 from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite_backup import keep_copy, remove_copies
 from agent_relay.storage.sqlite_check import BackgroundCheck
+from agent_relay.storage.sqlite_lock import DatabaseLock
+from agent_relay.storage.sqlite_loss import find_loss, find_reached, handle_loss, note_path, read_note
+from agent_relay.storage.sqlite_mark import Mark, Reached
 from agent_relay.storage.sqlite_reader import Read, Reader
 from agent_relay.storage.sqlite_snapshot import load_snapshot
 from agent_relay.storage.sqlite_writer import Writer
@@ -50,23 +54,18 @@ class SqliteStore:
         self._writer: Writer | None = None
         self._reader: Reader | None = None
         self._check: BackgroundCheck | None = None
+        self._lock: DatabaseLock | None = None
+        self._mark: Mark | None = None
+        self._lost = ""
         self._conversations = reads.Conversations()  # used by the reader's thread alone
 
     def open(self, dedup_ids: int, dedup_since: int) -> Snapshot:
         files.make_file(self._path)
+        self._lock = DatabaseLock(self._path)
         try:
-            connection = files.connect_writer(self._path, self._durability)
-        except sqlite3.Error as error:
-            raise files.refuse(self._path, error) from error
-        try:
-            large = self._prepare(connection)
-            snapshot = load_snapshot(connection, dedup_ids, dedup_since)
-            self._writer = Writer(self._path, self._durability, connection, self._post)
-        except sqlite3.Error as error:
-            connection.close()
-            raise files.refuse(self._path, error) from error
+            snapshot, self._writer, large = self._open(dedup_ids, dedup_since)
         except BaseException:
-            connection.close()
+            self._release()
             raise
         self._reader = Reader(self._path, self._post)
         self._writer.start()
@@ -76,14 +75,51 @@ class SqliteStore:
             self._check.start()
         return snapshot
 
+    def _open(self, dedup_ids: int, dedup_since: int) -> tuple[Snapshot, Writer, bool]:
+        try:
+            connection = files.connect_writer(self._path, self._durability)
+        except sqlite3.Error as error:
+            raise files.refuse(self._path, error) from error
+        try:
+            large = self._prepare(connection)
+            self._mark = Mark(self._path)
+            self._look_for_loss(connection, self._mark.read())
+            snapshot = load_snapshot(connection, dedup_ids, dedup_since)
+            writer = Writer(self._path, self._durability, connection, self._post, self._mark)
+        except sqlite3.Error as error:
+            connection.close()
+            raise files.refuse(self._path, error) from error
+        except BaseException:
+            connection.close()
+            raise
+        return snapshot, writer, large
+
+    def _look_for_loss(self, connection: sqlite3.Connection, mark: Reached | None) -> None:
+        loss = find_loss(find_reached(connection), mark)
+        if loss is not None and mark is not None:
+            handle_loss(connection, self._path, loss, mark)
+        self._lost = read_note(self._path)
+
+    def _release(self) -> None:
+        mark, self._mark = self._mark, None
+        lock, self._lock = self._lock, None
+        if mark is not None:
+            mark.close()
+        if lock is not None:
+            lock.release()
+
     def _prepare(self, connection: sqlite3.Connection) -> bool:
         """Raises StoreUnusable or sqlite3.Error unless the file can be worked with; whether its full check is still to do."""
         large = self._path.stat().st_size >= CHECKED_AT_START_BYTES
         if not large:
             self._require_whole(files.check_pages(connection))
+        if 0 < version_of(connection) < newest_version():
+            keep_copy(connection, self._path, newest_version())
         apply_migrations(connection)
+        remove_copies(self._path, at_once=False)
         if large:
             self._require_whole(files.check_ends(connection, self._path))
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # whether a WAL left by a crash was flushed nobody knows
         return large
 
     def _require_whole(self, damage: str | None) -> None:
@@ -94,6 +130,10 @@ class SqliteStore:
     def damage(self) -> str | None:
         """What the background check of a large file found wrong; None: nothing so far."""
         return self._check.damage if self._check else None
+
+    @property
+    def trouble(self) -> str | None:
+        return self._writer.trouble if self._writer else None
 
     def write(self, batch: Batch, done: WriteDone) -> None:
         if self._writer is None:
@@ -146,9 +186,11 @@ class SqliteStore:
         return StoreStats(
             kind="sqlite",
             messages=self._writer.count if self._writer else 0,
-            size_bytes=_size_of(self._path),
-            wal_bytes=_size_of(Path(f"{self._path}-wal")),
+            size_bytes=files.size_of(self._path),
+            wal_bytes=files.size_of(Path(f"{self._path}-wal")),
             location=str(self._path),
+            problem=self.trouble or (self._writer.failure if self._writer else "") or self.damage or "",
+            lost=self._lost if self._lost and note_path(self._path).exists() else "",
         )
 
     def close(self) -> None:
@@ -161,12 +203,13 @@ class SqliteStore:
             writer.stop()
             reader.stop()
             writer.finish()
+        self._release()
 
     def _read(self, read: Read, done: Callable[[Any], None], by_words: bool = False) -> None:
         writer, reader = self._writer, self._reader
         if writer is None or reader is None:
             return self._refuse(done)
-        if not by_words or writer.caught_up:
+        if not by_words or writer.caught_up or writer.trouble is not None:  # then what is indexed has to do
             return reader.submit(read, done)
 
         def go_on(failure: StoreError | None) -> None:
@@ -179,10 +222,3 @@ class SqliteStore:
 
     def _refuse(self, done: Callable[[Any], None]) -> None:
         post_answer(self._post, partial(done, StoreError("The store is closed.")))
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from itertools import count
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -20,12 +21,15 @@ PAGE_BYTES = 8192
 _BUSY_MS = 2_000
 _WAL_PAGES = 4 * 1024 * 1024 // PAGE_BYTES  # beyond it the WAL is copied into the database; without a bound it grew to 330 MB
 _WAL_KEPT_BYTES = 16 * 1024 * 1024  # after one huge transaction the WAL file shrinks back to this
+_HEADER_BYTES = 100
 _CACHE_KIB = 8 * 1024
 _STATEMENTS = 256  # kept prepared: those that store messages come in some 180 shapes (see `sqlite_insert`), and Python keeps 128
 
 
 def make_file(path: Path) -> None:
     """Creates the file for its owner alone, before SQLite would with a wider mode; -wal and -shm take the mode from it."""
+    if (found := find_obstacle(path)) is not None:
+        raise StoreUnusable(found)
     try:
         if path.exists() and not path.is_file():
             raise StoreUnusable(f"{path} is not a file. Move it away, or choose another storage path.")
@@ -34,6 +38,30 @@ def make_file(path: Path) -> None:
         raise StoreUnusable(f"The directory of {path} does not exist. Create it, or choose another storage path.") from None
     except OSError as error:
         raise StoreUnusable(_describe_access(path, error.strerror)) from None
+
+
+def find_obstacle(path: Path) -> str | None:
+    """Why no daemon will start with this file, as far as can be told without opening it as a database."""
+    wal = Path(f"{path}-wal")
+    if size_of(wal) > 0 and size_of(path) == 0:  # SQLite would remove the WAL without a word
+        return (
+            f"{path} is missing or empty, and what was written last is in {wal}. Restore the file from a copy, or move {wal} "
+            "away to start with an empty one."
+        )
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except OSError:
+        return None
+    version, application_id = (int.from_bytes(header[start : start + 4], "big") for start in (60, 68))
+    return _describe_newer(path, version) if application_id == APPLICATION_ID and version > newest_version() else None
+
+
+def size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def connect_writer(path: Path, durability: Durability) -> sqlite3.Connection:
@@ -79,6 +107,25 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
+def copy_database(connection: sqlite3.Connection | None, path: Path, name: str) -> Path:
+    """All that the connection sees, as one file beside the database: `messages.sqlite.NAME`. Raises sqlite3.Error or OSError."""
+    if connection is None:
+        raise OSError("it is not open any more")
+    copy = _choose_free(path, name)
+    os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        connection.execute("VACUUM INTO ?", (str(copy.absolute()),))
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
+    return copy
+
+
+def _choose_free(path: Path, name: str) -> Path:
+    copies = (Path(f"{path}.{name}{f'-{number}' if number > 1 else ''}") for number in count(1))
+    return next(copy for copy in copies if not copy.exists())
+
+
 def check_identity(connection: sqlite3.Connection, path: Path) -> None:
     """Raises unless the file is empty, or ours and not newer than this program."""
     application_id = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -90,16 +137,20 @@ def check_identity(connection: sqlite3.Connection, path: Path) -> None:
             )
     version = version_of(connection)
     if version > newest_version():
-        raise StoreUnusable(
-            f"{path} was written by a newer version of agent-relay (its schema is {version}, this version knows "
-            f"{newest_version()}). Upgrade agent-relay, or move the file away."
-        )
+        raise StoreUnusable(_describe_newer(path, version))
+
+
+def _describe_newer(path: Path, version: int) -> str:
+    return (
+        f"{path} was written by a newer version of agent-relay (its schema is {version}, this version knows "
+        f"{newest_version()}). Upgrade agent-relay, or move the file away."
+    )
 
 
 def check_pages(connection: sqlite3.Connection) -> str | None:
     """Reads the whole file; the first thing found wrong, or None."""
     verdict: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return None if verdict == "ok" else verdict
+    return None if verdict == "ok" else " ".join(verdict.split())
 
 
 def check_ends(connection: sqlite3.Connection, path: Path) -> str | None:
@@ -170,10 +221,24 @@ def is_locked(error: Exception) -> bool:
     return _primary_code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
+def may_have_written(error: Exception) -> bool:
+    """At a commit: whether all of it may be in the file although it failed. What a full disk or a lock kept from being written,
+    or a rule of the schema, surely is not: a transaction counts from its last frame on, and that is written last."""
+    return _primary_code(error) in {
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_INTERNAL,
+    }
+
+
 def needs_new_connection(error: Exception) -> bool:
     """After these SQLite's view of the file may be stale or half-broken; a fresh connection is sure to see it as it is."""
     return _primary_code(error) in {
         sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_INTERNAL,
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_CANTOPEN,
         sqlite3.SQLITE_NOTADB,

@@ -40,6 +40,7 @@ class Reader:
         self._thread.join()
 
     def _run(self) -> None:
+        self._answer(_look)  # so that it has the file open, whatever becomes of its name
         while (task := self._queue.get()) is not None:
             read, done = task
             post_answer(self._post, partial(done, self._answer(read)))
@@ -63,3 +64,7 @@ class Reader:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+def _look(connection: sqlite3.Connection) -> None:
+    connection.execute("SELECT 1 FROM meta LIMIT 1").fetchall()

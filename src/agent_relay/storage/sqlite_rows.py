@@ -44,17 +44,21 @@ def write_rest(connection: sqlite3.Connection, batch: Batch) -> None:
     if batch.members:
         _write_pairs(connection, "members", "channel", "agent", batch.members)
     if batch.streams:
-        connection.executemany(
-            "INSERT INTO streams VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET last_seq = excluded.last_seq, "
-            "wire_seq = excluded.wire_seq, heard_seq = excluded.heard_seq, done_seq = excluded.done_seq, "
-            "done_above = excluded.done_above",
-            map(_stream_values, batch.streams),
-        )
+        write_streams(connection, batch.streams)
     if batch.trail:
         connection.executemany("INSERT INTO trail VALUES (NULL,?,?,?,?,?,?,?,?)", map(astuple, batch.trail))
     if batch.dead_letters:
         _write_dead_letters(connection, batch.dead_letters)
     _write_backlog(connection, batch)
+
+
+def write_streams(connection: sqlite3.Connection, rows: list[StreamRow]) -> None:
+    connection.executemany(
+        "INSERT INTO streams VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET last_seq = excluded.last_seq, "
+        "wire_seq = excluded.wire_seq, heard_seq = excluded.heard_seq, done_seq = excluded.done_seq, "
+        "done_above = excluded.done_above",
+        map(_stream_values, rows),
+    )
 
 
 def _forget(connection: sqlite3.Connection, names: list[str]) -> None:

@@ -33,6 +33,7 @@ def load_snapshot(connection: sqlite3.Connection, dedup_ids: int, dedup_since: i
         seen_ids=_load_seen(connection, dedup_ids, dedup_since),
         checkpoint=meta["checkpoint"],
         last_number=last_number(connection),
+        first_seq=meta["first_seq"],
         **read_plain_tables(connection),
     )
 
@@ -41,6 +42,10 @@ def last_number(connection: sqlite3.Connection) -> int:
     """Also when every message was pruned: the count is saved with the number it reaches to."""
     newest = connection.execute("SELECT max(number) FROM messages").fetchone()[0]
     return max(newest or 0, read_meta(connection)["counted_to"])
+
+
+def has_message(connection: sqlite3.Connection, number: int) -> bool:
+    return connection.execute("SELECT 1 FROM messages WHERE number = ?", (number,)).fetchone() is not None
 
 
 def count_messages(connection: sqlite3.Connection) -> int:

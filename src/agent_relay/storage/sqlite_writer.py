@@ -2,7 +2,8 @@
 
 It takes everything that is queued and writes it in one transaction, so the busier it is the fewer fsyncs a message costs. A
 few messages and nothing else are one statement, and that is a transaction by itself.
-When such a transaction fails, each batch is tried on its own, and each `done` hears the truth about its own batch.
+When such a transaction fails, each batch is tried on its own, and each `done` hears the truth about its own batch. How that
+truth is found after an error of the disk is in `sqlite_commits`.
 Between writes it fills the index: for a read that waits for it at once, otherwise after a quarter of a second of silence.
 Between writes, too, it clears the files of what was deleted: at once for an agent that is erased, else once an hour.
 """
@@ -13,23 +14,26 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from agent_relay.ports.store import Batch, MessageRow, PruneDone, StoreError, StoreUnusable, WriteDone
+from agent_relay.ports.store import Batch, MessageRow, PruneDone, StoreError, WriteDone
 from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite_backup import remove_copies
+from agent_relay.storage.sqlite_commits import Commits, GivenUp, NotBegun
 from agent_relay.storage.sqlite_erase import empty_wal, erase_agent, merge_index
-from agent_relay.storage.sqlite_files import Durability, connect_writer, is_locked, needs_new_connection, report
+from agent_relay.storage.sqlite_files import Durability
 from agent_relay.storage.sqlite_index import index_chunk
 from agent_relay.storage.sqlite_insert import Statement, write_alone, write_messages
+from agent_relay.storage.sqlite_mark import Mark
 from agent_relay.storage.sqlite_prune import prune_messages, return_pages
 from agent_relay.storage.sqlite_rows import read_meta, write_meta, write_rest
-from agent_relay.storage.sqlite_snapshot import count_messages, last_number
+from agent_relay.storage.sqlite_snapshot import count_messages, has_message, last_number
 from agent_relay.storage.times import lag_of
 
 _IDLE_SECONDS = 0.25
@@ -37,7 +41,6 @@ _CLEARED_EVERY_S = 3_600.0  # after pruning: it reads the whole index
 _WAL_TRIES = 20  # somebody else may be reading for long: then the next clearing empties the WAL
 _COUNT_SAVED_EVERY = 4096  # messages; what at most has to be counted at the next start
 
-_T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
@@ -77,20 +80,14 @@ class _Change(Struct):
 _Item = _Write | _Prune | _CatchUp | None  # None: stop
 
 
-class _NotBegun(StoreError):  # noqa: N818 - named by the condition, as its siblings are
-    """The file could not even be locked: no batch is to blame, and trying each on its own would only take longer."""
-
-
 class Writer:
-    def __init__(self, path: Path, durability: Durability, connection: sqlite3.Connection, post: Post) -> None:
+    def __init__(self, path: Path, durability: Durability, connection: sqlite3.Connection, post: Post, mark: Mark) -> None:
         self._path = path
-        self._durability: Durability = durability
-        self._connection: sqlite3.Connection | None = connection
+        self._commits = Commits(path, durability, connection)
         self._post = post
         self._queue: SimpleQueue[_Item] = SimpleQueue()
         self._readers: list[_CatchUp] = []  # reads that wait for the index
         self._index_failed = False  # then it waits for a write that works, instead of failing four times a second
-        self._last_failure = ""  # what the log was told since the last transaction that worked
         self._idle = False
         self._stopping = False
         self._clearing: _Clearing | None = None
@@ -100,6 +97,9 @@ class Writer:
         meta = read_meta(connection)
         self.indexed_to = meta["indexed_to"]
         self._lag_ms = meta["lag_ms"]
+        self._removed = meta["removed"]
+        self._mark = mark
+        self._leave_mark()
         self._uncounted = 0
         self._thread = Thread(target=self._run, name="relay-store-writer", daemon=True)
 
@@ -129,31 +129,39 @@ class Writer:
     def caught_up(self) -> bool:
         return self.indexed_to >= self.last_number
 
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is stored until it is mended."""
+        return self._commits.trouble
+
+    @property
+    def failure(self) -> str:
+        """Why the last write failed; "" since one worked."""
+        return self._commits.failure
+
     def stop(self) -> None:
-        """Returns when everything given before is written; the connection stays open for `finish`."""
+        """Returns when everything given before is written, or in doubt; the connection stays open for `finish`."""
+        self._commits.give_up()
         self._queue.put(None)
         self._thread.join()
 
     def finish(self) -> None:
         """After every reader is gone: saves the count, folds the WAL into the file, closes."""
-        if self._uncounted:
-            self._transact(self._save_count)
-        connection, self._connection = self._connection, None
-        if connection is None:
-            return
-        try:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        except sqlite3.Error as error:
-            _log.warning("The WAL of %s stays beside it: %s", self._path, error)
-        connection.close()
+        if self._uncounted and self.trouble is None:
+            with suppress(GivenUp):
+                self._commits.transact(self._save_count)
+        self._commits.close()
 
     def _run(self) -> None:
-        while not self._stopping:
-            items = self._take()
-            self._handle(items)
-            if self._readers or (self._idle and self._behind):
-                self._advance_index()
-            self._clear()
+        try:
+            while not self._stopping:
+                self._handle(self._take())
+                self._commits.hold_if_severed()
+                if self._readers or (self._idle and self._behind):
+                    self._advance_index()
+                self._clear()
+        except GivenUp:
+            _log.error("%s is closed, and whether the last of it was stored is not known: %s.", self._path, self.trouble)
         self._end_clearing()
         for reader in self._readers:
             reader.then(StoreError("The store is closing."))
@@ -200,12 +208,12 @@ class Writer:
         change = self._foresee(batches, messages)
         alone = self._in_one_statement(batches, messages, change)
         if alone is not None:
-            outcome = self._execute(*alone, change)
+            outcome = self._commits.execute(*alone, partial(has_message, number=messages[0].number)) or change
         else:
-            outcome = self._transact(partial(self._write_all, batches, messages, change))
+            outcome = self._commits.transact(partial(self._write_all, batches, messages, change))
         if not isinstance(outcome, StoreError):
             self._note(outcome)
-        elif len(writes) > 1 and not isinstance(outcome, _NotBegun):
+        elif len(writes) > 1 and not isinstance(outcome, NotBegun):
             for write in writes:
                 self._commit([write])
             return
@@ -255,20 +263,32 @@ class Writer:
         self._uncounted += change.messages
         if self._uncounted >= _COUNT_SAVED_EVERY:
             self._uncounted = 0
+        self._leave_mark()
+
+    def _leave_mark(self) -> None:
+        self._mark.write(self.last_number, self.count + self._removed, self._commits.batch)
 
     def _save_count(self, connection: sqlite3.Connection) -> None:
         write_meta(connection, counted=self.count, counted_to=self.last_number)
 
+    def _save_removal(self, connection: sqlite3.Connection, gone: int) -> None:
+        write_meta(connection, counted=self.count - gone, counted_to=self.last_number, removed=self._removed + gone)
+
+    def _note_removal(self, gone: int) -> None:
+        self.count -= gone
+        self._removed += gone
+        self._uncounted = 0
+        self._leave_mark()
+
     def _prune(self, order: _Prune) -> None:
         def remove(connection: sqlite3.Connection) -> int:
             removed = prune_messages(connection, order.before, order.limit)
-            write_meta(connection, counted=self.count - removed, counted_to=self.last_number)
+            self._save_removal(connection, removed)
             return removed
 
-        outcome = self._transact(remove)
+        outcome = self._commits.transact(remove)
         if not isinstance(outcome, StoreError):
-            self.count -= outcome
-            self._uncounted = 0
+            self._note_removal(outcome)
             self._shrink()
             if outcome and self._uncleared_since is None:
                 self._uncleared_since = time.monotonic()
@@ -281,16 +301,16 @@ class Writer:
 
         def remove(connection: sqlite3.Connection) -> tuple[int, int]:
             looked_at, gone = erase_agent(connection, agent, limit)
-            write_meta(connection, counted=self.count - gone, counted_to=self.last_number)
+            self._save_removal(connection, gone)
             return looked_at, gone
 
-        outcome = self._transact(remove)
+        outcome = self._commits.transact(remove)
         if isinstance(outcome, StoreError):
             post_answer(self._post, partial(done, outcome))
             return
+        remove_copies(self._path, at_once=True)
         looked_at, gone = outcome
-        self.count -= gone
-        self._uncounted = 0
+        self._note_removal(gone)
         if looked_at >= limit:
             post_answer(self._post, partial(done, looked_at))
             return
@@ -307,7 +327,7 @@ class Writer:
             return
         self._uncleared_since = None
         if clearing.is_merging:
-            more = self._transact(partial(merge_index, begins=clearing.begins))
+            more = self._commits.transact(partial(merge_index, begins=clearing.begins))
             clearing.begins = False
             clearing.is_merging = more is True  # where it failed, the next clearing tries again
             return
@@ -318,7 +338,8 @@ class Writer:
 
     def _empty_wal(self) -> bool:
         try:
-            return self._connection is not None and empty_wal(self._connection)
+            connection = self._commits.connection
+            return connection is not None and empty_wal(connection)
         except sqlite3.Error as error:
             _log.info("The WAL of %s was not emptied this time: %s", self._path, error)
             return False
@@ -330,13 +351,14 @@ class Writer:
 
     def _shrink(self) -> None:
         try:
-            if self._connection is not None:
-                return_pages(self._connection)
+            connection = self._commits.connection
+            if connection is not None:
+                return_pages(connection)
         except sqlite3.Error as error:
             _log.info("%s was not made smaller this time: %s", self._path, error)
 
     def _advance_index(self) -> None:
-        outcome = self._transact(lambda connection: index_chunk(connection, self.indexed_to))
+        outcome = self._commits.transact(lambda connection: index_chunk(connection, self.indexed_to))
         if isinstance(outcome, StoreError):
             self._index_failed = True
             waiting, self._readers = self._readers, []
@@ -349,52 +371,3 @@ class Writer:
         self._readers = [reader for reader in self._readers if reader.to > self.indexed_to]
         for reader in ready:
             reader.then(None)
-
-    def _transact(self, action: Callable[[sqlite3.Connection], _T]) -> _T | StoreError:
-        """Runs the action as one transaction: all of it is on the disk afterwards, or nothing and the reason."""
-        try:
-            if self._connection is None:
-                self._connection = connect_writer(self._path, self._durability)
-            self._connection.execute("BEGIN IMMEDIATE")
-        except (sqlite3.Error, StoreUnusable) as error:
-            self._abandon(error)
-            return _NotBegun(str(report(self._path, error)))
-        try:
-            result = action(self._connection)
-            self._connection.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 - rows that cannot be stored fail their own batch, never the thread
-            self._abandon(error)
-            return report(self._path, error)
-        self._last_failure = ""
-        return result
-
-    def _execute(self, statement: str, values: list[Any], change: _Change) -> _Change | StoreError:
-        """As `_transact`, for one statement."""
-        try:
-            if self._connection is None:
-                self._connection = connect_writer(self._path, self._durability)
-            self._connection.execute(statement, values)
-        except Exception as error:  # noqa: BLE001 - as there
-            self._abandon(error)
-            text = str(report(self._path, error))
-            return _NotBegun(text) if self._connection is None or is_locked(error) else StoreError(text)
-        self._last_failure = ""
-        return change
-
-    def _abandon(self, error: Exception) -> None:
-        """Back to where the transaction began; with a new connection where the old one cannot be trusted."""
-        text = str(report(self._path, error))
-        if text != self._last_failure:  # a full disk fails every write, and would fill the log too
-            self._last_failure = text
-            _log.warning("Nothing can be stored now: %s", text)
-        connection = self._connection
-        if connection is None:
-            return
-        try:
-            if connection.in_transaction:
-                connection.rollback()
-        except sqlite3.Error:
-            self._connection = None
-        if self._connection is None or needs_new_connection(error):
-            self._connection = None
-            connection.close()

@@ -39,6 +39,7 @@ class ControlledStore:
         self._read_failures: deque[str] = deque()
         self._held = False
         self._lose_next_answer = False
+        self.trouble: str | None = None  # the test says so
 
     # --- what the test says -------------------------------------------------------------------------------------------
 

@@ -142,3 +142,27 @@ def test_the_core_knows_when_nothing_is_on_its_way() -> None:
     relay.store.release()
     relay.settle()
     assert relay.relay.settled
+
+
+def test_while_the_store_is_in_trouble_what_gathers_is_refused_and_the_batch_under_way_waits() -> None:
+    relay, alice, bob = pair()
+    relay.store.hold()
+    in_doubt = alice.send("Bob", "in doubt")
+    gathered = alice.send("Bob", "behind it")
+    relay.store.trouble = "the disk failed"
+    relay.advance(100)
+    (refusal,) = [frame["payload"] for frame in alice.take("NACK")]
+    assert (refusal["nack_id"], refusal["code"], refusal["retryable"]) == (gathered, "SERVICE_UNAVAILABLE", True)
+    assert "the disk failed" in refusal["message"]
+    later = alice.send("Bob", "later")
+    assert [frame["payload"]["nack_id"] for frame in alice.take("NACK")] == [later]
+    alice.say("SUBSCRIBE", {"topic": "news"})
+    assert [frame["payload"]["code"] for frame in alice.take("NACK")] == ["SERVICE_UNAVAILABLE"]
+    assert not alice.take("ACK")
+    relay.store.trouble = None
+    relay.store.release()
+    relay.settle()
+    assert [payload["ack_id"] for payload in alice.stored()] == [in_doubt]
+    alice.send("Bob", "after")
+    delivers = bob.take("DELIVER")
+    assert [(d["payload"]["body"], d["delivery"]["seq"]) for d in delivers] == [("in doubt", 1), ("after", 2)]

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_relay.core.streams import Stream, restore_stream
+from agent_relay.ports.store import StreamRow
 
 
 @given(st.lists(st.integers(1, 40), max_size=80))
@@ -55,3 +56,22 @@ def test_the_trail_leaves_out_what_is_noted_by_itself() -> None:
     stream.wire_seq = stream.done_seq = 6
     stream.unsent, stream.otherwise = {2}, {2, 6}
     assert rows(stream) == [("sent", 1, 1), ("sent", 3, 6), ("acknowledged", 1, 1), ("acknowledged", 3, 5)]
+
+
+def test_numbers_the_store_has_lost_are_passed_over_in_one_step() -> None:
+    """1 and 2 are done, 3 and 4 are owed, 5 is done; 6 to 50 were of messages that are lost, and the next will be 51."""
+    stream = restore_stream(StreamRow("", "Alice", "Bob", 50, 5, 5, 2, (5, 6, -50)))
+    assert restore_stream(stream.row()).row() == stream.row()
+    stream.settle(51)
+    stream.settle(3)
+    assert (stream.done_seq, stream.done_above) == (3, {5, 6, 51})
+    stream.settle(4)
+    assert (stream.done_seq, stream.done_above, stream.gaps) == (51, set(), {})
+
+
+def test_a_stream_may_begin_later() -> None:
+    stream = Stream("", "Alice", "Bob", 100)
+    assert (stream.last_seq, stream.done_seq, stream.base_seq) == (100, 100, 0)
+    stream.settle(101)
+    stream.wire_seq = 101
+    assert rows(stream) == [("sent", 101, 101), ("acknowledged", 101, 101)]

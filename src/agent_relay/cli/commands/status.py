@@ -108,6 +108,9 @@ def show_server(
     _row(screen, "storage", ", ".join(kept))
     if location:
         _row(screen, "", location)
+    for warning in (storage.get("problem"), storage.get("lost")):
+        if warning:
+            _row(screen, "", (f"WARNING: {clean_line(str(warning))}", "bold red"))
     _show_events(screen, server.get("events") or {})
     _row(
         screen, "messages", f"{accepted:,} accepted ({_rate(server):.2f} a second on average), ",

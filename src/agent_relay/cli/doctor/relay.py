@@ -10,6 +10,7 @@ from agent_relay.cli.config_notes import find_config_notes
 from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.cli.formats import count
 from agent_relay.cli.safe_text import clean_line
+from agent_relay.protocol.places import DATABASE_FILE
 from agent_relay.sdk.locate import Place
 from agent_relay.sdk.views import AgentInfo, AgentsView
 from agent_relay.version import __version__
@@ -25,6 +26,7 @@ def check_relay(place: Place) -> Iterator[Finding]:
     found = knock(place.socket, _KNOCK_S)
     answer = found.answer
     if answer is Answer.NOBODY:
+        yield from _check_store(place)
         if os.path.exists(place.socket):
             yield Finding(
                 "daemon", Verdict.NOTE, f"nobody listens at {place.socket}, which a daemon left behind", "agent-relay up"
@@ -44,6 +46,10 @@ def check_relay(place: Place) -> Iterator[Finding]:
         yield Finding("daemon", Verdict.NOTE, f"version {version}, this command is {__version__}", "agent-relay down, then up")
     else:
         yield Finding("daemon", Verdict.OK, f"version {version}, {count(len(view.agents), 'agent')}")
+    storage = view.server.get("storage") or {}
+    for wrong in (storage.get("problem"), storage.get("lost")):
+        if wrong:
+            yield Finding("storage", Verdict.BAD, clean_line(str(wrong)))
     yield from _check_events(view.server.get("events") or {})
     for agent in view.agents:
         yield from _check_agent(agent)
@@ -57,6 +63,20 @@ def _check_events(events: dict[str, Any]) -> Iterator[Finding]:
             "events", Verdict.NOTE, f"{clean_line(str(name))} is damaged: readers get a stream.gap for what cannot be read",
             "nothing, or restore it from a copy while the daemon is down",
         )  # fmt: skip
+
+
+def _check_store(place: Place) -> Iterator[Finding]:
+    """What a start would stumble over."""
+    from agent_relay.daemon.config import ConfigError, read_setting
+    from agent_relay.daemon.store_at_rest import find_store_troubles
+
+    try:
+        chosen = read_setting("storage_path", os.environ, project_root=place.root, home=place.home)
+    except ConfigError as error:
+        yield Finding("settings", Verdict.BAD, clean_line(str(error)))
+        return
+    for trouble in find_store_troubles(str(chosen or os.path.join(place.state_dir, DATABASE_FILE))):
+        yield Finding("storage", Verdict.BAD, clean_line(trouble))
 
 
 def _check_agent(agent: AgentInfo) -> Iterator[Finding]:

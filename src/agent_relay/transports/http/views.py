@@ -60,6 +60,8 @@ class Store(Struct, rename="camel"):
     kind: str
     messages: int
     size_bytes: int
+    problem: str  # why nothing can be stored now, or what is wrong with it; "" for nothing
+    lost: str  # what was found missing at a start; "" for nothing
 
 
 class Status(Struct, rename="camel"):

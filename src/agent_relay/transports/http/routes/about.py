@@ -23,6 +23,8 @@ async def ready(api: Api, call: Call) -> Ready:
     del call
     if not api.is_ready():
         raise unavailable("The daemon is stopping.")
+    if (await api.service.server())["storage"]["problem"]:
+        raise unavailable("Nothing can be stored now; `agent-relay status` says why.")
     return Ready(True)
 
 
