@@ -20,8 +20,11 @@ from agent_relay.ports.store import (
     DeadLettersDone,
     MessageQuery,
     MessageRow,
+    OwedDone,
+    OwedQuery,
     PageDone,
     PruneDone,
+    SeenDone,
     Snapshot,
     StepsDone,
     StoreError,
@@ -34,8 +37,10 @@ from agent_relay.storage import sqlite_files as files
 from agent_relay.storage import sqlite_reads as reads
 from agent_relay.storage.migrate import apply_migrations
 from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite_backlog import read_owed
 from agent_relay.storage.sqlite_check import BackgroundCheck
 from agent_relay.storage.sqlite_reader import Read, Reader
+from agent_relay.storage.sqlite_sent import read_seen
 from agent_relay.storage.sqlite_snapshot import load_snapshot
 from agent_relay.storage.sqlite_writer import Writer
 
@@ -52,7 +57,7 @@ class SqliteStore:
         self._check: BackgroundCheck | None = None
         self._conversations = reads.Conversations()  # used by the reader's thread alone
 
-    def open(self, dedup_ids: int, dedup_since: int) -> Snapshot:
+    def open(self) -> Snapshot:
         files.make_file(self._path)
         try:
             connection = files.connect_writer(self._path, self._durability)
@@ -60,7 +65,7 @@ class SqliteStore:
             raise files.refuse(self._path, error) from error
         try:
             large = self._prepare(connection)
-            snapshot = load_snapshot(connection, dedup_ids, dedup_since)
+            snapshot = load_snapshot(connection)
             self._writer = Writer(self._path, self._durability, connection, self._post)
         except sqlite3.Error as error:
             connection.close()
@@ -117,6 +122,12 @@ class SqliteStore:
 
     def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
         self._read(partial(reads.replay_messages, recipient=recipient, after=after), done)
+
+    def owed(self, query: OwedQuery, done: OwedDone) -> None:
+        self._read(partial(read_owed, query=query), done)
+
+    def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
+        self._read(partial(read_seen, sender=sender, since=since, limit=limit), done)
 
     def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
         self._read(partial(reads.read_dead_letters, limit=limit), done)
