@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from bench.servers import find_relay
 
 _WINDOW = 2_000  # SENDs that are under way at once
 _PING_EVERY_S = 0.002
+_DELIVER = b'{"v":2,"type":"DELIVER","id":"'
 _CAPACITY = ("--queue-capacity", "3000000", "--queue-bytes", "8000000000", "--http=false")
 
 
@@ -59,7 +59,7 @@ class Daemon:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self._process = subprocess.Popen(  # noqa: S603 - ours
+        self._process = subprocess.Popen(
             self._command, env=self._environment, stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output
         )
 
@@ -91,7 +91,7 @@ def fill(daemon: Daemon, waiting: int, stored: int, agents: int) -> None:
     sender = daemon.connect("Sender")
     body = "x" * 200
     plan = [("Away", waiting), ("Here", stored)]
-    reader = subprocess.Popen([sys.executable, "-m", "bench.recovery", "--read", daemon.socket, "Here", str(stored)])  # noqa: S603
+    reader = subprocess.Popen([sys.executable, "-m", "bench.recovery", "--read", daemon.socket, "Here", str(stored)])
     number = 0
     for kind, count in plan:
         answered = sent = 0
@@ -118,12 +118,12 @@ def read_queue(path: str, name: str, count: int) -> None:
     client = Client(path, name)
     got = 0
     while got < count:
-        ids = [frame[30 : frame.index(b'"', 30)].decode() for frame in client.read() if frame.startswith(b'{"v":2,"type":"DELIVER","id":"')]
+        ids = [frame[30 : frame.index(b'"', 30)].decode() for frame in client.read() if frame.startswith(_DELIVER)]
         got += len(ids)
         client.sock.sendall(b"".join(encode_frame("ACK", f"a-{id_}", {"ack_id": id_}) for id_ in ids))
 
 
-def worst_ping_ms(daemon: Daemon, client: Client, until: subprocess.Popen[bytes]) -> tuple[float, float]:
+def worst_ping_ms(client: Client, until: subprocess.Popen[bytes]) -> tuple[float, float]:
     """The longest and the median."""
     times = []
     while until.poll() is None:
@@ -166,10 +166,12 @@ def main() -> None:
             if options.hand_over:
                 began = time.monotonic()
                 count = str(options.waiting // options.agents)
-                reader = subprocess.Popen([sys.executable, "-m", "bench.recovery", "--read", daemon.socket, "Away0", count])  # noqa: S603
-                worst, median = worst_ping_ms(daemon, bystander, reader)
-                print(f"{count} handed over in {time.monotonic() - began:.1f} s: a PING took {worst:.1f} ms at most, {median:.2f} ms "
-                      f"as a rule; {read_rss_bytes(daemon.pid) / 2**20:.0f} MB")  # fmt: skip
+                reader = subprocess.Popen([sys.executable, "-m", "bench.recovery", "--read", daemon.socket, "Away0", count])
+                worst, median = worst_ping_ms(bystander, reader)
+                print(
+                    f"{count} handed over in {time.monotonic() - began:.1f} s: a PING took {worst:.1f} ms at most, "
+                    f"{median:.2f} ms as a rule; {read_rss_bytes(daemon.pid) / 2**20:.0f} MB"
+                )
         finally:
             daemon.kill()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.ports.store import Batch, MessageQuery, Snapshot, StoreError, StoreUnusable
+from agent_relay.ports.store import Batch, MessageQuery, MessageRow, Snapshot, StoreError, StoreUnusable
 from agent_relay.storage import sqlite_writer
 from agent_relay.storage.migrate import newest_version
 from agent_relay.storage.sqlite import SqliteStore
@@ -41,11 +41,13 @@ def opened(path: Path) -> Iterator[StoreDriver]:
         driver.store.close()
 
 
-def open_once(path: Path) -> Snapshot:
+def open_once(path: Path) -> tuple[Snapshot, list[MessageRow]]:
+    """What a start finds, and the messages that wait then."""
     driver = StoreDriver(lambda post: SqliteStore(path, post))
     snapshot = driver.open()
+    waiting = [each.message for each in driver.owed(limit=1_000_000)]
     driver.store.close()
-    return snapshot
+    return snapshot, waiting
 
 
 def writer_connection(driver: StoreDriver) -> sqlite3.Connection:
@@ -177,7 +179,9 @@ def test_a_full_disk_fails_the_batch_and_the_next_write_works(path: Path) -> Non
         writer_connection(driver).execute("PRAGMA max_page_count = 1000000")
         assert try_write(driver, Batch(messages=[make_message(3)])) is None
         assert driver.find() == [3, 1]
-    assert open_once(path).streams == []
+    snapshot, waiting = open_once(path)
+    assert [place_of(row) for row in waiting] == [1, 3]
+    assert [row.wire_seq for row in snapshot.streams] == [0]  # made from the messages; the one of the batch had another
 
 
 def test_on_a_full_disk_each_batch_hears_about_itself(path: Path) -> None:
@@ -248,7 +252,7 @@ def test_a_disk_that_fills_and_is_emptied_again(path: Path) -> None:
     outcomes = [line.split() for line in run.stdout.splitlines()]
     stored = [int(place) for place, outcome in outcomes if outcome == "stored"]
     assert stored == [*range(1, 100), *range(300, 400)]
-    assert [place_of(row) for row in open_once(path).open_messages] == stored
+    assert [place_of(row) for row in open_once(path)[1]] == stored
 
 
 def test_a_lock_of_another_program_fails_the_writes_together_and_lets_reads_go_on(path: Path) -> None:
@@ -340,16 +344,16 @@ def test_what_was_reported_survives_kill_9_and_no_batch_is_partial(path: Path, d
     chance = random.Random(durability)
     for seed in range(4):
         reported |= write_until_killed(path, durability, first, seed, lines=chance.randint(30, 150))
-        snapshot = open_once(path)
+        snapshot, waiting = open_once(path)
         stored: dict[int, int] = {}
-        for row in snapshot.open_messages:
+        for row in waiting:
             stored[int(row.client_id)] = stored.get(int(row.client_id), 0) + 1
         assert reported <= set(stored)
         newest = snapshot.streams[0]
         assert (newest.last_seq, newest.wire_seq) == (max(stored), stored[max(stored)])  # the stream row came with its batch
         sizes = {1, 2, 7, 100}
         assert set(stored.values()) <= sizes
-        first = place_of(snapshot.open_messages[-1]) + 1
+        first = place_of(waiting[-1]) + 1
         check_index(path, sum(stored.values()), max(stored))
 
 

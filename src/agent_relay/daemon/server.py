@@ -71,7 +71,7 @@ class Daemon:
         try:
             store = self._make_store()
             try:
-                await self._serve(store, self._open_store(store))
+                await self._serve(store, store.open())
             finally:
                 store.close()
                 logger.info("stopped")
@@ -101,10 +101,6 @@ class Daemon:
             return MemoryEvents(self._post)
         rotation = rotation_for(config.event_retention_ms, config.event_bytes)
         return JsonlEvents(config.file(places.EVENTS_FILE), self._post, rotation, syncs=config.durability == "full")
-
-    def _open_store(self, store: MessageStore) -> Snapshot:
-        limits = self._config.limits
-        return store.open(limits.dedup_ids, self._clock.wall_ms() - limits.dedup_window_ms)
 
     def _post(self, callback: Callable[[], None]) -> None:
         """A store's answer, from whatever thread: it becomes a turn of the loop."""

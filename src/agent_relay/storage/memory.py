@@ -304,6 +304,7 @@ class MemoryStore:
         self._subscriptions = {key: row for key, row in self._subscriptions.items() if key[0] != name}
         self._members = {key: row for key, row in self._members.items() if key[1] != name}
         self._spent = {key: row for key, row in self._spent.items() if fold_name(row.agent) != name}
+        self._backlog = {key: row for key, row in self._backlog.items() if key[1] != name}
 
     def _after(self, number: int) -> list[int]:
         return self._numbers[bisect_right(self._numbers, number) :]

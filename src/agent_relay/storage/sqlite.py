@@ -20,8 +20,11 @@ from agent_relay.ports.store import (
     DeadLettersDone,
     MessageQuery,
     MessageRow,
+    OwedDone,
+    OwedQuery,
     PageDone,
     PruneDone,
+    SeenDone,
     Snapshot,
     StepsDone,
     StoreError,
@@ -34,12 +37,14 @@ from agent_relay.storage import sqlite_files as files
 from agent_relay.storage import sqlite_reads as reads
 from agent_relay.storage.migrate import apply_migrations, newest_version, version_of
 from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite_backlog import read_owed
 from agent_relay.storage.sqlite_backup import keep_copy, remove_copies
 from agent_relay.storage.sqlite_check import BackgroundCheck
 from agent_relay.storage.sqlite_lock import DatabaseLock
 from agent_relay.storage.sqlite_loss import find_loss, find_reached, handle_loss, note_path, read_note
 from agent_relay.storage.sqlite_mark import Mark, Reached
 from agent_relay.storage.sqlite_reader import Read, Reader
+from agent_relay.storage.sqlite_sent import read_seen
 from agent_relay.storage.sqlite_snapshot import load_snapshot
 from agent_relay.storage.sqlite_writer import Writer
 
@@ -59,11 +64,11 @@ class SqliteStore:
         self._lost = ""
         self._conversations = reads.Conversations()  # used by the reader's thread alone
 
-    def open(self, dedup_ids: int, dedup_since: int) -> Snapshot:
+    def open(self) -> Snapshot:
         files.make_file(self._path)
         self._lock = DatabaseLock(self._path)
         try:
-            snapshot, self._writer, large = self._open(dedup_ids, dedup_since)
+            snapshot, self._writer, large = self._open()
         except BaseException:
             self._release()
             raise
@@ -75,7 +80,7 @@ class SqliteStore:
             self._check.start()
         return snapshot
 
-    def _open(self, dedup_ids: int, dedup_since: int) -> tuple[Snapshot, Writer, bool]:
+    def _open(self) -> tuple[Snapshot, Writer, bool]:
         try:
             connection = files.connect_writer(self._path, self._durability)
         except sqlite3.Error as error:
@@ -84,7 +89,7 @@ class SqliteStore:
             large = self._prepare(connection)
             self._mark = Mark(self._path)
             self._look_for_loss(connection, self._mark.read())
-            snapshot = load_snapshot(connection, dedup_ids, dedup_since)
+            snapshot = load_snapshot(connection)
             writer = Writer(self._path, self._durability, connection, self._post, self._mark)
         except sqlite3.Error as error:
             connection.close()
@@ -157,6 +162,12 @@ class SqliteStore:
 
     def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
         self._read(partial(reads.replay_messages, recipient=recipient, after=after), done)
+
+    def owed(self, query: OwedQuery, done: OwedDone) -> None:
+        self._read(partial(read_owed, query=query), done)
+
+    def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
+        self._read(partial(read_seen, sender=sender, since=since, limit=limit), done)
 
     def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
         self._read(partial(reads.read_dead_letters, limit=limit), done)

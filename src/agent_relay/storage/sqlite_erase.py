@@ -15,6 +15,7 @@ from agent_relay.protocol.names import fold_name
 from agent_relay.storage.sqlite_index import remove_from_index
 from agent_relay.storage.sqlite_prune import empty_doomed
 from agent_relay.storage.sqlite_rows import read_meta
+from agent_relay.storage.sqlite_sent import erase_doomed_ids
 
 _MERGED_PAGES = 64  # of the index in one step: some 10 ms
 
@@ -26,8 +27,8 @@ _FOUND = """
 
 
 def erase_agent(connection: sqlite3.Connection, agent: str, limit: int) -> tuple[int, int]:
-    """Inside the caller's transaction, with everything indexed: how many messages were looked at, and how many of them went.
-    What it sent, or alone was sent, goes; what it got with others stays theirs, without it."""
+    """Inside the caller's transaction, with everything indexed and listed: how many messages were looked at, and how many of them
+    went. What it sent, or alone was sent, goes; what it got with others stays theirs, without it."""
     key = fold_name(agent)
     found = connection.execute(_FOUND, (agent, max(limit, 0))).fetchall()
     empty_doomed(connection)
@@ -42,13 +43,16 @@ def erase_agent(connection: sqlite3.Connection, agent: str, limit: int) -> tuple
         values = (_without(target, key), _encode(others), _encode(left) if left else None, number)
         connection.execute("UPDATE messages SET target = ?, recipients = ?, skipped = ? WHERE number = ?", values)
         connection.execute("DELETE FROM message_agents WHERE agent = ? AND number = ?", (agent, number))
-        connection.execute("DELETE FROM dead_letters WHERE recipient = ? AND number = ?", (agent, number))
+        for table in ("backlog", "dead_letters"):
+            connection.execute(f"DELETE FROM {table} WHERE recipient = ? AND number = ?", (agent, number))  # noqa: S608 - ours
     if gone:
         remove_from_index(connection, read_meta(connection)["indexed_to"])
+        erase_doomed_ids(connection)
         for table in ("messages", "backlog", "dead_letters"):
             connection.execute(f"DELETE FROM {table} WHERE number IN (SELECT number FROM temp.doomed)")  # noqa: S608 - ours
     if len(found) < max(limit, 1):
         connection.execute("DELETE FROM trail WHERE sender = ?1 OR recipient = ?1", (agent,))
+        connection.execute("DELETE FROM sent_ids WHERE sender = ?", (agent,))
     return len(found), gone
 
 

@@ -6,6 +6,7 @@ import sqlite3
 
 from agent_relay.storage.sqlite_index import remove_from_index
 from agent_relay.storage.sqlite_rows import read_meta
+from agent_relay.storage.sqlite_sent import prune_ids
 from agent_relay.storage.times import last_number_before
 
 _TRAIL_ROWS_A_MESSAGE = 4  # the trail shrinks at least as fast as it grew
@@ -36,6 +37,7 @@ def prune_messages(connection: sqlite3.Connection, before: int, limit: int) -> i
         connection.execute("DELETE FROM messages WHERE number IN (SELECT number FROM temp.doomed)")
     connection.execute(_PRUNE_TRAIL, (max(limit, 1) * _TRAIL_ROWS_A_MESSAGE, before))
     connection.execute("DELETE FROM spent_tokens WHERE spent_at < ?", (before,))
+    prune_ids(connection, before, limit)
     return chosen
 
 

@@ -32,7 +32,8 @@ MESSAGE_COLUMNS = ", ".join(f"m.{name}" for name in MessageRow.__struct_fields__
 
 
 def write_rest(connection: sqlite3.Connection, batch: Batch) -> None:
-    """Everything of a batch but its messages. Who is forgotten goes first: the same name may register in the same turn."""
+    """Everything of a batch but its messages and the backlog. Who is forgotten goes first: the same name may register in the
+    same turn."""
     if batch.forgotten:
         _forget(connection, batch.forgotten)
     if batch.agents:
@@ -49,7 +50,6 @@ def write_rest(connection: sqlite3.Connection, batch: Batch) -> None:
         connection.executemany("INSERT INTO trail VALUES (NULL,?,?,?,?,?,?,?,?)", map(astuple, batch.trail))
     if batch.dead_letters:
         _write_dead_letters(connection, batch.dead_letters)
-    _write_backlog(connection, batch)
 
 
 def write_streams(connection: sqlite3.Connection, rows: list[StreamRow]) -> None:
@@ -68,6 +68,7 @@ def _forget(connection: sqlite3.Connection, names: list[str]) -> None:
         "DELETE FROM subscriptions WHERE agent = ?1",
         "DELETE FROM members WHERE agent = ?1",
         "DELETE FROM spent_tokens WHERE agent = ?1",
+        "DELETE FROM backlog WHERE recipient = ?1",
     ):
         connection.executemany(statement, ((name,) for name in names if name))
 
@@ -95,15 +96,6 @@ def _write_dead_letters(connection: sqlite3.Connection, rows: list[DeadLetterRow
             connection.execute("INSERT OR REPLACE INTO dead_letters VALUES (?,?,?,?)", values)
         else:
             connection.execute("DELETE FROM dead_letters WHERE number = ? AND recipient = ?", (row.number, row.recipient))
-
-
-def _write_backlog(connection: sqlite3.Connection, batch: Batch) -> None:
-    if batch.backlog_removed:
-        connection.executemany("DELETE FROM backlog WHERE number = ?", ((number,) for number in batch.backlog_removed))
-    if batch.backlog_added:
-        connection.executemany("INSERT OR IGNORE INTO backlog VALUES (?)", ((number,) for number in batch.backlog_added))
-    if batch.checkpoint is not None:
-        write_meta(connection, checkpoint=batch.checkpoint)
 
 
 def write_meta(connection: sqlite3.Connection, **values: int) -> None:

@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from agent_relay.ports.store import Batch, MessageRow, PruneDone, StoreError, WriteDone
 from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite_backlog import write_backlog
 from agent_relay.storage.sqlite_backup import remove_copies
 from agent_relay.storage.sqlite_commits import Commits, GivenUp, NotBegun
 from agent_relay.storage.sqlite_erase import empty_wal, erase_agent, merge_index
@@ -33,13 +34,13 @@ from agent_relay.storage.sqlite_insert import Statement, write_alone, write_mess
 from agent_relay.storage.sqlite_mark import Mark
 from agent_relay.storage.sqlite_prune import prune_messages, return_pages
 from agent_relay.storage.sqlite_rows import read_meta, write_meta, write_rest
+from agent_relay.storage.sqlite_sent import LISTED_EVERY, SentId, ids_of, list_ids, read_unlisted
 from agent_relay.storage.sqlite_snapshot import count_messages, has_message, last_number
 from agent_relay.storage.times import lag_of
 
 _IDLE_SECONDS = 0.25
 _CLEARED_EVERY_S = 3_600.0  # after pruning: it reads the whole index
 _WAL_TRIES = 20  # somebody else may be reading for long: then the next clearing empties the WAL
-_COUNT_SAVED_EVERY = 4096  # messages; what at most has to be counted at the next start
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class _CatchUp(Struct):
 class _Change(Struct):
     """What a transaction does to the numbers the writer keeps, once it is committed."""
 
-    messages: int
+    sent: list[SentId]  # of its messages
     newest: int
     lag_ms: int
 
@@ -101,6 +102,7 @@ class Writer:
         self._mark = mark
         self._leave_mark()
         self._uncounted = 0
+        self._unlisted = read_unlisted(connection)  # of the messages after `listed_to`
         self._thread = Thread(target=self._run, name="relay-store-writer", daemon=True)
 
     def start(self) -> None:
@@ -229,13 +231,19 @@ class Writer:
             if batch.messages:  # a batch is one turn, and one moment: its last message speaks for all of them
                 last = batch.messages[-1]
                 lag_ms = max(lag_ms, lag_of(last.number, last.ts))
-        return _Change(len(messages), newest, lag_ms)
+        return _Change(ids_of(messages), newest, lag_ms)
 
-    def _is_count_due(self, change: _Change) -> bool:
-        return self._uncounted + change.messages >= _COUNT_SAVED_EVERY
+    def _is_listing_due(self, change: _Change) -> bool:
+        """Together with the count: neither is worth a transaction of its own."""
+        return len(self._unlisted) + len(change.sent) >= LISTED_EVERY
 
     def _in_one_statement(self, batches: list[Batch], messages: list[MessageRow], change: _Change) -> Statement | None:
-        if not messages or self._is_count_due(change) or change.lag_ms > self._lag_ms or any(batch.has_more for batch in batches):
+        if (
+            not messages
+            or self._is_listing_due(change)
+            or change.lag_ms > self._lag_ms
+            or any(batch.has_more for batch in batches)
+        ):
             return None
         try:
             return write_alone(messages)
@@ -250,19 +258,24 @@ class Writer:
             write_meta(connection, lag_ms=change.lag_ms)
         for batch in batches:
             write_rest(connection, batch)
-        if self._is_count_due(change):
-            write_meta(connection, counted=self.count + change.messages, counted_to=change.newest)
+            write_backlog(connection, batch)
+        if self._is_listing_due(change):
+            write_meta(connection, counted=self.count + len(change.sent), counted_to=change.newest)
+            list_ids(connection, self._unlisted + change.sent)
         return change
 
     def _note(self, change: _Change) -> None:
         """What is on the disk now."""
         self._index_failed = False
-        self.count += change.messages
+        self.count += len(change.sent)
         self.last_number = change.newest
         self._lag_ms = change.lag_ms
-        self._uncounted += change.messages
-        if self._uncounted >= _COUNT_SAVED_EVERY:
+        if self._is_listing_due(change):
             self._uncounted = 0
+            self._unlisted = []
+        else:
+            self._uncounted += len(change.sent)
+            self._unlisted += change.sent
         self._leave_mark()
 
     def _leave_mark(self) -> None:
@@ -300,6 +313,7 @@ class Writer:
         """The last slice is answered when the files are clear of it, too."""
 
         def remove(connection: sqlite3.Connection) -> tuple[int, int]:
+            list_ids(connection, self._unlisted)  # so that they can be taken out of one place
             looked_at, gone = erase_agent(connection, agent, limit)
             self._save_removal(connection, gone)
             return looked_at, gone
@@ -311,6 +325,7 @@ class Writer:
         remove_copies(self._path, at_once=True)
         looked_at, gone = outcome
         self._note_removal(gone)
+        self._unlisted = []
         if looked_at >= limit:
             post_answer(self._post, partial(done, looked_at))
             return

@@ -9,6 +9,7 @@ from typing import ClassVar
 import pytest
 
 from agent_relay.ports.store import (
+    MessageRow,
     MessageStore,
     Snapshot,
 )
@@ -38,9 +39,14 @@ class StoreCase:
         yield driver
         driver.store.close()
 
-    def reopen(self, driver: StoreDriver, dedup_ids: int = 1_000, dedup_since: int = 0) -> Snapshot:
+    def reopen(self, driver: StoreDriver) -> Snapshot:
         """The snapshot after a restart; `driver` goes on with the store that was opened."""
         driver.store.close()
         if self.persistent:
             driver.replace_store()
-        return driver.open(dedup_ids, dedup_since)
+        return driver.open()
+
+    def reopen_and_list(self, driver: StoreDriver) -> list[MessageRow]:
+        """The messages that wait after a restart."""
+        self.reopen(driver)
+        return [each.message for each in driver.owed(limit=100_000)]

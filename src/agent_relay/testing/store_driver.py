@@ -15,11 +15,14 @@ import msgspec
 
 from agent_relay.ports.store import (
     AgentRow,
+    BacklogRow,
     Batch,
     DeadLetterRow,
     MessageQuery,
     MessageRow,
     MessageStore,
+    Owed,
+    OwedQuery,
     Page,
     Snapshot,
     StoreError,
@@ -48,8 +51,8 @@ class StoreDriver:
         """A new store over the same files, as a restarted daemon has."""
         self.store = self._make(self._callbacks.put)
 
-    def open(self, dedup_ids: int = 1_000, dedup_since: int = 0) -> Snapshot:
-        return self.store.open(dedup_ids, dedup_since)
+    def open(self) -> Snapshot:
+        return self.store.open()
 
     def wait_until(self, condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + DEADLINE_SECONDS
@@ -107,6 +110,18 @@ class StoreDriver:
         page: Page = self.ask(self.store.replay, recipient, after)
         return [place_of(row) for row in page.messages]
 
+    def owed(self, **wanted: Any) -> list[Owed]:
+        found: list[Owed] = self.ask(self.store.owed, OwedQuery(**wanted))
+        return found
+
+    def owed_places(self, **wanted: Any) -> list[tuple[int, str]]:
+        """The place of each message that waits, and for whom."""
+        return [(place_of(each.message), each.recipient) for each in self.owed(**wanted)]
+
+    def seen(self, sender: str, since: int = 0, limit: int = 1_000) -> dict[str, int]:
+        found: dict[str, int] = self.ask(self.store.seen, sender, since, limit)
+        return found
+
     def dead_letters(self, limit: int = 100) -> list[tuple[DeadLetterRow, MessageRow]]:
         found: list[tuple[DeadLetterRow, MessageRow]] = self.ask(self.store.dead_letters, limit)
         return found
@@ -142,6 +157,12 @@ def make_message(place: int, body: str = "hello", recipients: Any = (("Bob", 1),
         "recipients": tuple(recipients), "tail": encode_tail(sender, topic, msgspec.json.encode({"body": body}), b""),
     }  # fmt: skip
     return MessageRow(**(values | fields))
+
+
+def make_waiting(message: MessageRow, recipient: str = "Bob") -> BacklogRow:
+    """It waits for that one of its recipients."""
+    seq = dict(message.recipients)[recipient]
+    return BacklogRow(recipient, message.number, seq, message.expires_at, len(message.tail))
 
 
 def make_agent(name: str, **fields: Any) -> AgentRow:

@@ -16,8 +16,8 @@ from agent_relay.ports.store import (
     MemberRow,
     MessageQuery,
     MessageRow,
+    OwedQuery,
     Page,
-    SeenId,
     Snapshot,
     SpentToken,
     StoreError,
@@ -25,6 +25,7 @@ from agent_relay.ports.store import (
     SubscriptionRow,
     TrailRow,
 )
+from agent_relay.testing.store_backlog_suite import StoreBacklogContract
 from agent_relay.testing.store_driver import (
     START_MS,
     StoreDriver,
@@ -32,6 +33,7 @@ from agent_relay.testing.store_driver import (
     make_message,
     make_stream,
     make_trail,
+    make_waiting,
     number_at,
     place_of,
     time_at,
@@ -39,7 +41,7 @@ from agent_relay.testing.store_driver import (
 from agent_relay.testing.store_reading_suite import StoreReadingContract
 
 
-class MessageStoreContract(StoreReadingContract):
+class MessageStoreContract(StoreReadingContract, StoreBacklogContract):
     """Subclass it, name the subclass `Test…`, implement `make_store`."""
 
     # ---- opening
@@ -66,6 +68,8 @@ class MessageStoreContract(StoreReadingContract):
         assert isinstance(driver.call(store.steps, [message]), StoreError)
         assert isinstance(driver.call(store.conversations, 5), StoreError)
         assert isinstance(driver.call(store.replay, "Bob", {}), StoreError)
+        assert isinstance(driver.call(store.owed, OwedQuery()), StoreError)
+        assert isinstance(driver.call(store.seen, "Bob", 0, 5), StoreError)
         assert isinstance(driver.call(store.dead_letters, 5), StoreError)
         assert isinstance(driver.call(store.prune, 0, 5), StoreError)
         assert isinstance(driver.call(store.erase, "Bob", 5), StoreError)
@@ -77,7 +81,7 @@ class MessageStoreContract(StoreReadingContract):
         driver.store.close()
         driver.run_ready()
         assert outcomes == [None] * 200
-        assert [place_of(row) for row in self.reopen(driver).open_messages] == list(range(1, 201))
+        assert [place_of(row) for row in self.reopen_and_list(driver)] == list(range(1, 201))
 
     # ---- writing
 
@@ -89,7 +93,7 @@ class MessageStoreContract(StoreReadingContract):
         driver.put(message)
         assert driver.fetch(message.number) == [message]
         assert driver.page().messages == [message]
-        assert self.reopen(driver).open_messages == [message]
+        assert self.reopen_and_list(driver) == [message, message]  # for each recipient
 
     def test_a_message_without_recipients_is_kept(self, driver: StoreDriver) -> None:
         message = make_message(1, recipients=(), target="*")
@@ -110,7 +114,7 @@ class MessageStoreContract(StoreReadingContract):
     def test_a_batch_of_thousands_is_kept_in_order(self, driver: StoreDriver) -> None:
         messages = [make_message(place, thread="t" if place % 7 == 0 else None) for place in range(1, 3_001)]
         driver.put(*messages)
-        assert self.reopen(driver).open_messages == messages
+        assert self.reopen_and_list(driver) == messages
         assert driver.store.stats().messages == 3_000
 
     def test_done_is_called_once_for_every_write_in_order(self, driver: StoreDriver) -> None:
@@ -139,9 +143,8 @@ class MessageStoreContract(StoreReadingContract):
         driver.store.write(Batch(messages=[other]), outcomes.append)
         driver.wait_until(lambda: len(outcomes) == 3)
         assert [type(outcome) for outcome in outcomes] == [type(None), StoreError, type(None)]
-        snapshot = self.reopen(driver)
-        assert snapshot.open_messages == [first, other]
-        assert snapshot.agents == []
+        assert self.reopen_and_list(driver) == [first, other]
+        assert self.reopen(driver).agents == []
 
     def test_an_empty_batch_is_written(self, driver: StoreDriver) -> None:
         driver.write(Batch())
@@ -196,8 +199,11 @@ class MessageStoreContract(StoreReadingContract):
                 subscriptions=[SubscriptionRow("Alice", "x"), SubscriptionRow("Bob", "x")],
                 members=[MemberRow("#dev", ""), MemberRow("#dev", "Alice"), MemberRow("#dev", "Bob")],
                 streams=[make_stream("Alice", "Bob"), make_stream("Bob", "Alice"), make_stream("Alice", "Carol")],
+                backlog_added=[make_waiting(make_message(1))],
+                checkpoint=number_at(1),
             )
         )
+        assert driver.owed_places() == [(1, "Bob")]
         driver.write(Batch(forgotten=["bob"]))
         snapshot = self.reopen(driver)
         assert [row.name for row in snapshot.agents] == ["Alice"]
@@ -205,6 +211,8 @@ class MessageStoreContract(StoreReadingContract):
         assert [row.agent for row in snapshot.subscriptions] == ["Alice"]
         assert sorted(row.agent for row in snapshot.members) == ["", "Alice"]
         assert snapshot.streams == [make_stream("Alice", "Carol")]
+        assert snapshot.waiting == []
+        assert driver.owed() == []
         assert driver.find(with_agent="Bob") == [1]
 
     def test_a_name_may_be_forgotten_and_registered_in_one_batch(self, driver: StoreDriver) -> None:
@@ -213,38 +221,6 @@ class MessageStoreContract(StoreReadingContract):
         snapshot = self.reopen(driver)
         assert [row.name for row in snapshot.agents] == ["BOB"]
         assert snapshot.streams == []
-
-    def test_open_messages_are_the_backlog_and_what_came_after_the_checkpoint(self, driver: StoreDriver) -> None:
-        driver.put(*(make_message(place) for place in range(1, 8)))
-        assert [place_of(row) for row in self.reopen(driver).open_messages] == [1, 2, 3, 4, 5, 6, 7]
-        driver.write(Batch(backlog_added=[number_at(2), number_at(4)], checkpoint=number_at(5)))
-        snapshot = self.reopen(driver)
-        assert [place_of(row) for row in snapshot.open_messages] == [2, 4, 6, 7]
-        assert snapshot.backlog == [number_at(2), number_at(4)]
-        assert snapshot.checkpoint == number_at(5)
-        assert snapshot.last_number == number_at(7)
-        driver.write(Batch(backlog_removed=[number_at(2)], backlog_added=[number_at(6)], checkpoint=number_at(7)))
-        snapshot = self.reopen(driver)
-        assert [place_of(row) for row in snapshot.open_messages] == [4, 6]
-        assert snapshot.backlog == [number_at(4), number_at(6)]
-
-    def test_a_backlog_entry_beyond_the_checkpoint_is_not_listed_twice(self, driver: StoreDriver) -> None:
-        driver.write(Batch(messages=[make_message(1), make_message(2)], backlog_added=[number_at(2), number_at(2), number_at(9)]))
-        snapshot = self.reopen(driver)
-        assert [place_of(row) for row in snapshot.open_messages] == [1, 2]
-        assert snapshot.backlog == [number_at(2)]
-
-    def test_seen_ids_are_the_newest_of_each_sender_oldest_first(self, driver: StoreDriver) -> None:
-        driver.put(*(make_message(place, sender="Alice" if place % 2 else "Carol") for place in range(1, 11)))
-        driver.put(make_message(11, sender="Eve", recipients=(("Bob", 1), ("Dave", 1)), queued=2, skipped=("Zed",)))
-        seen = self.reopen(driver, dedup_ids=2).seen_ids
-        assert [row.client_id for row in seen] == ["c-7", "c-8", "c-9", "c-10", "c-11"]
-        assert seen[-1] == SeenId("Eve", "c-11", number_at(11))
-
-    def test_seen_ids_end_at_the_given_moment(self, driver: StoreDriver) -> None:
-        driver.put(*(make_message(place) for place in range(1, 11)))
-        assert [row.client_id for row in self.reopen(driver, dedup_since=time_at(8)).seen_ids] == ["c-8", "c-9", "c-10"]
-        assert self.reopen(driver, dedup_ids=0).seen_ids == []
 
     # ---- pruning
 
@@ -281,11 +257,11 @@ class MessageStoreContract(StoreReadingContract):
         assert driver.find(search="common") == [7]
 
     def test_prune_keeps_what_may_still_be_delivered(self, driver: StoreDriver) -> None:
-        messages = [make_message(place) for place in range(1, 7)]
+        messages = [make_message(place, recipients=(("Bob", place), ("Carol", place))) for place in range(1, 7)]
         driver.write(
             Batch(
                 messages=messages,
-                backlog_added=[number_at(2)],
+                backlog_added=[make_waiting(messages[1], "Carol")],
                 dead_letters=[DeadLetterRow(number_at(3), "Bob", 1, "REJECTED")],
                 checkpoint=number_at(5),
             )
@@ -293,7 +269,9 @@ class MessageStoreContract(StoreReadingContract):
         assert driver.prune(time_at(100)) == 3
         assert driver.find() == [6, 3, 2]
         driver.write(
-            Batch(backlog_removed=[number_at(2)], dead_letters=[DeadLetterRow(number_at(3), "Bob", 1, "REJECTED", False)])
+            Batch(
+                backlog_removed=[("carol", number_at(2))], dead_letters=[DeadLetterRow(number_at(3), "Bob", 1, "REJECTED", False)]
+            )
         )
         assert driver.prune(time_at(100)) == 2
         assert driver.find() == [6]
@@ -323,14 +301,16 @@ class MessageStoreContract(StoreReadingContract):
             make_message(4, "common unsent", (("Carol", 3),), sender="Bob", target="Carol"),
         ]
         letters = [DeadLetterRow(number_at(1), "Bob", 1, "REJECTED"), DeadLetterRow(number_at(3), "Carol", 1, "REJECTED")]
-        driver.write(Batch(messages=messages, backlog_added=[number_at(1)], dead_letters=letters, checkpoint=number_at(3)))
+        waiting = [make_waiting(messages[0]), make_waiting(messages[1], "Carol"), make_waiting(messages[2], "Carol")]
+        driver.write(Batch(messages=messages, backlog_added=waiting, dead_letters=letters, checkpoint=number_at(3)))
         assert driver.erase("BOB") == 3
         assert driver.find() == [3]
         assert driver.find(search="common") == [3]
         assert driver.find(with_agent="bob") == []
         assert [letter.number for letter, _ in driver.dead_letters()] == [number_at(3)]
-        snapshot = self.reopen(driver)
-        assert (snapshot.backlog, snapshot.open_messages, snapshot.last_number) == ([], [], number_at(4))
+        assert driver.owed_places() == [(3, "Carol")]
+        assert self.reopen(driver).last_number == number_at(4)
+        assert driver.owed_places() == [(3, "Carol")]
         assert driver.store.stats().messages == 1
         assert driver.erase("Bob") == 0
 
@@ -340,7 +320,8 @@ class MessageStoreContract(StoreReadingContract):
         )
         channel = make_message(2, "common", (("Bob", 2), ("Carol", 2)), sender="Alice", target="#dev")
         letters = [DeadLetterRow(number_at(2), name, 1, "REJECTED") for name in ("Bob", "Carol")]
-        driver.write(Batch(messages=[many, channel], dead_letters=letters))
+        waiting = [make_waiting(many), make_waiting(many, "Dave"), make_waiting(channel), make_waiting(channel, "Carol")]
+        driver.write(Batch(messages=[many, channel], dead_letters=letters, backlog_added=waiting, checkpoint=number_at(2)))
         assert driver.erase("Bob") == 2
         first, second = driver.fetch(number_at(1), number_at(2))
         assert (first.target, first.recipients, first.skipped) == ("Carol,Dave", (("Carol", 1), ("Dave", 1)), ("Eve",))
@@ -348,6 +329,7 @@ class MessageStoreContract(StoreReadingContract):
         assert driver.find(search="common", with_agent="carol") == [2, 1]
         assert driver.find(with_agent="bob") == []
         assert [letter.recipient for letter, _ in driver.dead_letters()] == ["Carol"]
+        assert driver.owed_places() == [(1, "Dave"), (2, "Carol")]
 
     def test_erasing_takes_as_many_at_a_time_as_asked_and_the_trail_at_the_end(self, driver: StoreDriver) -> None:
         messages = [make_message(place, "common", (("Bob", place),), sender="Alice", target="Bob") for place in range(1, 8)]

@@ -126,7 +126,7 @@ def _read(state_dir: Path) -> Any:
     with tempfile.TemporaryDirectory() as copy:
         shutil.copytree(state_dir, Path(copy) / "state", ignore=shutil.ignore_patterns("*.sock", "*-shm"))
         store = SqliteStore(Path(copy) / "state" / NAME, lambda callback: callback())
-        snapshot = store.open(1_000, 0)
+        snapshot = store.open()
         store.close()
         return msgspec.to_builtins(snapshot)
 

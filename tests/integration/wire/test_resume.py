@@ -237,7 +237,7 @@ def prune_everything(path: str) -> int:
             loop.call_soon_threadsafe(callback)
 
         store = SqliteStore(path, post)
-        store.open(dedup_ids=1000, dedup_since=0)
+        store.open()
         pruned: asyncio.Future[int | StoreError] = loop.create_future()
         store.prune(int(time.time() * 1000) + 60_000, 1000, pruned.set_result)
         count = await pruned

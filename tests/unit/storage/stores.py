@@ -33,9 +33,9 @@ class SqliteDriver(StoreDriver):
 
 
 @contextmanager
-def opened(path: Path, post_instead: Callable[..., None] | None = None, dedup_since: int = 0) -> Iterator[SqliteDriver]:
+def opened(path: Path, post_instead: Callable[..., None] | None = None) -> Iterator[SqliteDriver]:
     driver = SqliteDriver(path, post_instead)
-    driver.open(dedup_since=dedup_since)
+    driver.open()
     try:
         yield driver
     finally:

@@ -10,7 +10,6 @@ import pytest
 
 from agent_relay.ports.store import MessageQuery
 from agent_relay.storage import sqlite_reads as reads
-from agent_relay.storage import sqlite_snapshot as snapshot
 from agent_relay.storage.migrate import apply_migrations
 from agent_relay.storage.sqlite_insert import write_messages
 from agent_relay.storage.sqlite_rows import write_meta
@@ -47,13 +46,6 @@ def test_each_question_has_its_way_and_needs_no_sorting(connection: sqlite3.Conn
     plan = explain(connection, *reads._build_find(query, source, 0))
     assert way in plan
     assert "TEMP B-TREE" not in plan
-
-
-def test_the_snapshot_never_reads_the_whole_table(connection: sqlite3.Connection) -> None:
-    for sql, values in ((snapshot._SEEN, (1, 1)), (snapshot._AFTER, (1,))):
-        assert "USING INTEGER PRIMARY KEY (rowid>?)" in explain(connection, sql, values)
-    plan = explain(connection, snapshot._BACKLOG, ())
-    assert "SEARCH m USING INTEGER PRIMARY KEY (rowid=?)" in plan
 
 
 def test_replay_stops_where_every_stream_has_begun(connection: sqlite3.Connection) -> None:

@@ -164,7 +164,7 @@ def test_rows_that_cannot_be_stored_fail_their_own_batch(path: Path, row: object
 
 
 def test_the_count_is_kept_without_counting(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_writer, "_COUNT_SAVED_EVERY", 10)
+    monkeypatch.setattr(sqlite_writer, "LISTED_EVERY", 10)
     with opened(path) as driver:
         for place in range(1, 26):
             driver.put(make_message(place))
