@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -53,7 +55,7 @@ def apply_and_die(connection):
 sqlite.apply_migrations = apply_and_die
 store = SqliteStore(Path(sys.argv[1]), lambda callback: None)
 try:
-    store.open(1_000, 0)
+    store.open()
 except StoreUnusable as error:
     print(error)
     sys.exit(1)
@@ -71,16 +73,41 @@ def open_elsewhere(path: Path, faults: Faults, die_at: int = 0) -> subprocess.Co
 
 def open_once(path: Path) -> Snapshot:
     driver = StoreDriver(lambda post: SqliteStore(path, post))
-    snapshot = driver.open(1_000, 0)
+    snapshot = driver.open()
     driver.store.close()
     return snapshot
 
 
+def owed_then(said: dict[str, Any]) -> list[tuple[int, str, int]]:
+    """(number, recipient, seq) of what that release would have delivered."""
+    streams = {(row["topic"], row["sender"], row["recipient"]): row for row in said["streams"]}
+    found = []
+    for message in said["open_messages"]:
+        for name, seq in message["recipients"]:
+            stream = streams.get((message["topic"], message["sender"], name), {"done_seq": 0, "done_above": []})
+            if seq > stream["done_seq"] and seq not in stream["done_above"]:
+                found.append((message["number"], name, seq))
+    return sorted(found)
+
+
 def check_whole(which: str, path: Path) -> None:
     """Everything is there that the release itself read from it."""
-    found = json.loads(msgspec.json.encode(open_once(path)))
-    for name, value in read_said(which)["snapshot"].items():
-        assert found[name] == value, name
+    said = read_said(which)["snapshot"]
+    driver = StoreDriver(lambda post: SqliteStore(path, post))
+    found = json.loads(msgspec.json.encode(driver.open()))
+    for name in ("agents", "spent_tokens", "subscriptions", "members", "dead_letters", "last_number"):
+        assert found[name] == said[name], name
+    streams = {(row["topic"], row["sender"], row["recipient"]): row for row in found["streams"]}
+    for row in said["streams"]:
+        now = streams[row["topic"], row["sender"], row["recipient"]]
+        assert now | {"last_seq": row["last_seq"]} == row
+        assert now["last_seq"] >= row["last_seq"]
+    assert [(owed.message.number, owed.recipient, owed.seq) for owed in driver.owed()] == owed_then(said)
+    bodies = {row["number"]: row["tail"] for row in said["open_messages"]}
+    assert all(base64.b64encode(owed.message.tail).decode() == bodies[owed.message.number] for owed in driver.owed())
+    for sender in {row["sender"] for row in said["seen_ids"]}:
+        assert driver.seen(sender) == {row["client_id"]: row["number"] for row in said["seen_ids"] if row["sender"] == sender}
+    driver.store.close()
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA user_version").fetchone()[0] == newest_version()
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

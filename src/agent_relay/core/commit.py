@@ -16,6 +16,7 @@ from agent_relay.core.messages import Delivery, Message
 from agent_relay.ports.store import Batch, MessageRow, MessageStore, StoreError
 from agent_relay.protocol.ulid import COUNTER_LIMIT, PAIRS
 
+_RETRY_MS = 100
 _IDS_AT_ONCE = 256  # taken from the source in one go; what is left of them at the end of a batch stays unused
 
 Settled = Callable[[StoreError | None], None]
@@ -42,6 +43,7 @@ class Committer:
         self._changes: list[_Change] = []
         self._all_news = False
         self.under_way = False
+        self._failed_at: int | None = None  # the last write, if it did
 
     @property
     def idle(self) -> bool:
@@ -62,7 +64,7 @@ class Committer:
             return
         if self.under_way:
             return
-        news_due = self._journal.is_due() or (self._all_news and self._journal.has_news())
+        news_due = self._is_news_due()
         self._all_news = False
         if not (self.messages or self._changes or news_due):
             return
@@ -76,6 +78,7 @@ class Committer:
 
         def written(error: StoreError | None) -> None:
             self.under_way = False
+            self._failed_at = None if error is None else self._context.steady_ms
             if error is None:
                 self._succeed(messages, deliveries, changes)
                 for callback in taken.then if taken is not None else ():
@@ -88,6 +91,12 @@ class Committer:
 
         self.under_way = True
         self._store.write(batch, written)
+
+    def _is_news_due(self) -> bool:
+        """Where the last write failed, news wait a moment: they would be tried again at once, and again."""
+        if self._failed_at is not None and self._context.steady_ms - self._failed_at < _RETRY_MS:
+            return False
+        return self._journal.is_due() or (self._all_news and self._journal.has_news())
 
     def _refuse(self, trouble: str) -> None:
         """What waits for the next batch has no place in any order yet. Of the one under way nothing can be said."""

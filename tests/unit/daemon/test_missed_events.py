@@ -48,7 +48,7 @@ def start(folder: Path, kind: type[MemoryStore], stored: int, told: int | None) 
     async def run() -> None:
         loop = asyncio.get_running_loop()
         store = kind(loop.call_soon_threadsafe)
-        store.open(10, 0)
+        store.open()
         written = loop.create_future()
         store.write(Batch(messages=[make_row(place) for place in range(1, stored + 1)]), written.set_result)
         await written

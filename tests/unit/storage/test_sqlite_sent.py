@@ -88,9 +88,10 @@ def test_a_file_without_any_list_is_listed_at_the_start(path: Path) -> None:
     with opened(path) as driver:
         writer = driver.sqlite._writer
         assert writer is not None
-        assert writer._connection is not None
-        writer._connection.execute("DELETE FROM sent_ids")
-        writer._connection.execute("UPDATE meta SET value = 0 WHERE key = 'listed_to'")
+        connection = writer._commits.connection
+        assert connection is not None
+        connection.execute("DELETE FROM sent_ids")
+        connection.execute("UPDATE meta SET value = 0 WHERE key = 'listed_to'")
     with opened(path) as driver:
         assert listed_to(driver) == number_at(30)
         assert list(driver.seen("Alice")) == [f"c-{place}" for place in range(1, 36, 2)]
