@@ -47,8 +47,12 @@ def list_ids(connection: sqlite3.Connection, sent: list[SentId]) -> None:
     if not sent:
         return
     blocks: dict[str, list[tuple[str, int]]] = {}
+    as_written: dict[str, list[tuple[str, int]]] = {}  # the same lists: a name is folded once, not with each of its messages
     for sender, client_id, number in sent:
-        blocks.setdefault(fold_name(sender), []).append((client_id, number))
+        block = as_written.get(sender)
+        if block is None:
+            block = as_written[sender] = blocks.setdefault(fold_name(sender), [])
+        block.append((client_id, number))
     rows = [(block[-1][1], sender, _encode(block).decode()) for sender, block in blocks.items()]
     connection.executemany("INSERT INTO sent_ids VALUES (?,?,?)", rows)
     write_meta(connection, listed_to=sent[-1][2])
