@@ -48,7 +48,8 @@ CHECKED_AT_START_BYTES = 32 * 1024 * 1024  # reading this much takes some 60 ms;
 
 class SqliteStore:
     def __init__(self, path: str | os.PathLike[str], post: Post, durability: files.Durability = "full") -> None:
-        self._path = Path(path)
+        # SQLite follows links and keeps the WAL beside the file itself; so do the mark and whatever else belongs to it.
+        self._path = Path(path).resolve() if os.path.islink(path) else Path(path)
         self._post = post
         self._durability: files.Durability = durability
         self._writer: Writer | None = None
@@ -82,7 +83,7 @@ class SqliteStore:
             raise files.refuse(self._path, error) from error
         try:
             large = self._prepare(connection)
-            self._mark = Mark(self._path)
+            self._mark = self._make_mark()
             self._look_for_loss(connection, self._mark.read())
             snapshot = load_snapshot(connection, dedup_ids, dedup_since)
             writer = Writer(self._path, self._durability, connection, self._post, self._mark)
@@ -93,6 +94,14 @@ class SqliteStore:
             connection.close()
             raise
         return snapshot, writer, large
+
+    def _make_mark(self) -> Mark:
+        try:
+            return Mark(self._path)
+        except OSError as error:
+            raise StoreUnusable(
+                f"{self._path}-mark cannot be written ({error.strerror}). Free some space, or mend its permissions, and try again."
+            ) from None
 
     def _look_for_loss(self, connection: sqlite3.Connection, mark: Reached | None) -> None:
         loss = find_loss(find_reached(connection), mark)
