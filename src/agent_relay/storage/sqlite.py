@@ -78,8 +78,9 @@ class SqliteStore:
 
     def _open(self, dedup_ids: int, dedup_since: int) -> tuple[Snapshot, Writer, bool]:
         try:
+            files.rewrite_wal(self._path)  # nobody knows whether what a crash has left was flushed
             connection = files.connect_writer(self._path, self._durability)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise files.refuse(self._path, error) from error
         try:
             large = self._prepare(connection)
@@ -128,7 +129,6 @@ class SqliteStore:
         remove_copies(self._path, at_once=False)
         if large:
             self._require_whole(files.check_ends(connection, self._path))
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # whether a WAL left by a crash was flushed nobody knows
         return large
 
     def _require_whole(self, damage: str | None) -> None:
