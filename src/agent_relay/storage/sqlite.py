@@ -53,7 +53,8 @@ CHECKED_AT_START_BYTES = 32 * 1024 * 1024  # reading this much takes some 60 ms;
 
 class SqliteStore:
     def __init__(self, path: str | os.PathLike[str], post: Post, durability: files.Durability = "full") -> None:
-        self._path = Path(path)
+        # SQLite follows links and keeps the WAL beside the file itself; so do the mark and whatever else belongs to it.
+        self._path = Path(path).resolve() if os.path.islink(path) else Path(path)
         self._post = post
         self._durability: files.Durability = durability
         self._writer: Writer | None = None
@@ -82,12 +83,13 @@ class SqliteStore:
 
     def _open(self) -> tuple[Snapshot, Writer, bool]:
         try:
+            files.rewrite_wal(self._path)  # nobody knows whether what a crash has left was flushed
             connection = files.connect_writer(self._path, self._durability)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise files.refuse(self._path, error) from error
         try:
             large = self._prepare(connection)
-            self._mark = Mark(self._path)
+            self._mark = self._make_mark()
             self._look_for_loss(connection, self._mark.read())
             snapshot = load_snapshot(connection)
             writer = Writer(self._path, self._durability, connection, self._post, self._mark)
@@ -98,6 +100,14 @@ class SqliteStore:
             connection.close()
             raise
         return snapshot, writer, large
+
+    def _make_mark(self) -> Mark:
+        try:
+            return Mark(self._path)
+        except OSError as error:
+            raise StoreUnusable(
+                f"{self._path}-mark cannot be written ({error.strerror}). Free some space or mend its permissions."
+            ) from None
 
     def _look_for_loss(self, connection: sqlite3.Connection, mark: Reached | None) -> None:
         loss = find_loss(find_reached(connection), mark)
@@ -124,7 +134,6 @@ class SqliteStore:
         remove_copies(self._path, at_once=False)
         if large:
             self._require_whole(files.check_ends(connection, self._path))
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # whether a WAL left by a crash was flushed nobody knows
         return large
 
     def _require_whole(self, damage: str | None) -> None:

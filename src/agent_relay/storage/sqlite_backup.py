@@ -7,7 +7,7 @@ holds messages as the database does, so it goes after a week, and at once when a
 from __future__ import annotations
 
 import logging
-import shutil
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -28,7 +28,8 @@ def keep_copy(connection: sqlite3.Connection, path: Path, version: int) -> None:
         _log.warning("%s is upgraded without a copy of it as it was: it is larger than %d MiB.", path, _LARGEST_BYTES >> 20)
         return
     try:
-        if shutil.disk_usage(path.parent).free < 2 * size:
+        disk = os.statvfs(path.parent)
+        if disk.f_bavail * disk.f_frsize < 2 * size:
             raise OSError("there is no room for it")
         copy = copy_database(connection, path, f"{_NAME}-{version}")
     except (sqlite3.Error, OSError) as error:

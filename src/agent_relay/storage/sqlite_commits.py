@@ -3,10 +3,10 @@
 An error of the disk at a commit leaves open whether the transaction is in the file: its last frame may be in the WAL although
 the flush of it failed, and comes back when the file is next opened. Nor does a later flush that succeeds prove anything, for
 after one that failed the system may count the pages as written. So nobody is told anything before it is known. The connection
-is given up and a new one looks for the transaction. If it is there, everything is moved into the database and the WAL cut to
-nothing, which writes and flushes all of it anew. If it is not, its frames are behind the end of the WAL. Either way one more
-transaction has to succeed: it takes their place, and shows that the disk works again. Until then the transaction is in
-doubt: it is tried once a second, `trouble` says why, and whoever waits for it is not answered.
+is given up and a new one looks for the transaction. If it is there, the WAL is written once more, byte for byte, and flushed.
+If it is not, its frames are behind the end of the WAL. Either way one more transaction has to succeed: it takes the place of
+such frames, and shows that the disk works again. Until then the transaction is in doubt: it is tried once a second, `trouble`
+says why, and whoever waits for it is not answered.
 
 The files are looked at after every commit, too: one that was deleted or replaced takes what is written with it.
 """
@@ -29,6 +29,7 @@ from agent_relay.storage.sqlite_files import (
     may_have_written,
     needs_new_connection,
     report,
+    rewrite_wal,
 )
 from agent_relay.storage.sqlite_rows import read_meta, write_meta
 from agent_relay.storage.sqlite_watch import FileWatch
@@ -198,7 +199,7 @@ class Commits:
         while found is None:
             try:
                 found = self._look(look)
-            except (sqlite3.Error, StoreUnusable, _Blocked) as why:
+            except (sqlite3.Error, StoreUnusable, OSError) as why:
                 self._drop()
                 self._wait(
                     f"The disk failed while {self._path} was written ({error}), and what of it is stored is not known yet "
@@ -212,12 +213,10 @@ class Commits:
 
     def _look(self, look: Look) -> bool:
         connection = self._connect()
+        connection.execute("BEGIN IMMEDIATE")  # nobody else writes from here on
         found = look(connection)
         if found:
-            is_busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            if is_busy:
-                raise _Blocked("another program is reading it")
-        connection.execute("BEGIN IMMEDIATE")
+            rewrite_wal(self._path)
         write_meta(connection, seal=read_meta(connection)["seal"] + 1)
         connection.execute("COMMIT")
         return found
@@ -234,7 +233,3 @@ class Commits:
             _log.error("%s.", text)
         self.trouble = text
         self._closing.wait(_TRIED_EVERY_S)
-
-
-class _Blocked(Exception):  # noqa: N818
-    """Somebody else keeps the WAL from being cut."""

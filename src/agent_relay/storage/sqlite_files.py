@@ -5,6 +5,7 @@ Every sentence here is read by a person whose relay does not start or does not s
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from itertools import count
@@ -21,6 +22,7 @@ PAGE_BYTES = 8192
 _BUSY_MS = 2_000
 _WAL_PAGES = 4 * 1024 * 1024 // PAGE_BYTES  # beyond it the WAL is copied into the database; without a bound it grew to 330 MB
 _WAL_KEPT_BYTES = 16 * 1024 * 1024  # after one huge transaction the WAL file shrinks back to this
+_REWRITTEN_BYTES = 1024 * 1024  # at a time
 _HEADER_BYTES = 100
 _CACHE_KIB = 8 * 1024
 _STATEMENTS = 256  # kept prepared: those that store messages come in some 180 shapes (see `sqlite_insert`), and Python keeps 128
@@ -107,6 +109,23 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
+def rewrite_wal(path: Path) -> None:
+    """Writes what is in the WAL once more and flushes it; raises OSError. After a flush that failed the system may count pages as
+    written that are not, and a checkpoint that relies on them would leave a database of old and new pages after a power cut.
+    To be called while nobody writes. (No lock is on the WAL that closing it could let go of.)"""
+    try:
+        descriptor = os.open(f"{path}-wal", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        place = 0
+        while content := os.pread(descriptor, _REWRITTEN_BYTES, place):
+            place += os.pwrite(descriptor, content, place)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def copy_database(connection: sqlite3.Connection | None, path: Path, name: str) -> Path:
     """All that the connection sees, as one file beside the database: `messages.sqlite.NAME`. Raises sqlite3.Error or OSError."""
     if connection is None:
@@ -177,10 +196,12 @@ def _describe_access(path: Path, reason: object) -> str:
     )
 
 
-def refuse(path: Path, error: sqlite3.Error) -> StoreUnusable:
-    """Why the file could not be opened, from SQLite's own error."""
+def refuse(path: Path, error: sqlite3.Error | OSError) -> StoreUnusable:
+    """Why the file could not be opened, from SQLite's own error, or the system's."""
     code = _primary_code(error)
-    if code == sqlite3.SQLITE_NOTADB:
+    if code == sqlite3.SQLITE_FULL or getattr(error, "errno", None) == errno.ENOSPC:
+        text = f"The disk that holds {path} is full. Free some space and start again."
+    elif code == sqlite3.SQLITE_NOTADB:
         text = f"{path} is not a database of agent-relay. Move the file away, or choose another storage path."
     elif code == sqlite3.SQLITE_CORRUPT:
         text = describe_damage(path, error)
@@ -188,8 +209,6 @@ def refuse(path: Path, error: sqlite3.Error) -> StoreUnusable:
         text = f"{path} is locked by another program. Close that program and start again."
     elif code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
         text = _describe_access(path, error)
-    elif code == sqlite3.SQLITE_FULL:
-        text = f"The disk that holds {path} is full. Free some space and start again."
     elif "fts5" in str(error):
         text = "This Python's SQLite has no full-text search (FTS5). Use a Python whose SQLite includes it."
     else:

@@ -1,12 +1,12 @@
 """How far the database had come, in a small file beside it: what is missing at the next start was lost in between.
 
-It is written after every commit and never flushed: it outlives the process, and after a power cut it may be old, but never says
-more than was stored.
+It is changed in memory that is mapped to the file (a write would cost a turn of waiting for the interpreter lock) after every
+commit, and never flushed: it outlives the process, and after a power cut it may be old, but never says more than was stored.
 """
 
 from __future__ import annotations
 
-import logging
+import mmap
 import os
 import struct
 import zlib
@@ -17,8 +17,6 @@ from msgspec import Struct
 _FORMAT = struct.Struct("<4sIQQQ")
 _MAGIC = b"ARLM"
 
-_log = logging.getLogger(__name__)
-
 
 class Reached(Struct, frozen=True):
     number: int  # of the newest message
@@ -28,28 +26,27 @@ class Reached(Struct, frozen=True):
 
 class Mark:
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(f"{path}-mark", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        self._failed = False
+        """Raises OSError where there is no room for it."""
+        descriptor = os.open(f"{path}-mark", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            content = os.pread(descriptor, _FORMAT.size, 0)
+            if len(content) < _FORMAT.size:  # written and not only made longer: what is mapped has to have its place on the disk
+                os.pwrite(descriptor, bytes(_FORMAT.size), 0)
+            self._memory = mmap.mmap(descriptor, _FORMAT.size)
+        finally:
+            os.close(descriptor)
 
     def read(self) -> Reached | None:
         """None: there is none yet, or it cannot be read."""
-        content = os.pread(self._descriptor, _FORMAT.size, 0)
-        if len(content) != _FORMAT.size:
-            return None
-        magic, check, *values = _FORMAT.unpack(content)
+        magic, check, *values = _FORMAT.unpack(self._memory[:])
         return Reached(*values) if magic == _MAGIC and check == _check(values) else None
 
     def write(self, *values: int) -> None:
-        """`number`, `stored`, `batch`. That it cannot be written is no reason to refuse messages."""
-        try:
-            os.pwrite(self._descriptor, _FORMAT.pack(_MAGIC, _check(values), *values), 0)
-        except OSError as error:
-            if not self._failed:
-                _log.warning("How far the store has come could not be noted: %s", error.strerror)
-            self._failed = True
+        """`number`, `stored`, `batch`."""
+        _FORMAT.pack_into(self._memory, 0, _MAGIC, _check(values), *values)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        self._memory.close()
 
 
 def _check(values: tuple[int, ...] | list[int]) -> int:
