@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import signal
 import sqlite3
 import sys
 from collections.abc import Generator, Iterator
@@ -29,6 +30,9 @@ def in_ci() -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     if "s" not in config.option.reportchars:
         config.option.reportchars += "s"  # a skip is always listed with its reason
+    # A shell starts what it runs in the background deaf to Ctrl-C, and so would be everything that a test starts and interrupts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

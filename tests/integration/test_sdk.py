@@ -27,7 +27,7 @@ QUICK = Backoff(policy=RetryPolicy(base_ms=20, cap_ms=100, jitter=0.15))
 @pytest.fixture(scope="module")
 def shared() -> Iterator[DaemonProcess]:
     """For tests that leave the daemon alone; each uses names of its own."""
-    with DaemonProcess("--ack-timeout-ms=300", "--heartbeat-ms=500") as daemon:
+    with DaemonProcess("--ack-timeout-ms=300", "--heartbeat-ms=2s") as daemon:
         yield daemon
 
 

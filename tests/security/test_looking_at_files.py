@@ -40,8 +40,9 @@ def project(tmp_path: Path) -> Path:
     (root / "notes.txt").symlink_to(tmp_path / "id_rsa")
     (root / "plain.txt").symlink_to(".env")
     (root / "folder").symlink_to(tmp_path)
-    (tmp_path / "elsewhere.txt").write_text("of another project")
-    (root / "twin.txt").hardlink_to(tmp_path / "elsewhere.txt")
+    for name in ("elsewhere.txt", "other.txt"):
+        (tmp_path / name).write_text("of another project")
+    (root / "twin.txt").hardlink_to(tmp_path / "other.txt")
     (root / "state").mkdir()
     (root / "state" / "messages.sqlite").write_text("x")
     return root

@@ -345,7 +345,7 @@ def wait_until_connected(observer: RawClient, name: str) -> None:
 
 @pytest.fixture
 def impatient() -> Iterator[DaemonProcess]:
-    with DaemonProcess("--heartbeat-ms=250") as process:
+    with DaemonProcess("--heartbeat-ms=1500") as process:  # on a busy machine a process may say nothing for a second or two
         yield process
 
 
@@ -354,7 +354,7 @@ def test_the_example_client_works(impatient: DaemonProcess, tmp_path: Path) -> N
         observer.hello("watcher", mode="observer")
         wait_until_connected(observer, "Bob")
         observer.auto_pong = False
-        for _ in range(5):  # five heartbeats: a client that did not answer them would be gone after two
+        for _ in range(3):  # three heartbeats: a client that did not answer them would be gone after two
             observer.say("PONG", observer.expect("PING")["payload"])
         observer.auto_pong = True
         with Example(tmp_path, impatient.socket, "Alice", "bob", "Grüße, 世界") as alice:

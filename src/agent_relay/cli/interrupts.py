@@ -13,6 +13,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ class _Interrupt:
         task, loop = current_task(), get_running_loop()
         assert task is not None
         loop.add_signal_handler(signal.SIGINT, self._woken)
-        self._cancel = task.cancel
+        # By way of the loop: this may be in the middle of something that a cancelled task would upset.
+        self._cancel = partial(loop.call_soon_threadsafe, task.cancel)
         signal.signal(signal.SIGINT, self.come)
         if self.has_come:
             raise CancelledError

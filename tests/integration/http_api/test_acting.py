@@ -214,11 +214,11 @@ def test_where_somebody_has_the_senders_name_another_is_used(start_server: Start
 
 def test_it_stays_connected_however_long_nobody_asks(start_server: StartServer) -> None:
     """It answers the heartbeats of the relay as any client does."""
-    server = start_server("--heartbeat-ms=250")
+    server = start_server("--heartbeat-ms=1000")  # others may say nothing for a second or two, on a busy machine
     assert server.http.post("/api/v1/messages", json={"to": "http", "body": "x"}).status_code == 201
     session = server.agent("http")["sessionId"]
     began = server.http.get("/health").json()["uptimeMs"]
-    until(lambda: server.http.get("/ready").status_code == 200 and _uptime(server) > began + 1_500, "six heartbeats pass")
+    until(lambda: server.http.get("/ready").status_code == 200 and _uptime(server) > began + 5_000, "five heartbeats pass")
     found = server.agent("http")
     assert (found["connected"], found["sessionId"]) == (True, session)
     log = (server.daemon.state_dir / "daemon.log").read_text()
