@@ -12,7 +12,7 @@ from agent_relay.events.drafts import Draft, Exchange, Handover
 from agent_relay.protocol.encode import read_tail
 from agent_relay.protocol.names import CHANNEL_MARK
 from agent_relay.protocol.reports import PermissionReport, QuestionReport
-from agent_relay.protocol.ulid import is_ulid, number_of
+from agent_relay.protocol.ulid import number_of
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -53,9 +53,11 @@ def derive_exchange(row: MessageRow, sender: Agent | None) -> Exchange:
     """Of a stored message, as it was told when it was stored or should have been. Of the sender's sessions only the newest is
     known: one that began after the message is not the one it was sent in."""
     session_id = sender.session_id if sender is not None else ""
-    ulid = session_id.removeprefix("ses_")
-    if is_ulid(ulid) and number_of(ulid) > row.number:
-        session_id = ""
+    try:
+        began_later = number_of(session_id.removeprefix("ses_")) > row.number
+    except ValueError:  # it has none, or one that is not of our making
+        began_later = False
+    session_id = "" if began_later else session_id
     body = read_tail(row.tail)["payload"].get("body")
     return describe_exchange(row, session_id, body if isinstance(body, str) else "")
 

@@ -163,9 +163,10 @@ class Subscription:
             self._bus.forget(self)
             self._tell()
             return
-        oldest = min(page.oldest_seq, self._bus.first_kept)
-        if oldest > self._fed + 1 and self._since_ms is None:
-            self._skip_to(oldest, page.records[0].ts if page.records else 0)
+        if page.oldest_seq > self._bus.first_kept:  # the store has let go of more than is still in memory: go on there
+            page = EventPage([], max(self._fed, self._bus.first_kept - 1), self._bus.first_kept, is_end=False)
+        if page.oldest_seq > self._fed + 1 and self._since_ms is None:
+            self._skip_to(page.oldest_seq, page.records[0].ts if page.records else 0)
         self._queue.extend(page.records)
         self._fed = max(self._fed, page.last_seq)
         if page.is_end and self._fed < self._written and self._fed + 1 < self._bus.first_kept:

@@ -22,7 +22,8 @@ def spend(server: Server, agent: str, dollars: int) -> None:
 
 def exceeded(server: Server) -> list[tuple[str, float, float, str]]:
     found = server.http.get("/api/v1/events", params={"types": "budget.exceeded"}).json()["events"]
-    return [(each["budget"], each["limitUsd"], each["spentUsd"], each["action"]) for each in found]
+    told = [each for each in found if each["type"] != "stream.gap"]  # after a restart there is one
+    return [(each["budget"], each["limitUsd"], each["spentUsd"], each["action"]) for each in told]
 
 
 def test_a_budget_is_told_once_and_stops_the_starting_of_agents(start_server: StartServer) -> None:

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from agent_relay.core.publishing import derive_exchange
+from agent_relay.ports.store import MessageQuery
+from agent_relay.protocol.ulid import encode_time
 from agent_relay.testing.harness import HarnessClient, RelayHarness
 
 MESSAGES = ("message.exchanged", "message.delivered")
@@ -249,3 +252,26 @@ def test_numbers_count_up_over_everything(relay: RelayHarness) -> None:
         alice.send("Bob", "x")
         bob.ack(bob.take_one("DELIVER"))
     assert [event["_seq"] for event in relay.events.named()] == list(range(1, 13))
+
+
+# --- derived from the store ---------------------------------------------------------------------------------------------------
+
+
+def test_of_a_session_that_began_later_a_derived_event_says_nothing(relay: RelayHarness) -> None:
+    alice = relay.connect("Alice")
+    alice.send("Alice", "one")
+    relay.settle()
+    (exchanged,) = relay.events.named("message.exchanged")
+    pages: list[Any] = []
+    relay.store.find(MessageQuery(), pages.append)
+    relay.settle()
+    rows = pages[0].messages
+    agent = relay.relay.registry.find("Alice")
+    assert agent is not None
+    derived = derive_exchange(rows[0], agent)
+    assert (derived.session_id, derived.message_id, derived.body) == (agent.session_id, exchanged["messageId"], "one")
+    agent.session_id = f"ses_{encode_time(relay.wall_ms + 1)}0000000000000000"
+    assert derive_exchange(rows[0], agent).session_id == ""
+    agent.session_id = "of somebody else's making"
+    assert derive_exchange(rows[0], agent).session_id == agent.session_id
+    assert derive_exchange(rows[0], None).session_id == ""

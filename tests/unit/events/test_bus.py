@@ -178,6 +178,21 @@ def test_what_is_no_longer_kept_is_told_first() -> None:
     assert numbers(taken[1:]) == list(range(oldest, 5_001))
 
 
+@pytest.mark.parametrize("where", [{"after_seq": 5}, {"since_ms": START_MS + 1}])
+def test_what_the_store_has_let_go_of_and_memory_has_not_is_told(where: dict[str, int]) -> None:
+    feed = Feed(kept=10)
+    for _ in range(9):
+        feed.publish(1_000)
+        feed.settle()
+    in_memory = feed.bus.first_kept
+    assert feed.store._records[0].seq > in_memory > 7
+    taken = feed.take_all(feed.subscribe(**where))
+    if "after_seq" in where:
+        assert (taken[0].type, taken[0].seq) == ("stream.gap", in_memory - 1)
+        del taken[0]
+    assert numbers(taken) == list(range(in_memory, 9_001))
+
+
 def test_a_number_that_nobody_was_given_begins_now_and_says_so() -> None:
     feed = Feed()
     feed.publish(3)

@@ -26,3 +26,18 @@ def test_what_is_told_in_one_moment_is_appended_at_once_and_in_order() -> None:
     recorder.flush()
     later.pop()()
     assert appended[1:] == [[Lost(3)]]
+
+
+def test_what_is_held_waits_for_what_is_to_come_first() -> None:
+    appended: list[list[Draft]] = []
+    later: list[Callable[[], None]] = []
+    recorder = Recorder(appended.append, later.append)
+    recorder.hold()
+    recorder.record([Lost(2)])
+    recorder.flush()
+    assert (appended, later) == ([], [])
+    recorder.release([Lost(1)])
+    assert appended == [[Lost(1), Lost(2)]]
+    recorder.record([Lost(3)])
+    later.pop()()
+    assert appended[1:] == [[Lost(3)]]

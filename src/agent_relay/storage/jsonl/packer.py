@@ -34,13 +34,14 @@ class Packer:
             return None
         return max(0.0, self._resting_until - time.monotonic())
 
-    def step(self) -> bool:
-        """One block of the oldest file that is not packed; True: all of it is packed. Raises OSError, and then rests."""
+    def step(self) -> None:
+        """One block of the oldest file that is not packed. Raises OSError, and then rests."""
         try:
             if self._segment is None or self._segment not in self._shelf.aside():
                 self.abandon()
                 self._begin()
-            return self._segment is not None and self._pack_next(self._segment)
+            if self._segment is not None:
+                self._pack_next(self._segment)
         except OSError:
             self.abandon()
             self._resting_until = time.monotonic() + _AGAIN_AFTER_S
@@ -61,20 +62,19 @@ class Packer:
         self._source = os.open(self._shelf.path_of(segment), os.O_RDONLY | FLAGS)
         self._target = os.open(self._temporary(segment), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | FLAGS, 0o600)
 
-    def _pack_next(self, segment: Segment) -> bool:
+    def _pack_next(self, segment: Segment) -> None:
         lines = self._read_lines()
-        if lines:
-            block = pack_block(lines)
-            view = memoryview(block)
-            while view:
-                view = view[os.write(self._target, view) :]
-            self._read_bytes += len(lines)
-            self._packed_bytes += len(block)
-            return False
-        os.fsync(self._target)
-        self._shelf.put_packed(segment, self._temporary(segment), self._packed_bytes)
-        self._end()
-        return True
+        if not lines:
+            os.fsync(self._target)
+            self._shelf.put_packed(segment, self._temporary(segment), self._packed_bytes)
+            self._end()
+            return
+        block = pack_block(lines)
+        view = memoryview(block)
+        while view:
+            view = view[os.write(self._target, view) :]
+        self._read_bytes += len(lines)
+        self._packed_bytes += len(block)
 
     def _read_lines(self) -> bytes:
         """As many whole lines as make a block, or one that is longer. What has no end is one as well: it is damaged."""

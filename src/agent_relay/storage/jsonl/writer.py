@@ -249,13 +249,14 @@ class Writer:
 
     def _make_room(self, coming_bytes: int, ts: int) -> None:
         began = self._shelf.newest_began_ms
-        if began is None:
-            return
         is_full = self._shelf.newest_size + coming_bytes > self._rotation.max_bytes
-        if is_full or ts - began > self._rotation.max_age_ms:
+        if began is not None and (is_full or ts - began > self._rotation.max_age_ms):
             self._note_progress()
             self._shelf.put_aside()
-            self._make_fit()
+        keep_bytes = self._rotation.keep_bytes
+        if keep_bytes is not None and self._shelf.size_bytes() + coming_bytes > keep_bytes:
+            removed = self._shelf.prune(0, keep_bytes - coming_bytes)
+            _log.info("%d files of the oldest events were removed: together they were too large.", removed)
 
     def _prune(self, before_ms: int) -> None:
         try:
@@ -270,18 +271,12 @@ class Writer:
         if removed:
             _log.info("%d files of old events were removed.", removed)
 
-    def _make_fit(self) -> None:
-        """Removes the oldest where there is more than may be. Raises OSError."""
-        if removed := self._shelf.prune(0, self._rotation.keep_bytes):
-            _log.info("%d files of the oldest events were removed: together they were too large.", removed)
-
     def _pack_on(self) -> None:
         """One block, for the same reason."""
         if self._erasures or self._packer.due_in_s() != 0:
             return
         try:
-            if self._packer.step():
-                self._make_fit()
+            self._packer.step()
         except OSError as error:
             _log.warning("Old events in %s could not be packed: %s. They stay as they are for now.", self._shelf.folder, error)
 

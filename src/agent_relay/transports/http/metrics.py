@@ -104,4 +104,6 @@ class Metrics:
     def _note_deliveries(self) -> None:
         while self._deliveries is not None and (records := self._deliveries.take(1_000)):
             for record in records:
+                if record.type != "message.delivered":  # a gap is told to everybody
+                    continue
                 self._latency.observe(_read_delivered(record.line).latency_ms / 1000)
