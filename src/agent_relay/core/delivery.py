@@ -108,7 +108,8 @@ class Ledger:
 
     def owed_to(self, recipient: Agent) -> list[Delivery]:
         box = recipient.mailbox
-        return [delivery for delivery in [*box.inflight.values(), *box.all_waiting()] if not delivery.replay]
+        handed = [] if recipient.peer is None else recipient.peer.unwritten
+        return [delivery for delivery in [*handed, *box.inflight.values(), *box.all_waiting()] if not delivery.replay]
 
     def owed_by(self, sender: Agent) -> list[Delivery]:
         """What it sent and nobody has acknowledged."""
@@ -119,7 +120,9 @@ class Ledger:
         """On the owner's order they are not delivered any more; whoever sent them and still is somebody is told. How many."""
         for delivery in deliveries:
             recipient = delivery.recipient
-            if recipient.mailbox.inflight.pop(delivery.id, None) is None:
+            if recipient.peer is not None and any(each is delivery for each in recipient.peer.unwritten):
+                delivery.replay = True  # it stays in its place: how many were read is counted
+            elif recipient.mailbox.inflight.pop(delivery.id, None) is None:
                 recipient.mailbox.remove_waiting(delivery)
             self._to_pump[recipient.key] = recipient
             self._journal.ended(delivery, "erased")
@@ -161,12 +164,19 @@ class Ledger:
                 self._backpressure.relax(recipient)
 
     def writable(self, peer: Peer) -> None:
-        """All bytes given to this connection have left: deliveries that nobody will acknowledge are done."""
+        """All bytes given to this connection have left: deliveries that nobody will acknowledge are done, unless their client
+        shows otherwise that it has read them."""
         if peer.agent is None:
             return
-        unwritten, peer.unwritten = peer.unwritten, []
-        self._count_as_acknowledged(unwritten)
+        if peer.deliver is None:
+            unwritten, peer.unwritten = peer.unwritten, []
+            self._count_as_acknowledged(unwritten)
         self._to_pump[peer.agent.key] = peer.agent
+
+    def read(self, peer: Peer, count: int) -> None:
+        """A client that is handed messages in words of its own has read so many more of them."""
+        read, peer.unwritten = peer.unwritten[:count], peer.unwritten[count:]
+        self._count_as_acknowledged(read)
 
     # --- answers ----------------------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ from agent_relay.ports.entropy import Entropy
 from agent_relay.ports.events import EventSink
 from agent_relay.ports.leavings import Leavings, NoLeavings
 from agent_relay.ports.log import Log
-from agent_relay.ports.relay import Deliver, ReadSend
+from agent_relay.ports.relay import Deliver, ReadSend, Told
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import BadFrame, decode_client_frame
@@ -176,6 +176,18 @@ class Relay:
             for client_id, *_ in sends:
                 peer.say_nack(stopping_error(), client_id)
 
+    def sent_asking(self, peer: Peer, send: ReadSend, told: Told) -> None:
+        agent = peer.agent
+        if agent is None or not peer.active:
+            return
+        peer.last_heard = self.context.steady_ms
+        if not peer.at_ease:
+            self._settle_in(peer, agent)
+        if peer.at_ease:
+            self.sending.receive_asking(peer, agent, send, told)
+        else:
+            told(stopping_error())
+
     def oversized(self, peer: Peer, size_bytes: int) -> None:
         if peer.closed:
             return
@@ -195,6 +207,9 @@ class Relay:
         """Everything queued for this connection has left."""
         self.ledger.writable(peer)
         self._watching.drained(peer)
+
+    def read(self, peer: Peer, count: int) -> None:
+        self.ledger.read(peer, count)
 
     def crashed(self, peer: Peer) -> None:
         """Something of ours failed while hearing this client. It learns no more than that; the log has the rest."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import queue
 from dataclasses import replace
 from typing import Any, cast
@@ -14,29 +13,9 @@ from agent_relay.transports.arc.connection import ArcConnection
 from agent_relay.transports.arc.hooks import HookRunner
 from agent_relay.transports.arc.limits import MessageRate
 from agent_relay.transports.arc.upgrade import open_connection
-from tests.unit.transports.arc.scene import Scene, Wire, play
+from tests.unit.transports.arc.scene import MASK, Scene, Wire, payloads, play, text
 
-MASK = b"\0\0\0\0"
 TOO_LARGE = b"\x81\xff" + (2 << 20).to_bytes(8) + MASK
-
-
-def text(message: Any) -> bytes:
-    content = json.dumps(message).encode()
-    return b"\x81\xfe" + len(content).to_bytes(2) + MASK + content
-
-
-def payloads(written: bytes) -> list[Any]:
-    """Of the frames that were written, which are all short, in order; a close is its code."""
-    found, at = [], 0
-    while at < len(written):
-        size, start = written[at + 1], at + 2
-        if size == 126:
-            size, start = int.from_bytes(written[at + 2 : at + 4]), at + 4
-        content = written[start : start + size]
-        kind = written[at] & 0x0F
-        found.append({1: lambda text: json.loads(text)["payload"], 8: lambda text: int.from_bytes(text[:2])}[kind](content))
-        at = start + size
-    return found
 
 
 def close_codes(written: bytes) -> list[int]:
@@ -96,6 +75,7 @@ def test_answers_do_not_pile_up_for_one_that_asks_and_asks() -> None:
         await scene.settle()
         wire.is_stalled, wire.held = False, 0
         connection.resume_writing()  # it reads again, and gets what it was given already, and why it ends
+        await scene.settle()
         assert len(wire.written) < 1_000_000
         assert close_codes(wire.written) == [4008]
 
@@ -280,7 +260,7 @@ def test_a_relay_that_stood_still_asks_before_it_gives_anybody_up() -> None:
         began = connection.heard_ms
         scene.hub._look_after(connection, began + 600_000)  # the machine slept: nobody was pinged meanwhile
         await scene.settle()
-        assert (wire.steps, wire.written) == ([], b"\x89\x00")
+        assert (wire.steps, wire.written) == ([], b"\x89\x010")
         scene.hub._look_after(connection, began + 619_999)
         await scene.settle()
         assert close_codes(wire.written) == []
