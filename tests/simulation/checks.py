@@ -82,8 +82,8 @@ class Check:
             return
         self.require(known["id"] == said["id"], f"{key} changed its delivery id")
         self.require(known["seq"] == delivery["seq"], f"{key} changed its number")
+        self.require(delivery["attempt"] > known["attempt"], f"{key}: attempt {delivery['attempt']} after {known['attempt']}")
         if known["incarnation"] == self.world.incarnation:
-            self.require(delivery["attempt"] > known["attempt"], f"{key}: attempt {delivery['attempt']} after {known['attempt']}")
             self.require(known["ack_heard_in"] != self.world.incarnation, f"{key} came again after its ACK was heard")
         heard_at = known["ack_heard_at"]
         self.require(

@@ -41,7 +41,6 @@ class Committer:
         self._on_failed = on_failed
         self.messages: list[Message] = []  # accepted, for the next batch
         self._changes: list[_Change] = []
-        self._all_news = False
         self.under_way = False
         self._failed_at: int | None = None  # the last write, if it did
 
@@ -54,7 +53,6 @@ class Committer:
 
     def when_written(self, then: Callable[[], None]) -> None:
         """Calls back once everything that is known now, cursors and trails included, is in the store (or could not be)."""
-        self._all_news = True
         self.change(lambda _batch: None, lambda _error: then())
 
     def flush(self) -> None:
@@ -65,7 +63,6 @@ class Committer:
         if self.under_way:
             return
         news_due = self._is_news_due()
-        self._all_news = False
         if not (self.messages or self._changes or news_due):
             return
         messages, self.messages = self.messages, []
@@ -93,10 +90,10 @@ class Committer:
         self._store.write(batch, written)
 
     def _is_news_due(self) -> bool:
-        """Where the last write failed, news wait a moment: they would be tried again at once, and again."""
+        """News go with every change. Where the last write failed they wait a moment, or they would be tried again at once."""
         if self._failed_at is not None and self._context.steady_ms - self._failed_at < _RETRY_MS:
             return False
-        return self._journal.is_due() or (self._all_news and self._journal.has_news())
+        return self._journal.is_due() or (bool(self._changes) and self._journal.has_news())
 
     def _refuse(self, trouble: str) -> None:
         """What waits for the next batch has no place in any order yet. Of the one under way nothing can be said."""

@@ -78,7 +78,7 @@ class Ledger:
                 peer is not None
                 and peer.active
                 and not box.waiting
-                and not box.burying
+                and not box.holds
                 and recipient.loop is None
                 and len(box.inflight) + len(peer.outgoing) < peer.window
                 and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES
@@ -221,11 +221,14 @@ class Ledger:
                 inflight, connection = box.inflight, peer.connection
                 while (
                     box.lanes
-                    and not box.burying
+                    and not box.holds
                     and len(inflight) + len(peer.outgoing) < peer.window
                     and connection.unsent_bytes <= FULL_BUFFER_BYTES
                 ):
                     if standing is not None and not self._loops.lets_go(standing, box.first()):
+                        break
+                    if not is_counted(box.first()):
+                        self._count_waiting(recipient)
                         break
                     delivery = box.pop()
                     if delivery.message.expires > now:
@@ -238,6 +241,28 @@ class Ledger:
                     connection.notify_drained = True
             if box.told_busy:
                 self._backpressure.relax(recipient)
+
+    def _count_waiting(self, recipient: Agent) -> None:
+        """What has been sent before goes out when its next attempt is durable: so attempts go on counting over a crash."""
+        box = recipient.mailbox
+        box.holds += 1
+
+        def counted() -> None:
+            box.holds -= 1
+            self._to_pump[recipient.key] = recipient
+
+        self._count([delivery for delivery in box.all_waiting() if not is_counted(delivery)], counted)
+
+    def _count(self, deliveries: list[Delivery], then: Callable[[], None]) -> None:
+        for delivery in deliveries:
+            self._journal.noted(delivery, "resent", f"attempt {delivery.attempts + 1}")
+
+        def durable() -> None:
+            for delivery in deliveries:
+                delivery.counted = True
+            then()
+
+        self._journal.then(durable)
 
     def writable(self, peer: Peer) -> None:
         """All bytes given to this connection have left: deliveries that nobody will acknowledge are done, unless their client
@@ -356,7 +381,7 @@ class Ledger:
         if peer is None or not peer.active:
             box.next_retry = NEVER
             return
-        full = peer.connection.unsent_bytes > FULL_BUFFER_BYTES
+        full, uncounted = peer.connection.unsent_bytes > FULL_BUFFER_BYTES, []
         for delivery in list(box.inflight.values()):
             if delivery.deadline <= now:
                 if full:  # it has not even read what it was sent; more of the same would not help
@@ -364,10 +389,20 @@ class Ledger:
                 elif delivery.tries >= self._context.limits.max_attempts:
                     delivery.deadline = NEVER
                     self._journal.noted(delivery, "unanswered", f"{delivery.tries} attempts on this connection")
-                else:
+                elif is_counted(delivery):
                     self._dispatch.put(peer, delivery)
+                else:
+                    delivery.deadline = NEVER
+                    uncounted.append(delivery)
         self._dispatch.send()
+        if uncounted:
+            self._count(uncounted, partial(self._retry_counted, recipient, uncounted))
         box.next_retry = min((delivery.deadline for delivery in box.inflight.values()), default=NEVER)
+
+    def _retry_counted(self, recipient: Agent, deliveries: list[Delivery]) -> None:
+        for delivery in deliveries:
+            delivery.deadline = self._context.steady_ms
+        self._retry(recipient, self._context.steady_ms)
 
     def _expire(self, recipient: Agent, now: int) -> int:
         """How many."""
@@ -395,6 +430,10 @@ class Ledger:
 
         end(recipient.mailbox.take_all())
         self._end_rest(recipient, end)
+
+
+def is_counted(delivery: Delivery) -> bool:
+    return not delivery.attempts or delivery.counted or delivery.replay
 
 
 def _answer_in(ack: payloads.Ack) -> dict[str, Any]:

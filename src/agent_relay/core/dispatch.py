@@ -64,6 +64,7 @@ class Dispatch:
         for delivery in deliveries:
             stream, message, seq, gap_after = delivery.stream, delivery.message, delivery.seq, None
             delivery.attempts = attempt = delivery.attempts + 1
+            delivery.counted = False
             if seq > stream.base_seq:
                 if seq != stream.base_seq + 1:
                     gap_after = stream.base_seq
@@ -96,6 +97,7 @@ class Dispatch:
         for delivery in deliveries:
             stream, message, seq = delivery.stream, delivery.message, delivery.seq
             delivery.attempts = attempt = delivery.attempts + 1
+            delivery.counted = False
             if attempt > 1 or not stream.sent_at or seq <= stream.wire_seq:
                 self._note(delivery, attempt)
             else:
@@ -105,10 +107,8 @@ class Dispatch:
             peer.deliver(handed)
 
     def _note(self, delivery: Delivery, attempt: int) -> None:
-        """It is not simply the next of its stream."""
+        """It is not simply the next of its stream. One that goes out again was noted before."""
         stream = delivery.stream
         stream.wire_seq = max(stream.wire_seq, delivery.seq)
-        if attempt > 1:
-            self._journal.noted(delivery, "resent", f"attempt {attempt}")
-        elif not stream.sent_at:
+        if attempt == 1 and not stream.sent_at:
             self._journal.sent(stream)

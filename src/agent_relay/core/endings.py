@@ -46,10 +46,10 @@ class Endings:
         recipient = delivery.recipient
         self._journal.ended(delivery, event, detail)
         self.settle(delivery)
-        recipient.mailbox.burying += 1
+        recipient.mailbox.holds += 1
 
         def is_over() -> None:
-            recipient.mailbox.burying -= 1
+            recipient.mailbox.holds -= 1
             self._wake(recipient)
             self.tell_refused(delivery, error)
 

@@ -75,6 +75,9 @@ class Journal:
         """A message of the backlog is settled for this recipient."""
         self._backlog_removed.append((recipient, number))
 
+    def changed(self, stream: Stream) -> None:
+        self._streams[stream] = None
+
     def sent(self, stream: Stream) -> None:
         """The first of a run of messages went out; how far the run went is written with the next batch."""
         stream.sent_at = self._context.wall_ms

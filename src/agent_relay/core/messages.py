@@ -61,6 +61,7 @@ class Delivery(Struct, gc=False):
     seq: int
     id: str
     attempts: int = 0  # over all connections
+    counted: bool = False  # it is durable that the next attempt is made
     tries: int = 0  # on this connection
     deadline: int = NEVER  # when to send it again, while it is on the wire
     sent: int = 0

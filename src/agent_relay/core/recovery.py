@@ -15,6 +15,8 @@ from agent_relay.core.tokens import Tokens
 from agent_relay.ports.store import Snapshot
 from agent_relay.protocol.names import fold_name
 
+_UNWRITTEN = 10_000  # more messages than go out to one agent between two notes of it
+
 
 def recover(snapshot: Snapshot, context: Context, registry: Registry, tokens: Tokens, journal: Journal, ledger: Ledger) -> None:
     for row in snapshot.agents:
@@ -31,9 +33,13 @@ def recover(snapshot: Snapshot, context: Context, registry: Registry, tokens: To
             registry.open_channel(member.channel).has_history = True
         elif (agent_ := registry.find(member.agent)) is not None:
             registry.join(agent_, member.channel)
+    cut_off = {fold_name(row.name) for row in snapshot.agents if row.connected}
     for stream_row in snapshot.streams:
         if (agent_ := registry.find(stream_row.recipient)) is not None:
-            agent_.streams[(stream_row.topic, fold_name(stream_row.sender))] = restore_stream(stream_row)
+            stream = restore_stream(stream_row, _UNWRITTEN if agent_.key in cut_off else 0)
+            agent_.streams[(stream_row.topic, fold_name(stream_row.sender))] = stream
+            if stream.wire_seq != stream_row.wire_seq:
+                journal.changed(stream)
     for waiting in snapshot.waiting:
         if (agent_ := registry.find(waiting.recipient)) is not None:
             ledger.restore(agent_, waiting.count, waiting.size)

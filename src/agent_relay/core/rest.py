@@ -163,7 +163,7 @@ class Rest:
             listed=True,
         )  # fmt: skip
         place = next(place for place, (name, _) in enumerate(row.recipients) if fold_name(name) == recipient.key)
-        attempts = 1 + owed.resent if owed.seq <= stream.wire_seq else 0  # it was on the wire: this will not be the first time
+        attempts = 1 + owed.resent if owed.seq <= stream.sent_before else 0  # it may have been on the wire
         return Delivery(message, recipient, stream, owed.seq, delivery_id(row, place), attempts=attempts)
 
 

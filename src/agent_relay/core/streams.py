@@ -13,7 +13,8 @@ from agent_relay.ports.store import StreamRow, TrailRow
 class Stream:
     __slots__ = (
         "base_seq", "claimed_seq", "done_above", "done_at", "done_seq", "gaps", "heard_seq", "last_seq", "noted_done",
-        "noted_wire", "otherwise", "recipient", "sender", "sent_at", "tail_lane", "topic", "unsent", "waiting", "wire_seq",
+        "noted_wire", "otherwise", "recipient", "sender", "sent_at",
+        "sent_before", "tail_lane", "topic", "unsent", "waiting", "wire_seq",
     )  # fmt: skip
 
     def __init__(self, topic: str, sender: str, recipient: str, first_seq: int = 0) -> None:
@@ -22,6 +23,7 @@ class Stream:
         self.recipient = recipient
         self.last_seq = first_seq
         self.wire_seq = 0  # the highest number ever sent
+        self.sent_before = 0  # up to here they may have been sent before this start
         self.heard_seq = 0  # the highest number ever answered: whatever came before it on that connection has arrived
         self.base_seq = 0  # on this connection: the number the next one must follow, or else the gap is declared
         self.claimed_seq = 0  # so far the recipient's RESUME said it had come; what waits in the store is settled when it is read
@@ -82,10 +84,11 @@ class Stream:
         return rows
 
 
-def restore_stream(row: StreamRow) -> Stream:
+def restore_stream(row: StreamRow, unwritten: int = 0) -> Stream:
+    """`unwritten` is how many messages may have gone out without a note of it, when the last daemon ended without a word."""
     stream = Stream(row.topic, row.sender, row.recipient)
     stream.last_seq = row.last_seq
-    stream.wire_seq = row.wire_seq
+    stream.wire_seq = stream.sent_before = min(row.last_seq, row.wire_seq + unwritten)
     stream.heard_seq = stream.base_seq = row.heard_seq
     stream.done_seq = row.done_seq
     for seq in row.done_above:
@@ -93,6 +96,6 @@ def restore_stream(row: StreamRow) -> Stream:
             stream.done_above.add(seq)
         else:
             stream.gaps[max(stream.done_above)] = -seq
-    stream.noted_wire, stream.noted_done = row.wire_seq, row.done_seq
+    stream.noted_wire, stream.noted_done = stream.wire_seq, row.done_seq
     stream.otherwise = set(stream.done_above)
     return stream
