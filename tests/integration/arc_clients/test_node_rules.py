@@ -118,6 +118,26 @@ def test_the_relay_wins_and_an_unknown_target_is_passed_over_in_silence(node: No
     assert node.hear_payloads(a, 1) == node.hear_payloads(b, 1) == ["next"]
 
 
+def test_a_receipt_names_who_has_it_and_who_is_not_known(node: Node, trio: tuple[str, str, str]) -> None:
+    a, b, _ = trio
+    node.say(a, [b, "no-such-agent"], "asked", receipt=True, ref="mine")
+    receipt = node.hear_frame(a, type="receipt")
+    assert (receipt["ref"], receipt["payload"]["stored"], receipt["payload"]["unknown"]) == ("mine", [b], ["no-such-agent"])
+    assert node.hear_frame(b, payload="asked")["id"] == receipt["payload"]["id"]
+
+
+def test_what_was_not_shown_to_be_read_comes_again(node: Node, trio: tuple[str, str, str]) -> None:
+    name, token = node.register("unread-2")
+    node.come("mute", token, answersPings=False)
+    for number in range(5):
+        node.say(trio[0], [name], number)
+    first = [node.hear("mute", "message")["frame"] for _ in range(5)]
+    node.come("heard", token)
+    again = [node.hear("heard", "message")["frame"] for _ in range(5)]
+    assert [frame["payload"] for frame in again] == list(range(5))
+    assert [frame["id"] for frame in again] == [frame["id"] for frame in first]
+
+
 def test_the_newer_connection_stays_when_the_older_one_ends(node: Node) -> None:
     name, token = node.register("twice-2")
     node.come("older", token)
@@ -260,7 +280,7 @@ def test_one_that_answers_no_ping_is_gone() -> None:
         name, token = node.register("silent-2")
         node.come(name, token, answersPings=False)
         node.hear(name, "ping")
-        assert node.hear(name, "close")["code"] == 1006  # nothing is said to one that is not there
+        assert node.hear(name, "close")["code"] == 4008
 
 
 # --- the relay itself --------------------------------------------------------------------------------------------------------

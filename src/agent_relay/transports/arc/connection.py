@@ -249,8 +249,9 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         self._out.is_stalled = True
 
     def resume_writing(self) -> None:
+        """Flushed with the others of this turn, and once: after a second time it would seem to have caught up."""
         self._out.is_stalled = False
-        self.flush()
+        self._will_flush()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why it ended makes no difference
         self._transport = None

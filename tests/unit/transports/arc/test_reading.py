@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,6 +71,29 @@ def test_a_new_connection_gets_what_the_one_before_had_not_read() -> None:
         assert payloads(wire.written)[1:] == [0, 1, 2]
         await send_numbers(scene, ann, range(3, 4))
         assert payloads(wire.written)[1:] == [0, 1, 2, 3]
+
+    play(act)
+
+
+def test_who_catches_up_is_not_thought_slow_though_it_answers_while_it_reads() -> None:
+    async def act(scene: Scene) -> None:
+        scene.hub.settings = replace(scene.hub.settings, slow_bytes=65_536)
+        ann, _ = await scene.connect()
+        for number in range(300):
+            ann.data_received(text({"to": ["bob-1"], "payload": [number, "x" * 10_000]}))
+            await scene.settle()
+        bob, wire = await scene.connect("bob-1", keep=True)
+        told = 0
+        while bob.closed_with is None and len(payloads(wire.written)) <= 300:
+            wire.is_stalled, wire.held = False, 0
+            for content in [content for kind, content in frames(wire.written) if kind == 9][told:]:
+                bob.data_received(pong(content))  # in the same moment as the system takes the rest
+                told += 1
+            bob.resume_writing()
+            wire.is_stalled = True
+            await scene.settle()
+        assert bob.closed_with is None
+        assert [payload[0] for payload in payloads(wire.written)[1:]] == list(range(300))
 
     play(act)
 
