@@ -174,7 +174,7 @@ def test_a_kill_at_every_statement_of_it(which: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("which", RELEASES)
 def test_a_disk_that_fails_at_every_write_of_it(which: str, fate: str, tmp_path: Path) -> None:
     for call in ("pwrite", "fdatasync"):
-        for skip in range(20):
+        for skip in range(100):
             folder = tmp_path / f"{call}-{skip}"
             path = unpack(which, folder / "state")
             faults = Faults(folder)

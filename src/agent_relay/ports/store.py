@@ -292,8 +292,8 @@ class MessageStore(Protocol):
         ...
 
     def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
-        """The client ids of the newest `limit` messages of a sender, none older than `since` (wall clock): from id to number, the
-        oldest first."""
+        """The client ids of the newest `limit` messages of a sender, none older than `since` (wall clock; by its number): from id
+        to number, the oldest first."""
         ...
 
     def dead_letters(self, limit: int, done: DeadLettersDone) -> None:

@@ -43,6 +43,7 @@ from agent_relay.ports.store import (
 )
 from agent_relay.protocol.encode import read_tail
 from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.ulid import first_number_at
 from agent_relay.storage.conversations import Tally
 from agent_relay.storage.posting import Post, post_answer
 from agent_relay.storage.words import split_words, words_occur
@@ -202,9 +203,9 @@ class MemoryStore:
         )
 
     def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
-        rows = [row for row in self._messages.values() if fold_name(row.sender) == fold_name(sender) and row.ts >= since]
-        newest = sorted(rows, key=lambda row: row.number)[max(len(rows) - limit, 0) :]
-        self._answer_read(done, {row.client_id: row.number for row in newest})
+        rows = [self._messages[number] for number in self._after(first_number_at(since) - 1)]
+        sent = [row for row in rows if fold_name(row.sender) == fold_name(sender)]
+        self._answer_read(done, {row.client_id: row.number for row in sent[max(len(sent) - limit, 0) :]})
 
     def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
         rows = sorted(self._dead.values(), key=lambda row: (row.at, row.number), reverse=True)

@@ -38,7 +38,7 @@ _ADOPT = """
 _RAISE = """
     INSERT INTO streams
     SELECT topic, sender, recipient, max(seq), 0, 0, 0, '' FROM temp.later
-    WHERE TRUE GROUP BY recipient COLLATE NOCASE, sender COLLATE NOCASE, topic
+    WHERE TRUE GROUP BY recipient, sender, topic
     ON CONFLICT DO UPDATE SET last_seq = max(last_seq, excluded.last_seq)
 """
 _WAITING = "SELECT recipient, count(*), sum(size) FROM backlog GROUP BY recipient"

@@ -212,6 +212,11 @@ class StoreBacklogContract(StoreCase):
         assert driver.seen("Alice", limit=0) == {}
         assert driver.seen("Alice", since=time_at(10)) == {}
 
+    def test_how_old_an_id_is_its_number_tells(self, driver: StoreDriver) -> None:
+        """As the core reckons: a clock that was set back makes nothing older."""
+        driver.put(make_message(8), make_message(9, ts=time_at(2)))
+        assert list(driver.seen("Alice", since=time_at(8))) == ["c-8", "c-9"]
+
     def test_an_id_that_was_used_again_stands_for_the_later_message(self, driver: StoreDriver) -> None:
         driver.put(make_message(1, client_id="same"), make_message(2, client_id="other"))
         driver.put(make_message(3, client_id="same"))

@@ -75,7 +75,7 @@ def test_the_truth_about_a_transaction_is_found(commits: Commits, keeps: bool) -
 @pytest.mark.parametrize("keeps", [True, False])
 def test_the_truth_about_one_statement_is_found(commits: Commits, keeps: bool) -> None:
     Liar.keeps = keeps
-    insert = "INSERT INTO backlog VALUES (?)"
+    insert = "INSERT INTO backlog VALUES ('Bob', ?, 1, 1, 1)"
     failure = commits.execute(insert, [5], lambda found: found.execute("SELECT 1 FROM backlog").fetchone() is not None)
     assert (failure is None) is keeps
     assert commits.connection is not None
@@ -115,7 +115,9 @@ def test_a_doubt_that_outlives_the_store_is_not_decided(commits: Commits, monkey
 def test_the_wal_is_the_same_after_it_was_rewritten(commits: Commits, tmp_path: Path) -> None:
     for number in range(300):
         commits.transact(
-            lambda connection, number=number: connection.execute("INSERT INTO backlog VALUES (?)", (number,)).close()
+            lambda connection, number=number: connection.execute(
+                "INSERT INTO backlog VALUES ('Bob', ?, 1, 1, 1)", (number,)
+            ).close()
         )
     wal = tmp_path / "m-wal"
     before = wal.read_bytes()

@@ -138,3 +138,22 @@ def test_the_ids_of_erased_messages_are_in_no_file(path: Path) -> None:
         put_each(driver, 16, 40)
         assert "quetzal" not in str(driver.query("SELECT ids FROM sent_ids"))
         assert driver.seen("Bob") == {}
+
+
+def test_an_erasure_loses_no_ids_of_others_that_were_not_listed_yet(path: Path) -> None:
+    with opened(path) as driver:
+        put_each(driver, 1, 6)
+        assert driver.erase("Nobody") == 0
+        put_each(driver, 7, 25)
+        assert list(driver.seen("Alice")) == [f"c-{place}" for place in range(1, 26, 2)]
+
+
+def test_an_erasure_takes_ids_along_whose_messages_were_pruned(path: Path) -> None:
+    with opened(path) as driver:
+        put_each(driver, 1, 25)
+        driver.write(Batch(checkpoint=number_at(25)))
+        driver.prune(time_at(6))
+        assert places_of(driver)[0] == [1, 3, 5, 7, 9]  # a block goes with the last of it
+        driver.erase("Alice")
+        assert places_of(driver) == []
+        assert "c-3" not in str(driver.query("SELECT ids FROM sent_ids"))
