@@ -16,7 +16,7 @@ RUN = "$(VENV)/bin/python"
 TEST_TERMINALS = $(RUN) -m pytest --verbosity=0 --numprocesses=8 --maxschedchunk=1 tests/integration tests/security tests/unit/terminal -m
 
 # In processes of their own: Playwright leaves an event loop running in the process it is used in.
-TEST_BROWSER = $(RUN) -m pytest --verbosity=0 --numprocesses=4 --dist=loadscope --no-loadscope-reorder tests/browser
+TEST_BROWSER = $(RUN) -m pytest --verbosity=0 --numprocesses=4 --dist=loadscope --no-loadscope-reorder tests/browser tests/security -m browser
 
 # Caches live in the environment, so that nothing but .venv is written and `make clean` takes all of it.
 export PYTHON VENV
@@ -44,7 +44,7 @@ demo: environment  ## a short live demonstration; needs no account and ends by i
 	@"$(VENV)/bin/agent-relay" demo
 
 test: lint generator  ## everything that must hold: linters, types, architecture, tests
-	@$(RUN) -m pytest --verbosity=0 -m 'not terminals and not real_clis' --numprocesses=4 --dist=worksteal --ignore=tests/browser
+	@$(RUN) -m pytest --verbosity=0 -m 'not terminals and not browser and not real_clis' --numprocesses=4 --dist=worksteal
 	@$(TEST_BROWSER)
 	@$(TEST_TERMINALS) 'terminals and not longest'
 

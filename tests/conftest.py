@@ -41,6 +41,13 @@ def pytest_report_header() -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items()) + (", skips are failures" if in_ci() else "")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever drives a browser is run in processes of its own, wherever it stands."""
+    for item in items:
+        if "tests/browser/" in item.path.as_posix() or "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     return _refuse_skip((yield))

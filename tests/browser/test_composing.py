@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.stage import Stage
+from tests.browser.stage import Stage, open_page
 
 
 def test_in_a_thread_it_goes_to_who_spoke_last_until_something_is_written(page: Page, stage: Stage) -> None:
@@ -123,3 +123,28 @@ def test_a_name_that_arrives_does_not_take_the_place_of_the_one_about_to_be_chos
         page.keyboard.press("Enter")
         expect(page.locator(".chip")).to_have_text(["Bob"])
     page.keyboard.press("Backspace")
+
+
+def test_a_message_whose_answer_was_lost_is_said_again_and_is_one(browser: Browser, stage: Stage) -> None:
+    lost = []
+
+    def lose(route: Route) -> None:
+        if route.request.method == "POST" and not lost:
+            lost.append(route.fetch().status)  # the daemon has it, and the page does not learn that
+            route.abort()
+        else:
+            route.continue_()
+
+    address = f"{stage.url}/#/conversations/agent/Bob"
+    with open_page(browser, address, stage.daemon, allows_network_errors=True) as (page, _):
+        expect(page.locator(".chip")).to_have_text(["Bob"])
+        page.route("**/api/v1/messages", lose)
+        written = page.get_by_label("Message", exact=True)
+        written.fill("said over a bad line")
+        written.press("Enter")
+        expect(written).to_have_value("")  # it was taken
+        expect(page.locator(".message", has_text="said over a bad line")).to_have_count(1)
+        assert lost == [201]
+        page.unroute("**/api/v1/messages")
+        page.reload()
+        expect(page.locator(".message", has_text="said over a bad line")).to_have_count(1)

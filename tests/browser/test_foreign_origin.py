@@ -114,8 +114,12 @@ def messages(stage: Stage) -> str:
 def test_a_foreign_page_reads_and_sends_nothing(context: BrowserContext, stage: Stage, elsewhere: Elsewhere, host: str) -> None:
     page: Page = context.new_page()
     page.goto(f"http://{host}:{elsewhere.server_port}/")
+    statuses: set[int] = set()
+    page.on("response", lambda answer: statuses.add(answer.status) if "/api/" in answer.url else None)
     found = page.evaluate(ATTACK, stage.url)
     assert {name: said for name, said in found.items() if said} == {}
+    # The browser alone would show the page nothing. That it comes from elsewhere is refused by us, too, whatever it shows.
+    assert statuses == {403}
     assert "from a foreign page" not in messages(stage)
 
 
@@ -137,6 +141,7 @@ def test_a_form_of_a_foreign_page_sends_nothing(context: BrowserContext, stage: 
         )
         page.wait_for_url(f"{stage.url}/**")
         assert '"PERMISSION_DENIED"' in page.content()
+        assert '"origin"' in page.content()
         page.goto(f"http://127.0.0.1:{elsewhere.server_port}/")
     assert "from a foreign page" not in messages(stage)
 

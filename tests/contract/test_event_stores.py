@@ -13,9 +13,18 @@ from agent_relay.events.paging import EventQuery
 from agent_relay.ports.events import EventStore
 from agent_relay.ports.store import StoreError
 from agent_relay.storage.event_memory import MemoryEvents
+from agent_relay.storage.jsonl import packed, packer
 from agent_relay.storage.jsonl.store import JsonlEvents
 from agent_relay.storage.jsonl.writer import Rotation
 from agent_relay.testing.event_driver import START_MS, EventDriver, Post, make_note
+
+
+def pack_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as a file is put aside, and in blocks of two or three lines."""
+    monkeypatch.setattr(packer, "_FIRST_AFTER_S", 0.0)
+    monkeypatch.setattr(packer, "RAW_BYTES", 500)
+    monkeypatch.setattr(packed, "RAW_BYTES", 500)
+
 
 Make = Callable[[Post, Path], EventStore]
 
@@ -32,9 +41,15 @@ def _many_files(post: Post, folder: Path) -> EventStore:
     return JsonlEvents(folder / "events.jsonl", post, Rotation(max_bytes=2_000))
 
 
-@pytest.fixture(params=[_memory, _jsonl, _many_files], ids=["memory", "jsonl", "many files"])
-def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EventDriver]:
+def _packed(post: Post, folder: Path) -> EventStore:
+    return _many_files(post, folder)
+
+
+@pytest.fixture(params=[_memory, _jsonl, _many_files, _packed], ids=["memory", "jsonl", "many files", "packed"])
+def driver(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EventDriver]:
     make: Make = request.param
+    if make is _packed:
+        pack_at_once(monkeypatch)
     found = EventDriver(lambda post: make(post, tmp_path))
     found.open()
     yield found

@@ -157,11 +157,11 @@ class Agent:
 
 
 class Stage:
-    """`flags` are the daemon's."""
+    """`flags` are the daemon's. `directory`: where it keeps its files, by default somewhere outside of the person's home."""
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(self, folder: Path, *flags: str, directory: Path | None = None) -> None:
         self.folder = folder
-        self.daemon = DaemonProcess(f"--spawn-roots={folder}", *flags).start()
+        self.daemon = DaemonProcess(f"--spawn-roots={folder}", *flags, directory=directory).start()
         self.agents: list[Agent] = []
         self.project = folder / "project"
         (self.project / ".git").mkdir(parents=True)

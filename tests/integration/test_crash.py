@@ -194,4 +194,4 @@ def test_what_was_acknowledged_arrives_exactly_once_and_in_order_however_often_t
             for agent in agents:
                 agent.ending.set()
             for agent in agents:
-                agent.join(10)
+                agent.join(30)

@@ -215,7 +215,7 @@ def test_a_second_signal_stops_it_at_once(daemon: DaemonProcess) -> None:
             time.sleep(0.005)
         status, seconds = signal_and_wait(daemon, signal.SIGTERM)
     assert (status, left_over(daemon)) == (1, set())
-    assert seconds < 3.0
+    assert seconds < 4.5  # draining would take five
 
 
 def test_what_was_acknowledged_before_it_stopped_is_there_after_it_started_again(daemon: DaemonProcess) -> None:
@@ -252,4 +252,4 @@ def test_it_stops_while_messages_wait_for_somebody_who_is_away(daemon: DaemonPro
         alice.send_stored("Bob", "later")
         status, seconds = signal_and_wait(daemon, signal.SIGTERM)
     assert status == 0
-    assert seconds < 4.0
+    assert seconds < 4.5  # nobody is waited for, which would take five

@@ -119,8 +119,9 @@ async def test_a_line_torn_by_a_crash_is_mended(daemon: DaemonProcess) -> None:
     async with daemon.connect("Bob") as bob, watcher(daemon) as relay:
         await bob.send("Bob", "two")
         async with relay.events(after_seq=last) as feed:
-            (event,) = await take(feed, 1)
-    assert (event.seq, type(event)) == (last + 1, AgentState)
+            gap, event = await take(feed, 2)
+    assert (gap.seq, type(gap)) == (last + 1, StreamGap)
+    assert (event.seq, type(event)) == (last + 2, AgentState)
 
 
 @in_loop
@@ -137,7 +138,8 @@ async def test_a_feed_goes_on_where_it_was_after_the_daemon_died(daemon: DaemonP
             await asyncio.to_thread(daemon.restart)
             async with daemon.connect("Alice") as alice:  # perhaps before the watcher is back
                 await alice.send("Alice", f"{life}.again")
-            (event,) = await take(feed, 1)
+            gap, event = await take(feed, 2)
+            assert (type(gap), gap.seq) == (StreamGap, event.seq - 2)  # between them: Alice is here
             assert isinstance(event, MessageExchanged)
             bodies.append(event.body)
     assert bodies == [f"{life}.{word}" for life in range(3) for word in ("0", "1", "2", "3", "4", "again")]

@@ -42,7 +42,7 @@ def test_send_inside_a_wrapped_agent_speaks_as_that_agent(stage: Stage) -> None:
         done = stage.command("send", "Carol", "from my shell", **inside)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith("stored  msg_")
-        message = carol.receive(timeout=10)
+        message = carol.receive(timeout=40)
         assert (message.from_, message.body) == ("Bob", "from my shell")
         failed = stage.command("send", "Karol", "x", **inside)
     assert failed.returncode == 1

@@ -44,7 +44,7 @@ def test_the_wrapper_ends_with_the_status_of_the_program(stage: Stage, backend: 
     with stage.daemon.connect_sync("Carol") as carol:
         carol.send("Bob", "bye")
         assert bob.wait() == 7
-        assert carol.receive(timeout=10).body == "farewell"
+        assert carol.receive(timeout=40).body == "farewell"
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -184,11 +184,16 @@ def test_who_hangs_up_at_once_is_nobody(stage: Stage) -> None:
     bob = Inside(stage, "Bob", "pty", **DIALOG)
     stage.command("send", "Bob", "go")
     request = asking(stage, "Bob")
-    for _ in range(5):
-        bob.python(
-            HANG_UP, stage.daemon.wait_for_url(), str(stage.daemon.state_dir / "api-token"),
-            f"/api/v1/agents/Bob/permissions/{request}/approve",
-        )  # fmt: skip
+    path = f"/api/v1/agents/Bob/permissions/{request}/approve"
+
+    def statuses() -> list[int]:
+        lines = map(json.loads, (stage.daemon.state_dir / "daemon.log").read_text().splitlines())
+        return [line["status"] for line in lines if line.get("path") == path]
+
+    for count in range(1, 6):
+        bob.python(HANG_UP, stage.daemon.wait_for_url(), str(stage.daemon.state_dir / "api-token"), path)
+        until(lambda wanted=count: len(statuses()) == wanted, "the daemon has dealt with it")
+    assert statuses() == [403] * 5
     assert asking(stage, "Bob") == request
     assert bob.agent.bytes_in("dialog") == b""
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import stat
+import statistics
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from agent_relay.testing.daemon import DaemonProcess
+from agent_relay.transports.http.guesses import FREE
 from tests.integration.http_api.server import Server, Wrapped, until
-from tests.security.stranger import needs_root, run_as_stranger
+from tests.security.stranger import a_stranger_does, needs_root, run_as_stranger
 
 pytestmark = needs_root
 
@@ -57,8 +61,11 @@ def bob(server: Server) -> Wrapped:
 
 def attack(server: Server, code: str, *arguments: str) -> str:
     """What the stranger found out."""
-    lines = "\n".join(line.removeprefix("    ") for line in code.strip("\n").splitlines())
-    return run_as_stranger(TOOLS + lines, server.url, *arguments, timeout_s=90)
+    return run_as_stranger(script(code), server.url, *arguments, timeout_s=90)
+
+
+def script(code: str) -> str:
+    return TOOLS + "\n".join(line.removeprefix("    ") for line in code.strip("\n").splitlines())
 
 
 def test_a_stranger_reads_nothing(server: Server, bob: Wrapped) -> None:
@@ -124,6 +131,7 @@ def test_a_stranger_does_not_get_at_the_token(server: Server) -> None:
     server.bare.cookies.clear()
     for name in ("api-token", "page-keys.json", "http.json", "daemon.log"):
         assert stat.S_IMODE((state / name).stat().st_mode) == 0o600, name
+    server.daemon.directory.chmod(0o755)  # as a home may be: nothing above the state directory keeps them out
     files = [str(state / "api-token"), str(state / "page-keys.json"), str(state), f"/proc/{pid}/environ", f"/proc/{pid}/cwd/x"]
     said = attack(
         server,
@@ -158,30 +166,45 @@ def test_guessing_is_slow_and_keeps_nobody_else_waiting(server: Server) -> None:
     """
     with ThreadPoolExecutor(1) as pool:
         stranger = pool.submit(attack, server, code)
-        slowest = 0.0
+        waits = []
         while not stranger.done():
             began = time.monotonic()
             assert server.http.get("/api/v1/agents").status_code == 200
-            slowest = max(slowest, time.monotonic() - began)
+            waits.append(time.monotonic() - began)
         took = json.loads(stranger.result())
     assert {status for _, status in took} <= {401, 429}
     assert max(seconds for seconds, _ in took) > 2  # the last ones were kept waiting
-    assert slowest < 2  # the owner, from the same address, was not
+    assert statistics.median(waits) < 1  # the owner, from the same address, was not, though the machine may be busy once
 
 
-def test_codes_are_not_guessed_either(server: Server) -> None:
-    said = attack(server, 'print({ask("POST", "/api/v1/page-keys", {"code": str(n)})[0] for n in range(10)})')
-    assert said.strip() in {"{401}", "{401, 429}", "{429, 401}", "{429}"}
+def test_codes_are_not_guessed_either() -> None:
+    """At a relay of their own: whoever has guessed before waits from the first one on."""
+    code = """
+    began = time.monotonic()
+    print({ask("POST", "/api/v1/page-keys", {"code": "guess-%d" % n})[0] for n in range(int(sys.argv[2]))})
+    print(time.monotonic() - began)
+    """
+    with DaemonProcess("--port=0") as daemon:
+        server = Server(daemon)
+        statuses, seconds = attack(server, code, str(FREE + 5)).splitlines()
+        assert statuses == "{401}"
+        assert float(seconds) > 2  # each of the last five waited twice as long as the one before
+        made = server.http.post("/api/v1/page-codes").json()["code"]
+        assert len(made) >= 22  # 128 bits
+        assert server.bare.post("/api/v1/page-keys", json={"code": made}).status_code == 201
+        server.close()
 
 
 def test_connections_that_are_held_keep_nobody_out(server: Server) -> None:
+    """While they are held: whoever was there stays, and whoever comes gets in."""
     code = """
     held, MOST = [], int(sys.argv[2])
     for number in range(4 * MOST):
         held.append(line())
         held[-1].sendall(b"GET / HTTP/1.1\\r\\nHost: x\\r\\n")
-    gone, ends = set(), time.monotonic() + 10
-    while len(gone) < 3 * MOST and time.monotonic() < ends:
+    gone, ends = set(), time.monotonic() + 30
+    while len(gone) < 3 * MOST:  # those that nobody knew make room
+        assert time.monotonic() < ends, len(gone)
         for each in held:
             each.setblocking(False)
             try:
@@ -191,15 +214,22 @@ def test_connections_that_are_held_keep_nobody_out(server: Server) -> None:
                 pass
             except OSError:
                 gone.add(each)
-    print(len(gone))
+    print("held")
+    time.sleep(1000)
     """
-    known = httpx.Client(base_url=server.url, headers=server.daemon.api_headers, timeout=20)
-    assert known.get("/api/v1/agents").status_code == 200
-    gone = int(attack(server, code, str(MOST)))
-    assert gone >= 3 * MOST  # those that nobody knew have made room
-    assert known.get("/api/v1/agents").status_code == 200
-    newcomer = httpx.get(f"{server.url}/api/v1/agents", headers=server.daemon.api_headers, timeout=20)
-    assert newcomer.status_code == 200
+    known = HTTPConnection(urlsplit(server.url).netloc, timeout=20)  # it does not connect again by itself
+
+    def ask() -> int:
+        known.request("GET", "/api/v1/agents", headers=server.daemon.api_headers)
+        answer = known.getresponse()
+        answer.read()
+        return answer.status
+
+    assert ask() == 200
+    with a_stranger_does(script(code), server.url, str(MOST)):
+        assert ask() == 200
+        newcomer = httpx.get(f"{server.url}/api/v1/agents", headers=server.daemon.api_headers, timeout=20)
+        assert newcomer.status_code == 200
     known.close()
 
 

@@ -40,6 +40,8 @@ def project(tmp_path: Path) -> Path:
     (root / "notes.txt").symlink_to(tmp_path / "id_rsa")
     (root / "plain.txt").symlink_to(".env")
     (root / "folder").symlink_to(tmp_path)
+    (tmp_path / "elsewhere.txt").write_text("of another project")
+    (root / "twin.txt").hardlink_to(tmp_path / "elsewhere.txt")
     (root / "state").mkdir()
     (root / "state" / "messages.sqlite").write_text("x")
     return root
@@ -77,12 +79,15 @@ def test_the_project_s_own_files_need_nobody(project: Path, tool: str, given: di
         ("Read", {"file_path": "notes.txt"}),  # a link to a key
         ("Read", {"file_path": "plain.txt"}),  # a link to what is private here
         ("Read", {"file_path": "folder/id_rsa"}),
+        ("Read", {"file_path": "folder/elsewhere.txt"}),  # its name tells nothing
+        ("Read", {"file_path": "twin.txt"}),  # the same file under another name
         ("Read", {"file_path": "state/messages.sqlite"}),
         ("Read", {"file_path": "absent.txt"}),
         ("Read", {}),
         ("Read", {"pattern": "src/x.py"}),
         ("Grep", {"pattern": "SECRET"}),  # over the project, .env and all
         ("Grep", {"pattern": "SECRET", "path": "."}),
+        ("Grep", {"pattern": "SECRET", "path": "src"}),  # whatever lies in it
         ("Grep", {"pattern": "SECRET", "path": ".env"}),
         ("Glob", {"pattern": "../**"}),
         ("Glob", {"pattern": "/etc/*"}),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_relay.daemon.config import load_config
 from agent_relay.sdk.locate import locate
 from agent_relay.testing.daemon import DaemonProcess
 from tests.security.stranger import STRANGER_UID, needs_root
@@ -24,7 +25,7 @@ host = "0.0.0.0"
 port = 4444
 cors_origins = ["https://evil.example"]
 allowed_uids = [65534]
-storage_path = "/tmp/theirs.sqlite"
+storage_path = "{elsewhere}"
 message_retention = "1s"
 arc_hooks = ["evil:Hook"]
 spawn_allow = ["sh"]
@@ -58,7 +59,8 @@ def relay(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_cloned_repository_opens_nothing_and_its_owner_is_told(project: Path) -> None:
-    (project / ".agent-relay" / "config.toml").write_text(OPEN)
+    theirs = project.parent / "theirs.sqlite"
+    (project / ".agent-relay" / "config.toml").write_text(OPEN.replace("{elsewhere}", str(theirs)))
     up = relay(project, "up")
     try:
         assert up.returncode == 0, up.stderr
@@ -76,7 +78,7 @@ def test_a_cloned_repository_opens_nothing_and_its_owner_is_told(project: Path) 
         log = (Path(status["state_dir"]) / "daemon.log").read_text()
         assert log.count('"project_file"') == 4
         assert status["storage"]["location"].startswith(status["state_dir"])
-        assert not os.path.exists("/tmp/theirs.sqlite")
+        assert not theirs.exists()
     finally:
         relay(project, "down")
 
@@ -106,6 +108,9 @@ def test_a_folder_of_ours_that_somebody_else_made_is_no_project_and_no_config(pr
         f"{folder}/.agent-relay is ignored: it belongs to another user (uid {STRANGER_UID})." for folder in (project, shared)
     )
     (project / ".git").mkdir()
+    home = str(shared / "home")
+    config = load_config({}, {}, project_root=str(project), home=home, state_dir=f"{home}/s", socket=f"{home}/s.sock")
+    assert (config.limits.max_agents > 1, len(config.notes)) == (True, 1)  # the daemon looks for itself
     up = relay(project, "up")
     relay(project, "down")
     assert up.stderr.count("NOTE") == 1

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,13 +25,17 @@ pytestmark = [
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    found = Stage(tmp_path, "--port=0")
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "config.toml").write_text("")
-    (tmp_path / "secret").write_text("of the person")
-    yield found
-    found.close()
+def stage() -> Iterator[Stage]:
+    """As people have it: what the relay keeps lies in the home, which an agent sees."""
+    with tempfile.TemporaryDirectory(prefix="ar-", ignore_cleanup_errors=True) as folder:  # short: a socket lies in it
+        home = Path(folder)
+        (home / "relay").mkdir()
+        (home / "home").mkdir()
+        (home / "home" / "config.toml").write_text("")
+        (home / "secret").write_text("of the person")
+        found = Stage(home, "--port=0", directory=home / "relay")
+        yield found
+        found.close()
 
 
 def wrap(stage: Stage, name: str, backend: str, *options: str) -> Inside:
@@ -51,7 +56,8 @@ def test_the_relays_files_and_other_agents_are_out_of_reach(stage: Stage, backen
         state / "tmux.sock",
     ):
         assert bob.shell(f"cat {path}").status != 0, path
-    assert bob.shell(f"ls -A {alice.outbox} {stage.folder / 'home'}/config.toml").status != 0
+    for path in (alice.outbox, stage.folder / "home" / "config.toml"):
+        assert bob.shell(f"ls -A {path}").status != 0, path
     pids = bob.shell("ls /proc | grep -c '^[0-9]'")
     assert int(pids.text) < 15
     assert bob.shell(f"cat /proc/{stage.daemon.pid}/environ").status != 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ class Check:
         self.last_broadcast: dict[str, str] = {}
         self.message_of: dict[str, str] = {}  # client id → message id
         self.over: set[tuple[str, str]] = set()  # (recipient, message id) whose sender was told that it is over
+        self.receipts: Counter[tuple[str, str]] = Counter()  # (recipient, message id) → how often its sender was told `delivered`
+        self.asked: Counter[str] = Counter()  # client id → how often the daemon heard that SEND
         self.nacked: set[str] = set()  # refused; if the refusal got lost, the client sends it again, after later ones
         self.gaps: list[tuple[str, str, str, int, int]] = []
 
@@ -42,17 +45,27 @@ class Check:
                 known = self.message_of.setdefault(payload["ack_id"], payload["message_id"])
                 self.require(known == payload["message_id"], f"{payload['ack_id']} became two messages")
             case "NACK" if "message_id" in payload:
-                self.over.add((payload["to"], payload["message_id"]))
+                key = (payload["to"], payload["message_id"])
+                self.require(key not in self.receipts, f"{key}: told {payload['code']} after `delivered`")
+                self.over.add(key)
             case "NACK":
                 self._answered(link, payload["nack_id"])
                 self.nacked.add(payload["nack_id"])
             case "ACK" if payload.get("stage") == "delivered":
-                known = self.deliveries.get((payload["by"], payload["message_id"]))
-                self.require(known is not None and known["acked"], f"told delivered, but {payload['by']} acknowledged nothing")
+                self._told_delivered((payload["by"], payload["message_id"]), payload["ack_id"])
+
+    def _told_delivered(self, key: tuple[str, str], client_id: str) -> None:
+        known = self.deliveries.get(key)
+        self.require(known is not None and known["acked"], f"told delivered, but {key[0]} acknowledged nothing")
+        self.require(key not in self.over, f"{key}: told `delivered` after it was over")
+        self.receipts[key] += 1
+        asked = self.asked[client_id]
+        self.require(self.receipts[key] <= asked, f"{key}: told `delivered` {self.receipts[key]} times, asked {asked} times")
 
     def died(self, recipient: str, message_id: str) -> None:
         """The daemon gave a message up: it must not come again, and it must be among the dead letters in the store."""
         self.require((recipient, message_id) in self.world.letters, f"{message_id} to {recipient} is dead and no dead letter")
+        self.require((recipient, message_id) not in self.receipts, f"{message_id} to {recipient} died after `delivered`")
         self.over.add((recipient, message_id))
 
     def _answered(self, link: Link, client_id: str) -> None:
@@ -94,7 +107,7 @@ class Check:
             return
         self.deliveries[key] = {
             "id": frame["id"], "seq": delivery["seq"], "attempt": delivery["attempt"], "acked": False, "ack_heard_in": None,
-            "ack_heard_at": None, "incarnation": self.world.incarnation,
+            "ack_heard_at": None, "incarnation": self.world.incarnation, "stream": (frame.get("topic", ""), frame["from"]),
         }  # fmt: skip
         stream = (client.name, frame.get("topic", ""), frame["from"])
         last, seq = self.last_seq.get(stream, 0), delivery["seq"]
@@ -130,11 +143,24 @@ class Check:
         match frame["type"]:
             case "SEND":
                 link.asked[frame["id"]] = link.asked.get(frame["id"], 0) + 1
+                self.asked[frame["id"]] += 1
+            case "RESUME":
+                for point in payload["streams"]:
+                    self._resumed(link.client.name, point["topic"], point["peer"], point["last_seq"])
             case "ACK":
                 for (recipient, _), known in self.deliveries.items():
                     if recipient == link.client.name and known["id"] == payload["ack_id"] and known["ack_heard_in"] is None:
                         known["ack_heard_in"] = self.world.incarnation
                         known["ack_heard_at"] = self.world.steady
+
+    def come_to(self, client: Client) -> dict[tuple[str, str], int]:
+        """The last number the client got in each of its streams."""
+        return {(topic, sender): seq for (name, topic, sender), seq in self.last_seq.items() if name == client.name}
+
+    def _resumed(self, recipient: str, topic: str, sender: str, last_seq: int) -> None:
+        for (name, _), known in self.deliveries.items():
+            if name == recipient and known["stream"] == (topic, sender) and known["seq"] <= last_seq:
+                known["acked"] = True
 
     # --- after every step ---------------------------------------------------------------------------------------------------
 

@@ -36,14 +36,23 @@ class Client:
         self.link = link = Link(world, self)
         link.peer = world.relay.accepted(link, 1000)
         self.welcomed = False
-        hello: dict[str, Any] = {
-            "agent": self.name,
-            "version": 2,
-            "capabilities": {"ack": True, "resume": True, "max_inflight": self.window, "backpressure": True}
-            | ({"control": True} if self.wrapped else {}),
-        }
+        if self.token is not None and world.rng.random() < 0.5:
+            self._resume(self.token)
+            return
+        hello: dict[str, Any] = {"agent": self.name, "version": 2, "capabilities": self._capabilities()}
         hello["session"] = {"owner_token": OWNER_TOKEN} | ({} if self.token is None else {"resume_token": self.token})
         self._say("HELLO", hello)
+
+    def _resume(self, token: str) -> None:
+        """With how far it has come in every stream, which acknowledges that much."""
+        points = self.world.check.come_to(self)
+        streams = [{"topic": topic, "peer": sender, "last_seq": seq} for (topic, sender), seq in points.items()]
+        payload = {"agent": self.name, "version": 2, "resume_token": token, "streams": streams}
+        self._say("RESUME", payload | {"capabilities": self._capabilities()})
+
+    def _capabilities(self) -> dict[str, Any]:
+        asked = {"ack": True, "resume": True, "max_inflight": self.window, "backpressure": True}
+        return asked | ({"control": True} if self.wrapped else {})
 
     def report_input(self) -> None:
         """A person typed something."""
@@ -102,7 +111,7 @@ class Client:
     def hear(self, frame: dict[str, Any]) -> None:
         payload = frame["payload"]
         match frame["type"]:
-            case "WELCOME":
+            case "WELCOME" | "SYNC":
                 self.token = payload["resume_token"]
                 self.welcomed = True
                 self.to_acknowledge.clear()

@@ -117,6 +117,9 @@ class FaultyStore:
 
     def write(self, batch: Batch, done: WriteDone) -> None:
         def run() -> None:
+            if self._world.chance("crash_before_write"):
+                self._world.crash()
+                return
             if self._world.chance("store_fails"):
                 self._refuse(batch, done)
             elif self._world.chance("in_doubt"):
@@ -126,8 +129,10 @@ class FaultyStore:
                 failure = self._keep(batch)
                 if failure is None and self._world.chance("crash_before_answer"):
                     self._world.crash()
-                else:
-                    done(failure)
+                    return
+                done(failure)
+                if self._world.chance("crash_after_answer"):
+                    self._world.crash()
 
         self._waiting.append(run)
 

@@ -30,12 +30,15 @@ class World:
         self.odds = {
             "store_fails": rng.choice((0.0, 0.0, 0.02, 0.2)),
             "in_doubt": rng.choice((0.0, 0.0, 0.05, 0.2)),
-            "crash_before_answer": rng.choice((0.0, 0.0, 0.01)),
+            "crash_before_write": rng.choice((0.0, 0.0, 0.01, 0.1)),
+            "crash_before_answer": rng.choice((0.0, 0.0, 0.01, 0.1)),
+            "crash_after_answer": rng.choice((0.0, 0.0, 0.01, 0.1)),
             "cut": rng.choice((0.0, 0.01, 0.03)),
-            "crash": rng.choice((0.0, 0.0, 0.005)),
+            "crash": rng.choice((0.0, 0.0, 0.005, 0.02)),
             "stall": rng.choice((0.0, 0.01)),
             "clock_jump": rng.choice((0.0, 0.002)),
         }
+        self.short_lived = rng.choice((0.05, 0.15, 0.5))  # the share of messages that expire soon
         self.limits = Limits(
             queue_capacity=rng.choice((3, 20, 1000)), max_inflight=rng.choice((1, 4, 256)), ack_timeout_ms=500,
             heartbeat_ms=2_000, max_attempts=rng.choice((2, 5)), dedup_ids=1_000,
@@ -73,13 +76,16 @@ class World:
         )
 
     def crash(self) -> None:
-        """kill -9: whatever was not in the store is gone, and so is every connection."""
+        """kill -9: whatever was not in the store is gone, and every connection. Clients still hear some of what was said."""
         self.notes.note("crash")
         self.store.forget_waiting()
         self.check.crashed()
         for client in self.clients:
-            if client.link is not None:
-                client.link.alive = False
+            link = client.link
+            if link is not None:
+                for _ in range(self.rng.randrange(len(link.to_client) + 1)):
+                    client.hear(link.to_client.popleft())
+                link.alive = False
                 client.lost()
         self.relay = self._start()
 
@@ -160,7 +166,7 @@ class World:
             others = [other.name for other in self.clients if other is not client and other.token is not None]
             for _ in range(rng.choice((1, 1, 2, 8))):
                 meta: dict[str, Any] = {}
-                if rng.random() < 0.15:
+                if rng.random() < self.short_lived:
                     meta["ttl_ms"] = rng.choice((1, 300, 2_000))
                 if rng.random() < 0.3:
                     meta["priority"] = rng.randrange(10)

@@ -417,7 +417,9 @@ def test_what_is_shown_of_agents_and_messages_is_documented(daemon: DaemonProces
         shown = dora.request("HISTORY", {"view": "message", "id": message_id})
     assert all(set(agent) == first_column([row[:1] for row in agent_table]) for agent in found["agents"])
     assert set(found["server"]) == first_column([row[:1] for row in server_table])
-    assert set(found["server"]["storage"]) == set(re.findall(r"`(\w+)`", server_table[-1][1]))
+    described = {row[0].strip(" `"): set(re.findall(r"`(\w+)`", row[1])) for row in server_table}
+    assert set(found["server"]["storage"]) == described["storage"]
+    assert set(found["server"]["events"]) == described["events"]
     assert set(dead) == first_column([row[:1] for row in message_table])
     assert set(dead["dead"]) == {"to", "at", "code"}
     assert set(shown["messages"][0]) == set(dead) - {"dead"}
@@ -428,11 +430,8 @@ def test_what_is_shown_of_agents_and_messages_is_documented(daemon: DaemonProces
 
 def test_every_event_of_a_trail_is_documented() -> None:
     sources = "".join(path.read_text("utf-8") for path in (ROOT / "src/agent_relay/core").glob("*.py"))
-    events = set(
-        re.findall(
-            r'(?:noted\([a-z]+, |ended\([a-z]+, |_bury\([a-z]+, |_ranges\(|_take_step\((?:[a-z_.]+, )+)"([a-z]+)"', sources
-        )
-    )
+    calls = r"(?:noted|ended|_bury|_end_unread)\([a-z]+, |_ranges\(|_take_step\((?:[a-z_.]+, )+"
+    events = set(re.findall(rf'(?:{calls})"([a-z]+)"', sources))
     assert events == first_column(tables(section(PROTOCOL, "Looking back"))[1])
 
 

@@ -6,19 +6,16 @@ import asyncio
 import getpass
 import os
 import re
-from collections.abc import Coroutine, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.interrupts import ending_in_order
+from agent_relay.cli.interrupts import run_until_interrupted
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name
 from agent_relay.protocol.places import ENV_NAME
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
-
-T = TypeVar("T")
 
 CONNECT_TIMEOUT_S = 5.0
 _NAME_WAIT_S = 1.5  # another command under the same name is usually over by then
@@ -28,9 +25,7 @@ _CLI = "agent-relay"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    with asyncio.Runner() as runner, ending_in_order():
-        return runner.run(work)
+run = run_until_interrupted  # every command that waits for something
 
 
 def observe(place: Place) -> RelayClient:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.context import Context
+from agent_relay.core.journal import Journal
 from agent_relay.core.notices import tell
 from agent_relay.protocol.encode import read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError, error_payload
@@ -36,8 +37,9 @@ class Question:
 
 
 class Correlations:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, journal: Journal) -> None:
         self._context = context
+        self._journal = journal
         self._by_id: dict[tuple[str, str], Question] = {}  # (asker's key, correlation id)
         self._by_message: dict[str, Question] = {}
         self._deadlines: list[tuple[int, int, Question]] = []
@@ -52,7 +54,7 @@ class Correlations:
             return  # the same question, sent again after a reconnect
         answer = self._answers.get(key)
         if answer is not None and answer["message_id"] == row.id:
-            tell(self._context, sender, "ACK", answer)  # it was answered, and the answer got lost on the way
+            self._tell(sender, answer)  # it was answered, and the answer got lost on the way
             return
         question = Question(
             sender, row.client_id, sync.correlationId, row.id, {name.lower(): seq for name, seq in row.recipients},
@@ -132,7 +134,11 @@ class Correlations:
         self._answers[(question.sender.key, question.correlation_id)] = answer
         if len(self._answers) > _ANSWERS_KEPT:
             del self._answers[next(iter(self._answers))]
-        tell(self._context, question.sender, "ACK", answer)
+        self._tell(question.sender, answer)
+
+    def _tell(self, sender: Agent, answer: dict[str, Any]) -> None:
+        """Once it is durable that the question was read: after a crash it would be asked again, and might end otherwise."""
+        self._journal.then(lambda: tell(self._context, sender, "ACK", answer))
 
     def _time_out(self, question: Question, now: int) -> None:
         waited = now - question.started

@@ -67,6 +67,7 @@ class Ledger:
                 peer is not None
                 and peer.active
                 and not box.waiting
+                and not box.burying
                 and recipient.loop is None
                 and len(box.inflight) + len(peer.outgoing) < peer.window
                 and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES
@@ -108,7 +109,8 @@ class Ledger:
 
     def owed_to(self, recipient: Agent) -> list[Delivery]:
         box = recipient.mailbox
-        return [delivery for delivery in [*box.inflight.values(), *box.all_waiting()] if not delivery.replay]
+        handed = [] if recipient.peer is None else recipient.peer.unwritten
+        return [delivery for delivery in [*handed, *box.inflight.values(), *box.all_waiting()] if not delivery.replay]
 
     def owed_by(self, sender: Agent) -> list[Delivery]:
         """What it sent and nobody has acknowledged."""
@@ -119,13 +121,12 @@ class Ledger:
         """On the owner's order they are not delivered any more; whoever sent them and still is somebody is told. How many."""
         for delivery in deliveries:
             recipient = delivery.recipient
-            if recipient.mailbox.inflight.pop(delivery.id, None) is None:
+            if recipient.peer is not None and any(each is delivery for each in recipient.peer.unwritten):
+                delivery.replay = True  # it stays in its place: how many were read is counted
+            elif recipient.mailbox.inflight.pop(delivery.id, None) is None:
                 recipient.mailbox.remove_waiting(delivery)
-            self._to_pump[recipient.key] = recipient
-            self._journal.ended(delivery, "erased")
-            self._settle(delivery)
             error = RelayError(ErrorCode.REJECTED, f"The owner of this relay has erased what was to go to {recipient.name}.")
-            self._tell_refused(delivery, error)
+            self._end_unread(delivery, "erased", "", error)
         return len(deliveries)
 
     # --- out --------------------------------------------------------------------------------------------------------
@@ -144,6 +145,7 @@ class Ledger:
                 inflight, connection = box.inflight, peer.connection
                 while (
                     box.waiting
+                    and not box.burying
                     and len(inflight) + len(peer.outgoing) < peer.window
                     and connection.unsent_bytes <= FULL_BUFFER_BYTES
                 ):
@@ -161,12 +163,19 @@ class Ledger:
                 self._backpressure.relax(recipient)
 
     def writable(self, peer: Peer) -> None:
-        """All bytes given to this connection have left: deliveries that nobody will acknowledge are done."""
+        """All bytes given to this connection have left: deliveries that nobody will acknowledge are done, unless their client
+        shows otherwise that it has read them."""
         if peer.agent is None:
             return
-        unwritten, peer.unwritten = peer.unwritten, []
-        self._count_as_acknowledged(unwritten)
+        if peer.deliver is None:
+            unwritten, peer.unwritten = peer.unwritten, []
+            self._count_as_acknowledged(unwritten)
         self._to_pump[peer.agent.key] = peer.agent
+
+    def read(self, peer: Peer, count: int) -> None:
+        """A client that is handed messages in words of its own has read so many more of them."""
+        read, peer.unwritten = peer.unwritten[:count], peer.unwritten[count:]
+        self._count_as_acknowledged(read)
 
     # --- answers ----------------------------------------------------------------------------------------------------
 
@@ -190,17 +199,20 @@ class Ledger:
                 self._settle_injected(delivery, ack.door, ack.evidence)
             if ack.correlationId is not None and self._correlations.answer_by_ack(recipient, delivery.message.sender, ack):
                 continue
-            if delivery.message.requires_ack and not delivery.told:
+            if delivery.message.requires_ack:
                 self._tell_delivered(delivery, _answer_in(ack))
         self._settle_acknowledged(settled)
         if box.waiting or box.told_busy:
             self._to_pump[recipient.key] = recipient
 
-    def mark_told(self, recipient: Agent, message_id: str) -> None:
-        """The recipient answered with a message of its own: its acknowledgement is no second receipt."""
-        for delivery in recipient.mailbox.inflight.values():
-            if delivery.message.row.id == message_id:
-                delivery.told = True
+    def answered(self, recipient: Agent, message_id: str) -> None:
+        """The recipient answered with a message of its own, so it has this one, whether it says so or not."""
+        box = recipient.mailbox
+        for delivery in [delivery for delivery in self.owed_to(recipient) if delivery.message.row.id == message_id]:
+            if box.inflight.pop(delivery.id, None) is None:
+                box.remove_waiting(delivery)
+            self._settle_acknowledged([delivery])
+            self._to_pump[recipient.key] = recipient
 
     def refuse(self, recipient: Agent, nack: payloads.Nack) -> None:
         box = recipient.mailbox
@@ -229,11 +241,16 @@ class Ledger:
         self._journal.then(lambda: self._tell_refused(delivery, error))
 
     def settle_up_to(self, recipient: Agent, topic: str, sender_key: str, seq: int) -> None:
-        """A RESUME says how far the recipient has come: that much is acknowledged."""
+        """A RESUME says how far the recipient has come: that much is acknowledged, but for what has expired. Of that nobody can
+        tell any more whether it was read or passed over because its time was up."""
+        now = self._context.steady_ms
         for delivery in recipient.mailbox.all_waiting():
             if delivery.seq <= seq and delivery.stream.topic == topic and delivery.message.sender.key == sender_key:
                 recipient.mailbox.remove_waiting(delivery)
-                self._count_as_acknowledged([delivery])
+                if delivery.message.expires > now or delivery.replay:
+                    self._count_as_acknowledged([delivery])
+                else:
+                    self._bury_expired(delivery)
 
     # --- time -------------------------------------------------------------------------------------------------------
 
@@ -297,17 +314,26 @@ class Ledger:
                 self._bury(delivery, "removed", "the owner freed its name", error)
 
     def _bury(self, delivery: Delivery, event: str, detail: str, error: RelayError) -> None:
-        """A dead letter; and once that is durable, so that it stays dead, the sender learns it."""
-        self._journal.ended(delivery, event, detail)
+        """A dead letter."""
         self._journal.dead(delivery, error.code.value)
-        self._settle(delivery)
-        name = delivery.recipient.name
+        name, id_, attempts = delivery.recipient.name, delivery.message.row.id, delivery.attempts
+        self._journal.then(lambda: self._context.log.note("dead_letter", message_id=id_, to=name, attempts=attempts))
+        self._end_unread(delivery, event, detail, error)
 
-        def say_so() -> None:
-            self._context.log.note("dead_letter", message_id=delivery.message.row.id, to=name, attempts=delivery.attempts)
+    def _end_unread(self, delivery: Delivery, event: str, detail: str, error: RelayError) -> None:
+        """It is given up. Once that is durable, so that it stays over, its sender learns it; and until then nothing that comes
+        after it goes to the recipient, whose word for what it has read up to there would be taken for this one, too."""
+        recipient = delivery.recipient
+        self._journal.ended(delivery, event, detail)
+        self._settle(delivery)
+        recipient.mailbox.burying += 1
+
+        def is_over() -> None:
+            recipient.mailbox.burying -= 1
+            self._to_pump[recipient.key] = recipient
             self._tell_refused(delivery, error)
 
-        self._journal.then(say_so)
+        self._journal.then(is_over)
 
     def _count_as_acknowledged(self, deliveries: list[Delivery]) -> None:
         counted = [delivery for delivery in deliveries if not delivery.replay]
@@ -357,7 +383,8 @@ class Ledger:
             self._journal.closed([message.row.number])
 
     def _tell_delivered(self, delivery: Delivery, more: dict[str, Any]) -> None:
-        row = delivery.message.row
+        """Once it is durable: after a crash the message would go out again, and might end otherwise."""
+        row, sender = delivery.message.row, delivery.message.sender
         payload = {
             "ack_id": row.client_id,
             "stage": "delivered",
@@ -365,7 +392,7 @@ class Ledger:
             "by": delivery.recipient.name,
             "seq": delivery.seq,
         }
-        tell(self._context, delivery.message.sender, "ACK", payload | more)
+        self._journal.then(lambda: tell(self._context, sender, "ACK", payload | more))
 
     def _tell_refused(self, delivery: Delivery, error: RelayError) -> None:
         row, sender = delivery.message.row, delivery.message.sender

@@ -22,6 +22,7 @@ class Mailbox:
     __slots__ = (
         "_shared_lane",
         "_shared_waiting",
+        "burying",
         "held_bytes",
         "inflight",
         "lanes",
@@ -42,6 +43,7 @@ class Mailbox:
         self.inflight: dict[str, Delivery] = {}  # on the wire and not acknowledged, by delivery id
         self.next_retry = NEVER  # no delivery on the wire is due before this moment
         self.next_expiry = NEVER  # no message here ends before this moment
+        self.burying = 0  # given up, and not yet written down: nothing goes out meanwhile
         self.told_busy: dict[str, Agent] = {}  # senders who know that the queue is long, by key
         self.owing = False  # the ledger's clock looks after it
         self.mean_ack_ms = _FIRST_GUESS_MS  # how long an acknowledgement takes, as a moving average

@@ -63,7 +63,6 @@ class Delivery(Struct, gc=False):
     tries: int = 0  # on this connection
     deadline: int = NEVER  # when to send it again, while it is on the wire
     sent: int = 0
-    told: bool = False  # its sender has the recipient's answer already, and needs no receipt besides
     replay: bool = False  # settled long ago, shown again because a RESUME asked for it; nobody is told
 
 

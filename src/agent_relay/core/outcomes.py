@@ -78,7 +78,7 @@ class Outcomes:
         if aside.sync is not None and aside.sync.blocking:
             self._correlations.ask(sender, row, aside.sync)
         if aside.reply_to is not None and self._correlations.answer_by_message(sender, aside.reply_to, row):
-            self._ledger.mark_told(sender, aside.reply_to)
+            self._ledger.answered(sender, aside.reply_to)
 
     def failed(self, messages: list[Message], error: StoreError) -> None:
         refusal = not_stored(error)

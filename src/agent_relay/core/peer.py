@@ -52,7 +52,7 @@ class Peer:
         self.held: list[bytes] = []  # frames that came before the session was durable
         self.outgoing: list[Delivery] = []  # put together for it right now
         self.outgoing_bytes = 0
-        self.unwritten: list[Delivery] = []  # deliveries to a client that never acknowledges, until the bytes are gone
+        self.unwritten: list[Delivery] = []  # to a client that never acknowledges, until it has them: see `Ledger`
         self.allowance: Allowance | None = None
         self.close_reason: CloseReason | None = None
 

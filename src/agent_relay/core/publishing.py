@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, cast
 
 from agent_relay.events import types as t
 from agent_relay.events.drafts import Draft, Exchange, Handover
+from agent_relay.protocol.encode import read_tail
 from agent_relay.protocol.names import CHANNEL_MARK
 from agent_relay.protocol.reports import PermissionReport, QuestionReport
+from agent_relay.protocol.ulid import is_ulid, number_of
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
     from agent_relay.core.context import Context
     from agent_relay.core.messages import Delivery, Message
     from agent_relay.core.requests import Request
+    from agent_relay.ports.store import MessageRow
 
 TRANSIENT = "transient"  # in the `meta` of a HELLO
 _RESOLUTIONS: dict[str, t.Resolution] = {"approved": "approved", "denied": "denied"}
@@ -33,18 +36,28 @@ def publish_exchanged(context: Context, messages: list[Message]) -> None:
         return
     drafts: list[Draft] = []
     for message in messages:
-        row = message.row
-        session_id, sender, target = message.sender.session_id, row.sender, row.target
-        channel = row.topic or None
-        if channel is None and message.to is not None and target[:1] == CHANNEL_MARK:
-            channel = target
-        drafts.append(
-            Exchange(
-                0, row.ts, session_id, sender, session_id, row.id, sender, target, row.kind, message.body, row.thread, channel
-            )
-        )  # fmt: skip
+        drafts.append(describe_exchange(message.row, message.sender.session_id, message.body))
         message.body = ""
     context.events.record(drafts)
+
+
+def describe_exchange(row: MessageRow, session_id: str, body: str) -> Exchange:
+    target = row.target
+    channel = row.topic or (target if target[:1] == CHANNEL_MARK else None)
+    return Exchange(
+        0, row.ts, session_id, row.sender, session_id, row.id, row.sender, target, row.kind, body, row.thread, channel
+    )  # fmt: skip
+
+
+def derive_exchange(row: MessageRow, sender: Agent | None) -> Exchange:
+    """Of a stored message, as it was told when it was stored or should have been. Of the sender's sessions only the newest is
+    known: one that began after the message is not the one it was sent in."""
+    session_id = sender.session_id if sender is not None else ""
+    ulid = session_id.removeprefix("ses_")
+    if is_ulid(ulid) and number_of(ulid) > row.number:
+        session_id = ""
+    body = read_tail(row.tail)["payload"].get("body")
+    return describe_exchange(row, session_id, body if isinstance(body, str) else "")
 
 
 def publish_delivered(context: Context, deliveries: list[Delivery], door: str | None = None, evidence: str | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.backpressure import Backpressure
@@ -21,6 +21,7 @@ from agent_relay.core.registry import Registry
 from agent_relay.core.requests import Requests
 from agent_relay.core.sending import Sending
 from agent_relay.core.spawning import Spawning
+from agent_relay.ports.events import EventStats
 from agent_relay.ports.store import (
     Conversation,
     DeadLetterRow,
@@ -61,7 +62,9 @@ class Queries:
         loops: Loops,
         requests: Requests,
         spawning: Spawning,
+        event_stats: Callable[[], EventStats] | None = None,
     ) -> None:
+        self._event_stats = event_stats
         self._spawning = spawning
         self._context = context
         self._registry = registry
@@ -116,6 +119,7 @@ class Queries:
                 "problem": stats.problem,
                 "lost": stats.lost,
             },
+            "events": None if self._event_stats is None else _show_events(self._event_stats()),
         }
 
     def _describe(self, agent: Agent) -> dict[str, Any]:
@@ -379,6 +383,14 @@ def _show_conversation(found: Conversation, last: MessageRow) -> dict[str, Any]:
             "message_id": last.id, "from": last.sender, "to": last.target, "kind": last.kind, "ts": last.ts,
             "body": body[:_GLIMPSE] if isinstance(body, str) else "",
         },
+    }  # fmt: skip
+
+
+def _show_events(stats: EventStats) -> dict[str, Any]:
+    return {
+        "kind": stats.kind, "oldest_seq": stats.oldest_seq, "oldest_at": stats.oldest_ms, "last_seq": stats.last_seq,
+        "size_bytes": stats.size_bytes, "limit_bytes": stats.limit_bytes, "waiting": stats.waiting, "lost": stats.lost,
+        "error": stats.last_error, "damaged": list(stats.damaged),
     }  # fmt: skip
 
 

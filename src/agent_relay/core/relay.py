@@ -6,6 +6,8 @@ windows of the recipients. The store calls back when a batch is durable, which b
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agent_relay.core.acting import Acting, stopping_error
 from agent_relay.core.agents import Agent
 from agent_relay.core.arc_agents import ArcAgents
@@ -41,10 +43,10 @@ from agent_relay.events.bus import EventBus
 from agent_relay.ports.agents import SessionRow
 from agent_relay.ports.connection import Connection
 from agent_relay.ports.entropy import Entropy
-from agent_relay.ports.events import EventSink
+from agent_relay.ports.events import EventSink, EventStats
 from agent_relay.ports.leavings import Leavings, NoLeavings
 from agent_relay.ports.log import Log
-from agent_relay.ports.relay import Deliver, ReadSend
+from agent_relay.ports.relay import Deliver, ReadSend, Told
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import BadFrame, decode_client_frame
@@ -53,6 +55,8 @@ from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.payloads import Ack
 from agent_relay.protocol.states import CloseReason, DaemonEvent, DaemonState
 
+PAUSE_MS = 1_000  # between two ticks, which are some 50 ms apart
+
 
 class Relay:
     def __init__(
@@ -60,18 +64,19 @@ class Relay:
         *, policy: Policy | None = None, events: EventSink | None = None, bus: EventBus | None = None,
         owner_token: str | None = None,
         leavings: Leavings | None = None,
+        event_stats: Callable[[], EventStats] | None = None,
     ) -> None:  # fmt: skip
         self.context = context = Context(
             limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events, snapshot.first_seq
         )  # fmt: skip
         self._peers: dict[Peer, None] = {}
-        self._heartbeat_at = steady_ms
+        self._heartbeat_at = self._ticked_at = steady_ms
         self.registry = Registry()
         self.rights = Rights(context)
         self.journal = Journal(context)
         self.tokens = Tokens(context, self.journal, snapshot.spent_tokens)
         self.backpressure = Backpressure(context)
-        self.correlations = Correlations(context)
+        self.correlations = Correlations(context, self.journal)
         self.loops = Loops(context, self.journal, self._look_at_queue)
         self.ledger = Ledger(context, self.journal, self.correlations, self.backpressure, self.loops)
         self.sending = Sending(
@@ -82,7 +87,7 @@ class Relay:
         self.requests = Requests(context, policy or Policy(), self._request_changed)
         self.queries = Queries(
             context, self.registry, store, self.journal, self.sending, self.backpressure, self.loops, self.requests,
-            self.spawning,
+            self.spawning, event_stats,
         )  # fmt: skip
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
@@ -178,6 +183,18 @@ class Relay:
             for client_id, *_ in sends:
                 peer.say_nack(stopping_error(), client_id)
 
+    def sent_asking(self, peer: Peer, send: ReadSend, told: Told) -> None:
+        agent = peer.agent
+        if agent is None or not peer.active:
+            return
+        peer.last_heard = self.context.steady_ms
+        if not peer.at_ease:
+            self._settle_in(peer, agent)
+        if peer.at_ease:
+            self.sending.receive_asking(peer, agent, send, told)
+        else:
+            told(stopping_error())
+
     def oversized(self, peer: Peer, size_bytes: int) -> None:
         if peer.closed:
             return
@@ -197,6 +214,9 @@ class Relay:
         """Everything queued for this connection has left."""
         self.ledger.writable(peer)
         self._watching.drained(peer)
+
+    def read(self, peer: Peer, count: int) -> None:
+        self.ledger.read(peer, count)
 
     def crashed(self, peer: Peer) -> None:
         """Something of ours failed while hearing this client. It learns no more than that; the log has the rest."""
@@ -221,8 +241,16 @@ class Relay:
         self.context.clock_says(steady_ms, wall_ms)
 
     def tick(self) -> None:
-        """Does what has become due: several times a second."""
+        """Does what has become due: several times a second. After a pause (the daemon was stopped, or had no processor) clients
+        are heard first: nothing is due before the next tick, and nobody counts as silent for that long."""
         now = self.context.steady_ms
+        pause, self._ticked_at = now - self._ticked_at, now
+        if pause >= PAUSE_MS:
+            for peer in self._peers:
+                peer.last_heard += pause
+                peer.greeted_at += pause
+            self.turn_ended()
+            return
         self.ledger.clock_says(now)
         self.loops.clock_says(now)
         self.requests.clock_says(now)

@@ -23,7 +23,7 @@ from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Route, Router
 from agent_relay.ports.connection import ARC_UID
-from agent_relay.ports.relay import ReadSend
+from agent_relay.ports.relay import ReadSend, Told
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.checksums import check_checksum
 from agent_relay.protocol.decode import DEFAULT_META, decode_meta, decode_send, is_object
@@ -106,6 +106,17 @@ class Sending:
                 pending[client_id] = message
             add(message)
 
+    def receive_asking(self, peer: Peer, sender: Agent, send: ReadSend, told: Told) -> None:
+        """One that was read and found sound; `told` is called in place of any answer."""
+        client_id, to, payload, body = send
+        try:
+            if peer.allowance is not None:
+                check_rate(self._context, peer.allowance)
+            self._accept(peer, sender, client_id, to, "", payload, NOTHING, "message", None, body, DEFAULT_META, told)
+        except RelayError as error:
+            self.outcomes.refused += 1
+            told(error)
+
     def _receive_read(self, peer: Peer, sender: Agent, send: ReadSend) -> None:
         client_id, to, payload, body = send
         try:
@@ -130,7 +141,7 @@ class Sending:
 
     def _accept(
         self, peer: Peer, sender: Agent, client_id: str, to: str | list[str] | None, topic: str, payload: Raw | bytes,
-        raw_meta: Raw, kind: str, thread: str | None, body: str, meta: payloads.SendMeta,
+        raw_meta: Raw, kind: str, thread: str | None, body: str, meta: payloads.SendMeta, told: Told | None = None,
     ) -> None:  # fmt: skip
         if not peer.arc and self._is_duplicate(peer, sender, client_id, meta):
             return
@@ -144,7 +155,7 @@ class Sending:
             box = agent.mailbox
             if box.waiting + box.reserved + 1 >= warn_at or box.held_bytes + tail_bytes >= queue_bytes:  # it gets tight
                 recipients, skipped = self._choose(peer, sender, recipients, tail, skip_full=shared or peer.arc)
-                if skipped and peer.arc:  # it is sent no receipt that could name them
+                if skipped and peer.arc and told is None:  # it is sent no receipt that could name them
                     peer.say_nack(self._backpressure.full_error(self._router.find(skipped[0])), client_id)
                 break
         for agent in recipients:
@@ -158,6 +169,8 @@ class Sending:
             peer, body,
             Aside(meta.sync, meta.reply_to) if meta.sync is not None or meta.reply_to is not None else None,
         )  # fmt: skip
+        if told is not None:
+            message.aside = Aside(answer=lambda row: told(not_stored(row) if isinstance(row, StoreError) else row))
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
         if not peer.arc:
@@ -232,11 +245,15 @@ class Sending:
         sender = self._registry.find(row.sender)
         if sender is None:
             raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"Its sender {row.sender} is no longer known.", name=row.sender)
+        client_id = f"again-{row.id}-{recipient.name}"  # a letter goes once, also where a crash hides that it went
+        number = sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms)
+        if number is not None:
+            self._store.fetch([number], lambda page: answer(_first(page)))
+            return
         recipients, _ = self._choose(peer, sender, [recipient], row.tail, skip_full=False)
         recipient.mailbox.reserve(row.tail)
         found = read_tail(row.tail)
         meta = decode_meta(Raw(encode_json(found["payload_meta"]))) if "payload_meta" in found else DEFAULT_META
-        client_id = f"again-{row.id}-{recipient.name}-{self._context.wall_ms}"[:128]
         now = self._context.steady_ms
         message = sender.pending[client_id] = Message(
             replace(row, number=0, id="", client_id=client_id, queued=0, skipped=(), recipients=()), sender, recipients,
@@ -293,6 +310,12 @@ class Sending:
             self._correlations.ask(sender, row, meta.sync)
         if meta.requires_ack:
             self.committer.when_written(lambda: self._store.trail(row, lambda trail: say_outcomes(peer, row, trail)))
+
+
+def _first(page: Page | StoreError) -> MessageRow | StoreError:
+    if isinstance(page, StoreError):
+        return page
+    return page.messages[0] if page.messages else StoreError("it is being removed")
 
 
 def read_plain(frame: envelope.Send) -> ReadSend | None:

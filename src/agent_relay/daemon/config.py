@@ -175,6 +175,8 @@ SETTINGS: tuple[Setting, ...] = (
             is_switch=True),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
+    Setting("event_bytes", _whole(1_048_576), "268435456", "bytes that all recorded events may take on disk; beyond that the "
+            "oldest are removed"),
     Setting("allowed_uids", _uids, "", "further user ids that may connect and exchange messages, separated by commas"),
     Setting("durability", _one_of("full", "normal"), "full", "full: on disk before the sender is told; normal: survives a crash "
             "of the daemon, not of the machine"),
@@ -190,6 +192,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("http_connections", _whole(16, 60_000), "4096", "connections over HTTP at the same time"),
     Setting("http_connections_per_address", _whole(8, 60_000), "512", "of these, connections of one address that have shown no "
             "token; the oldest makes room for the next"),
+    Setting("http_request_ms", _duration, "30s", "time a client over HTTP has to say a whole request; WebSockets and streams are "
+            "not requests any more once they are answered"),
     Setting("tls_cert", _path, None, "certificate (PEM) to serve HTTPS and WSS with; needs tls_key"),
     Setting("tls_key", _path, None, "its private key (PEM)"),
     Setting("arc", _switch, "true", "take agents over WebSocket (ARC) on the port of the HTTP API"),
@@ -232,9 +236,11 @@ class Config:
     max_sse: int
     http_connections: int
     http_connections_per_address: int
+    http_request_ms: int
     api_token: str | None  # from the environment alone: flags can be seen by others; None: the daemon makes one
     limits: Limits
     event_retention_ms: int
+    event_bytes: int
     spawn_roots: tuple[str, ...]
     sandbox: bool  # a wall around every agent that the daemon starts
     sandbox_network: str
@@ -314,9 +320,11 @@ def load_config(
         max_sse=values["max_sse"],
         http_connections=values["http_connections"],
         http_connections_per_address=values["http_connections_per_address"],
+        http_request_ms=values["http_request_ms"],
         api_token=_read_token(environ, values["host"], no_auth=values["no_auth"]),
         limits=limits,
         event_retention_ms=values["event_retention"],
+        event_bytes=values["event_bytes"],
         spawn_roots=values["spawn_roots"],
         sandbox=values["sandbox"],
         sandbox_network=values["sandbox_network"],

@@ -7,42 +7,47 @@ one that is put aside meanwhile is read once, under whichever name.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import BinaryIO
 
 from agent_relay.events.codec import BadEvent, decode_event
 from agent_relay.events.types import AnyEvent
 from agent_relay.protocol import places
-
-_ASIDE = re.compile(r"events-\d+\.jsonl")
+from agent_relay.storage.jsonl.lines import first_head
+from agent_relay.storage.jsonl.segments import open_all, read_whole
 
 
 def scan_events(state_dir: str, kind: str) -> Iterator[AnyEvent]:
     """Oldest first. Raises OSError for a file that is there and cannot be read."""
     beginning = f'{{"type":"{kind}",'.encode()  # as every line is written; the others are not even decoded
     with ExitStack() as stack:
-        for file in _open_all(state_dir, stack):
-            for line in file:
-                if line.startswith(beginning):
-                    try:
-                        yield decode_event(line)
-                    except BadEvent:
-                        continue
+        newest = _open_newest(os.path.join(state_dir, places.EVENTS_FILE), stack)
+        first = None if newest is None else first_head(newest, os.fstat(newest).st_size)
+        for seq, descriptor, is_packed in open_all(state_dir):
+            stack.callback(os.close, descriptor)
+            if first is None or seq < first.seq:
+                yield from _scan(descriptor, is_packed, beginning)
+        if newest is not None:
+            yield from _scan(newest, False, beginning)
 
 
-def _open_all(state_dir: str, stack: ExitStack) -> list[BinaryIO]:
-    newest = _open(os.path.join(state_dir, places.EVENTS_FILE), stack)
-    known = {os.fstat(file.fileno()).st_ino for file in newest}
-    names = sorted(os.listdir(state_dir)) if os.path.isdir(state_dir) else []
-    aside = [file for name in names if _ASIDE.fullmatch(name) for file in _open(os.path.join(state_dir, name), stack)]
-    return [file for file in aside if os.fstat(file.fileno()).st_ino not in known] + newest
+def _scan(descriptor: int, is_packed: bool, beginning: bytes) -> Iterator[AnyEvent]:
+    rest = b""
+    for chunk in read_whole(descriptor, is_packed=is_packed):
+        lines = (rest + (chunk or b"")).split(b"\n")
+        rest = lines.pop()
+        for line in lines:
+            if line.startswith(beginning):
+                try:
+                    yield decode_event(line)
+                except BadEvent:
+                    continue
 
 
-def _open(path: str, stack: ExitStack) -> list[BinaryIO]:
-    """None or one: its time may be over."""
+def _open_newest(path: str, stack: ExitStack) -> int | None:
     try:
-        return [stack.enter_context(open(path, "rb"))]
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return []
+        return None
+    stack.callback(os.close, descriptor)
+    return descriptor

@@ -126,7 +126,7 @@ class Http:
         return HttpServer(
             self._make_api(desk), listener, config.host, self._token, config.cors_origins,
             config.limits.max_frame_bytes, Connections(config.http_connections, config.http_connections_per_address),
-            hub=hub, tls=config.tls,
+            hub=hub, tls=config.tls, request_s=config.http_request_ms / 1000,
         )  # fmt: skip
 
     def _make_api(self, desk: Desk | None) -> Api:
@@ -141,6 +141,7 @@ class Http:
         from agent_relay.transports.http.metrics import Metrics  # noqa: PLC0415
         from agent_relay.transports.http.openapi import encode_description  # noqa: PLC0415
         from agent_relay.transports.http.page_keys import PageKeys  # noqa: PLC0415
+        from agent_relay.transports.http.repeats import Repeats  # noqa: PLC0415
         from agent_relay.transports.http.sse import Streams  # noqa: PLC0415
         from agent_relay.transports.http.table import ROUTES  # noqa: PLC0415
         from agent_relay.transports.http.usage import UsageBoard  # noqa: PLC0415
@@ -159,6 +160,7 @@ class Http:
             workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(), project=config.project_root,
             token=self._token, page_keys=keys, guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,
             budgets=self._budgets, files=self._files, is_ready=lambda: not self._is_stopping, arc=desk, callers=self._callers,
+            repeats=Repeats(clock.wall_ms),
         )  # fmt: skip
 
     def _warn(self) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from agent_relay.events.bus import EventBus
 from agent_relay.events.recorder import Recorder
@@ -21,12 +22,24 @@ class Recording:
         self._clock = clock
         self._retention_ms = retention_ms
         self._pruned_at: int | None = None
+        self._published = asyncio.Event()
         store.open(self._appended)
         self.bus = EventBus(store)
         self.recorder = Recorder(store.append, lambda flush: loop.call_later(_GATHERED_S, flush))
+        self.recorder.hold()  # until what the last daemon could not write any more has been told
 
     def _appended(self, first_seq: int, count: int, data: bytes) -> None:
         self.bus.published(first_seq, count, data)
+        self._published.set()
+
+    async def until_published(self, seconds: float) -> None:
+        """Returns when whoever asks for what happens from now on gets nothing of what was told so far; or after that time, where
+        it cannot be written."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.store.stats().waiting or self.bus.last_seq < self.store.last_seq:
+                    self._published.clear()
+                    await self._published.wait()
 
     def prune_if_due(self) -> None:
         now = self._clock.steady_ms()
@@ -36,5 +49,5 @@ class Recording:
 
     def close(self) -> None:
         """Blocks until everything told so far is written."""
-        self.recorder.flush()
+        self.recorder.release([])
         self.store.close()

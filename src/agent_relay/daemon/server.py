@@ -31,6 +31,7 @@ from agent_relay.daemon.directories import (
 from agent_relay.daemon.http import Http
 from agent_relay.daemon.leavings import DaemonLeavings
 from agent_relay.daemon.logs import RelayLog, logger
+from agent_relay.daemon.missed_events import tell_missed
 from agent_relay.daemon.pulse import Pulse
 from agent_relay.daemon.recording import Recording
 from agent_relay.daemon.spawning import WrapperProcesses
@@ -98,7 +99,7 @@ class Daemon:
         config = self._config
         if config.storage == "memory":
             return MemoryEvents(self._post)
-        rotation = rotation_for(config.event_retention_ms)
+        rotation = rotation_for(config.event_retention_ms, config.event_bytes)
         return JsonlEvents(config.file(places.EVENTS_FILE), self._post, rotation, syncs=config.durability == "full")
 
     def _open_store(self, store: MessageStore) -> Snapshot:
@@ -134,7 +135,7 @@ class Daemon:
         self._relay = Relay(
             limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
             policy=config.permissions, events=recording.recorder, bus=recording.bus, leavings=leavings,
-            owner_token=self._api_token,
+            owner_token=self._api_token, event_stats=recording.store.stats,
         )  # fmt: skip
         self._pump: Pump[Peer] = Pump(self._loop, self._relay, clock)
         wrappers = WrapperProcesses(config, self._post, self._relay.spawning)
@@ -156,6 +157,7 @@ class Daemon:
             config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc, traced,
             leavings.files,
         )  # fmt: skip
+        await tell_missed(recording, store, snapshot.last_number, self._relay.registry.find)
         await server.start()
         write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
         self._write_agents()

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agent_relay.events.codec import encode_body, splice_envelope
-from agent_relay.events.types import Event, StreamGap, type_of
+from agent_relay.events.types import Event, GapReason, StreamGap, type_of
 
 _SMALL_BYTES = 512  # about what an event takes in memory beside a message's text
 
@@ -63,6 +63,7 @@ class Lost(Struct, frozen=True):
 
     at_ms: int
     count: int | None = None
+    reason: GapReason = "unwritten"
 
 
 Draft = Note | Exchange | Handover | Lost
@@ -105,6 +106,10 @@ def encode_drafts(drafts: list[Draft], first_seq: int, ts: int) -> tuple[bytes, 
 
 
 def _encode_other(draft: Note | Lost, seq: int, ts: int) -> Raw:
-    note = draft if isinstance(draft, Note) else Note(StreamGap(oldest=seq + 1, lost=draft.count), "", "", ts)
+    note = draft if isinstance(draft, Note) else Note(_make_gap(draft, seq), "", "", ts)
     event = note.event
     return Raw(splice_envelope(encode_body(event), type_of(event), seq, ts, note.session_id, note.agent))
+
+
+def _make_gap(draft: Lost, seq: int) -> StreamGap:
+    return StreamGap(oldest=seq + 1, lost=draft.count, reason=draft.reason)

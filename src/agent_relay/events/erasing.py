@@ -10,7 +10,7 @@ import msgspec
 
 from agent_relay.events.codec import encode_event
 from agent_relay.events.record import Record, read_record
-from agent_relay.events.types import StreamGap
+from agent_relay.events.types import GapReason, StreamGap
 from agent_relay.protocol.names import fold_name
 
 FORGOTTEN = "forgotten"
@@ -44,9 +44,9 @@ def _is_about(record: Record, fields: dict[str, object], key: str) -> bool:
     return key in {fold_name(name.strip()) for name in about}
 
 
-def stand_in(seq: int, ts: int) -> bytes:
+def stand_in(seq: int, ts: int, reason: GapReason | None = None) -> bytes:
     """In place of the newest event there is: its number must stay known, or it would be given out again."""
-    return encode_event(StreamGap(seq=seq, ts=ts, oldest=seq + 1))
+    return encode_event(StreamGap(seq=seq, ts=ts, oldest=seq + 1, reason=reason))
 
 
 def _encode(fields: dict[str, object]) -> bytes:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct, field
 
 from agent_relay.events.codec import encode_event
-from agent_relay.events.types import StreamGap
+from agent_relay.events.types import GapReason, StreamGap
 
 
 class Record(Struct, frozen=True, gc=False):
@@ -55,8 +55,8 @@ def split_lines(data: bytes) -> list[bytes]:
     return lines
 
 
-def gap_record(oldest: int, ts: int) -> Record:
-    """Said to a reader who asks for what is no longer kept. Its number is the last that is missing, so that who resumes after
-    it misses nothing."""
-    line = encode_event(StreamGap(seq=oldest - 1, ts=ts, oldest=oldest))
+def gap_record(oldest: int, ts: int, reason: GapReason | None = None) -> Record:
+    """Said to a reader who asks for what is no longer kept, or cannot be read. Its number is the last that is missing, so that
+    who resumes after it misses nothing."""
+    line = encode_event(StreamGap(seq=oldest - 1, ts=ts, oldest=oldest, reason=reason))
     return Record(oldest - 1, ts, "stream.gap", "", "", "", "", line)

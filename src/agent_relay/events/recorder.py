@@ -19,16 +19,26 @@ class Recorder:
         self._append = append
         self._later = later
         self._drafts: list[Draft] = []
+        self._is_held = False
 
     def publish(self, event: Event, *, agent: str = "", session_id: str = "", at_ms: int) -> None:
         self.record([Note(event, agent, session_id, at_ms)])
 
     def record(self, drafts: list[Draft]) -> None:
-        if not self._drafts:
+        if not self._drafts and not self._is_held:
             self._later(self.flush)
         self._drafts += drafts
 
+    def hold(self) -> None:
+        """Nothing is given on before `release`: something else is to come first."""
+        self._is_held = True
+
+    def release(self, first: list[Draft]) -> None:
+        self._is_held = False
+        self._drafts[:0] = first
+        self.flush()
+
     def flush(self) -> None:
-        if self._drafts:
+        if self._drafts and not self._is_held:
             drafts, self._drafts = self._drafts, []
             self._append(drafts)

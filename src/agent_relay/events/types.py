@@ -16,6 +16,7 @@ Number = int | float  # milliseconds, mostly; other people's clients may count i
 Word = Annotated[str, Meta(min_length=1)]
 Risk = Literal["low", "medium", "high", "critical"]
 Resolution = Literal["approved", "denied", "timeout"]
+GapReason = Literal["killed", "unwritten", "damaged"]
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", omit_defaults=True):
@@ -238,10 +239,11 @@ class BudgetExceeded(Event, tag="budget.exceeded", frozen=True, kw_only=True):
 
 
 class StreamGap(Event, tag="stream.gap", frozen=True, kw_only=True):
-    """Events are missing before `oldest`: they are no longer kept, or (`lost`, where known) could not be written."""
+    """Events may be missing before `oldest`. Without a `reason` they are no longer kept; `lost` says how many, where known."""
 
     oldest: Count
     lost: Count | None = None
+    reason: GapReason | None = None
 
 
 AnyEvent = (

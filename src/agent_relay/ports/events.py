@@ -39,6 +39,10 @@ class EventStats(Struct, frozen=True):
     lost: int = 0
     last_error: str = ""  # why nothing can be written now; empty: all is well
     location: str = ""
+    oldest_seq: int = 0  # of what is kept; 0: nothing is
+    oldest_ms: int = 0
+    limit_bytes: int = 0  # beyond it the oldest are removed; 0: there is none
+    damaged: tuple[str, ...] = ()  # names of files that have events in them which cannot be read
 
 
 class EventStore(Protocol):
@@ -50,6 +54,16 @@ class EventStore(Protocol):
     def open(self, on_appended: OnAppended) -> int:
         """Blocks until the last number is known, and returns it. Where it cannot be known yet (no permission), 0: then everything
         waits until it is."""
+        ...
+
+    @property
+    def last_message(self) -> int | None:
+        """Asked after `open`: all messages up to this number have their `message.exchanged` in the store, or a gap stands for it,
+        and none after it has. None: that is not known."""
+        ...
+
+    def cover(self, message: int) -> None:
+        """Once everything that was given so far is written, this is the `last_message`, whatever the events say."""
         ...
 
     def append(self, drafts: list[Draft]) -> None: ...

@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from agent_relay.ports.connection import Connection
 from agent_relay.ports.store import MessageRow
+from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.states import CloseReason
 
 P = TypeVar("P")
@@ -16,6 +17,7 @@ P = TypeVar("P")
 # Messages as they are many, so both are plain tuples.
 Handed = tuple[MessageRow, int]  # a message, and when it was accepted, by the steady clock
 Deliver = Callable[[list[Handed]], None]
+Told = Callable[[MessageRow | RelayError], None]
 ReadSend = tuple[str, str | list[str], bytes | Raw, str]  # the client's id, `to`, the payload as JSON, and the body that is in it
 
 
@@ -33,9 +35,19 @@ class RelayCore(Protocol[P]):
         ids are the transport's: none of them comes twice."""
         ...
 
+    def sent_asking(self, peer: P, send: ReadSend, told: Told) -> None:
+        """The same for one message whose sender wants to know what became of it: `told` is called once, with the message when it
+        is durable, or with the reason why it was not taken."""
+        ...
+
     def oversized(self, peer: P, size_bytes: int) -> None: ...
 
     def drained(self, peer: P) -> None: ...
+
+    def read(self, peer: P, count: int) -> None:
+        """A client with words of its own has shown that it read so many more of the messages it was handed, the oldest first.
+        Until then they are not delivered, and are handed to its next connection."""
+        ...
 
     def crashed(self, peer: P) -> None: ...
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from agent_relay.ports.callers import OWNER, Caller
+from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.payloads import History
 
 
@@ -36,6 +37,18 @@ class Sent(Struct, frozen=True):
     failure: str | None = None  # why it will not be delivered, where that is known already
 
 
+class KeyReused(RelayError):  # noqa: N818 - named by the condition
+    """The key of a request stands for another one, which was carried out."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            ErrorCode.INVALID_FORMAT,
+            f"The key {key} was used for another request; nothing was done. Take a new key for each request, and repeat a "
+            "request as it was.",
+            field="Idempotency-Key", reason="key_reused",
+        )  # fmt: skip
+
+
 class RelayService(Protocol):
     async def server(self) -> dict[str, Any]: ...
 
@@ -54,9 +67,18 @@ class RelayService(Protocol):
     async def message(self, message_id: str) -> MessageLife: ...
 
     async def send(
-        self, to: str | list[str] | None, body: str, *, kind: str, thread: str | None, topic: str | None, await_ms: int | None
+        self,
+        to: str | list[str] | None,
+        body: str,
+        *,
+        kind: str,
+        thread: str | None,
+        topic: str | None,
+        await_ms: int | None,
+        key: str | None = None,
     ) -> Sent:
-        """Returns when it is stored; with `await_ms`, when everyone has it or that time is over."""
+        """Returns when it is stored; with `await_ms`, when everyone has it or that time is over. Said again with the same `key`
+        it is the same message, over restarts too."""
         ...
 
     async def dead_letters(self, limit: int) -> list[dict[str, Any]]: ...

@@ -26,6 +26,13 @@ class MemoryEvents:
         self.last_seq = 0
         self._last_ts = 0
 
+    @property
+    def last_message(self) -> int | None:
+        return 0  # what it held is gone with the messages in memory
+
+    def cover(self, message: int) -> None:
+        """Nothing outlives it."""
+
     def open(self, on_appended: OnAppended) -> int:
         self._on_appended = on_appended
         return self.last_seq
@@ -73,7 +80,9 @@ class MemoryEvents:
         return post_answer(self._post, partial(done, changed))
 
     def stats(self) -> EventStats:
-        return EventStats("memory", self.last_seq, sum(len(record.line) for record in self._records))
+        size_bytes = sum(len(record.line) for record in self._records)
+        oldest_seq, oldest_ms = (self._records[0].seq, self._records[0].ts) if self._records else (0, 0)
+        return EventStats("memory", self.last_seq, size_bytes, oldest_seq=oldest_seq, oldest_ms=oldest_ms)
 
     def close(self) -> None:
         self._on_appended = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from agent_relay.terminal.backends.tmux_program import client_environment
 from agent_relay.terminal.backends.tmux_server import TmuxServer, session_name
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_LOOK_UP_S = 1.0  # a signal that comes right before we begin to wait is heard no later than this
 _FALLBACK_TERMS = ("xterm-256color", "screen")  # for a terminal whose description this machine does not have
 
 
@@ -39,8 +41,11 @@ def _run_client(command: list[str], environment: dict[str, str]) -> tuple[int, s
     if we just died of it, it would go on reading the person's keys."""
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment)  # noqa: S603
     before = {number: signal.signal(number, lambda *_: process.terminate()) for number in _ENDING}
+    said = b""
     try:
-        _, said = process.communicate()
+        while process.returncode is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                _, said = process.communicate(timeout=_LOOK_UP_S)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

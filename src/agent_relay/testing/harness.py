@@ -21,7 +21,7 @@ from typing import Any
 from agent_relay.core.limits import Limits
 from agent_relay.core.peer import Peer
 from agent_relay.core.policy import Policy
-from agent_relay.core.relay import Relay
+from agent_relay.core.relay import PAUSE_MS, Relay
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.states import CloseReason
 from agent_relay.testing.controlled_store import ControlledStore
@@ -301,9 +301,15 @@ class RelayHarness:
         while left > 0:
             step = min(step_ms, left)
             left -= step
-            self.steady_ms += step
-            self.wall_ms += step
-            self.tick()
+            self.pass_by(step)
+            if step >= PAUSE_MS:  # only the tick after a pause does what has become due
+                self.tick()
+
+    def pass_by(self, milliseconds: int) -> None:
+        """Time passes without a tick, as for a daemon that is stopped, and then there is one."""
+        self.steady_ms += milliseconds
+        self.wall_ms += milliseconds
+        self.tick()
 
     def tick(self) -> None:
         self.turn(self.relay.tick)

@@ -62,9 +62,10 @@ class InnerClient(Generic[P]):
                 self._caller = OWNER
             return await answers.next()
 
-    def follow(self) -> _Answers:
-        """For a question with several answers: an id to tell it under, and what comes back for that id."""
-        return _Answers(self)
+    def follow(self, id_: str | None = None) -> _Answers:
+        """For a question with several answers: an id to tell it under, and what comes back for that id. One that is given has no
+        space, and is nobody else's meanwhile."""
+        return _Answers(self, id_)
 
     async def tell(self, kind: str, payload: Any, id_: str, **fields: Any) -> None:
         await self.open()
@@ -156,7 +157,8 @@ class InnerClient(Generic[P]):
 
     def next_id(self) -> str:
         self._count += 1
-        return f"i_{self._wall_ms():x}_{self._count:x}"  # never again the same, over restarts too: SENDs are known by it
+        """Never again the same, over restarts too, since SENDs are known by it; and none that a client can give."""
+        return f"i {self._wall_ms():x} {self._count:x}"
 
     def begin(self, id_: str) -> asyncio.Queue[e.DaemonFrame]:
         queue = self._waiting[id_] = asyncio.Queue()
@@ -169,9 +171,9 @@ class InnerClient(Generic[P]):
 class _Answers:
     """What the relay says about one question, in order."""
 
-    def __init__(self, client: InnerClient[Any]) -> None:
+    def __init__(self, client: InnerClient[Any], id_: str | None = None) -> None:
         self._client = client
-        self.id = client.next_id()
+        self.id = id_ or client.next_id()
         self._queue = client.begin(self.id)
 
     async def __aenter__(self) -> _Answers:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from agent_relay.ports.callers import OWNER, Caller
-from agent_relay.ports.service import MessageLife, MessagePage, Sent
+from agent_relay.ports.service import KeyReused, MessageLife, MessagePage, Sent
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, fold_name, show
@@ -134,16 +134,26 @@ class InnerService:
     # --- sending --------------------------------------------------------------------------------------------------------
 
     async def send(
-        self, to: str | list[str] | None, body: str, *, kind: str, thread: str | None, topic: str | None, await_ms: int | None
+        self,
+        to: str | list[str] | None,
+        body: str,
+        *,
+        kind: str,
+        thread: str | None,
+        topic: str | None,
+        await_ms: int | None,
+        key: str | None = None,
     ) -> Sent:
         sender = await self._open_sender()
         payload = {"kind": kind, "body": body} if thread is None else {"kind": kind, "body": body, "thread": thread}
         fields: dict[str, Any] = {"to": to, "topic": topic}
         if await_ms is not None:
             fields["payload_meta"] = {"requires_ack": True}
-        async with sender.follow() as answers:
+        async with sender.follow(key) as answers:
             await sender.tell("SEND", payload, answers.id, **fields)
             stored = _expect(await answers.next(), e.Receipt).payload
+            if stored.duplicate and key is not None:
+                await self._check_same(stored.message_id or "", key, payload, fields)
             count = stored.recipients or 0
             sent = Sent(stored.message_id or "", count, stored.queued or 0, stored.skipped)
             if await_ms is None:
@@ -159,6 +169,16 @@ class InnerService:
             except RelayError as error:  # one of them refused it, or let its time pass
                 failure = error.message
             return Sent(sent.message_id, count, sent.queued, sent.skipped, len(by) == count, by, failure)
+
+    async def _check_same(self, message_id: str, key: str, payload: dict[str, Any], fields: dict[str, Any]) -> None:
+        """A key that was given to another message, perhaps before a restart, does not stand for this one. Raises RelayError."""
+        before = (await self.message(message_id)).message
+        if before.get("truncated"):  # too large to be shown whole
+            says_same = payload["body"].startswith(before["payload"]["body"])
+        else:
+            says_same = payload == before["payload"]
+        if not says_same or _names(before["to"]) != _names(fields["to"]) or before["topic"] != fields["topic"]:
+            raise KeyReused(key)
 
     async def _open_sender(self) -> InnerClient[Any]:
         """Connected under our name, or under the next free one where somebody else has it."""
@@ -180,6 +200,11 @@ class InnerService:
                     self._sender = client
                     return client
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, f"Every name from {SENDER} to {SENDER}-{_SPARE_NAMES} is taken.")
+
+
+def _names(to: str | list[str] | None) -> set[str]:
+    """Whom a message is for, however that was written."""
+    return {fold_name(name) for name in (to.split(",") if isinstance(to, str) else to or [])}
 
 
 def _expect(answer: e.DaemonFrame, kind: type[F]) -> F:

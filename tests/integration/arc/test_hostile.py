@@ -261,7 +261,7 @@ def test_memory_does_not_grow_with_attacks(make_stage: Callable[..., Stage]) -> 
 
 
 def test_what_waited_comes_in_order_whatever_is_done_in_the_middle_of_it(make_stage: Callable[..., Stage]) -> None:
-    """What the system took is gone with the connection; all the rest comes to the next."""
+    """What it has not shown to have read comes to the next connection."""
     stage = make_stage(*FREE)
     attacks = [
         b"\x81\x02{}",  # not masked
@@ -285,6 +285,6 @@ def test_what_waited_comes_in_order_whatever_is_done_in_the_middle_of_it(make_st
                 while rest[-1] < 599:
                     rest.append(int(client.next()["payload"][:3]))
                 assert read == list(range(5))
-                assert rest[0] >= 5
+                assert rest[0] <= 5
                 assert rest == list(range(rest[0], 600))  # in order, none twice, none left out
                 assert client.ask("ping")["type"] == "pong"  # and nothing follows

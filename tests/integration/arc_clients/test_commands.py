@@ -117,5 +117,28 @@ def test_listening_ends_with_ctrl_c_and_without_a_word(shell: Shell) -> None:
     assert (process.returncode, out, err) == (130, "", "")
 
 
+def test_listening_goes_on_when_the_time_for_a_request_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+    """On one connection: it is the request that has to be said in time, not what becomes of it."""
+    with DaemonProcess("--port=0", "--http-request-ms=1s") as daemon:
+        port = int(daemon.wait_for_url().rsplit(":", 1)[1])
+        shell = Shell(capsys, "--socket", daemon.socket, "--state-dir", str(daemon.state_dir))
+        shell("arc", "register", "patient")
+        shell("arc", "register", "sender")
+        words = [sys.executable, "-m", "agent_relay", *shell.words("arc", "listen", "--as", "patient", "--limit", "1")]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + DEADLINE_S
+        while not _is_connected(shell, "patient"):
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+        for _ in range(2):  # somebody who came later, and never says what it wants, is hung up on
+            with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S) as mute:
+                assert mute.recv(1) == b""
+        told = shell("events", "--types", "agent.state", "--agent", "patient")
+        assert (told.count("idle"), "offline" in told) == (1, False), told  # it came, and has not left since
+        shell("arc", "send", "patient", "still there", "--as", "sender")
+        out, err = process.communicate(timeout=DEADLINE_S)
+        assert (process.returncode, "still there" in out, err) == (0, True, "")
+
+
 def _is_connected(shell: Shell, name: str) -> bool:
     return any(agent["agent_id"] == name and agent["connected"] for agent in shell.json("arc", "tokens")["agents"])

@@ -31,7 +31,7 @@ def test_waiting_for_delivery_says_the_truth(server: Server, http: httpx.Client)
     assert (delivered["delivered"], delivered["by"]) == (True, [awake.name])
     not_yet = http.post("/api/v1/messages", json={"to": [asleep.name], "body": "x", "await_ms": 50}).json()
     assert (not_yet["delivered"], not_yet["by"], not_yet["failure"]) == (False, [], None)
-    reading.join(5)
+    reading.join(30)
 
 
 def test_whoever_answers_can_be_read_over_http(server: Server, http: httpx.Client) -> None:
@@ -155,7 +155,7 @@ def test_of_several_answers_the_first_wins(server: Server, http: httpx.Client) -
     path = f"/api/v1/agents/{bob.name}/permissions/p1"
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         first = pool.submit(http.post, f"{path}/approve")
-        assert bob.heard.wait(10)
+        assert bob.heard.wait(30)
         assert problem(http.post(f"{path}/deny")) == (409, "PERMISSION_DENIED")
         bob.client.report("permission.resolved", requestId="p1", resolution="approved", resolvedBy="door")
         assert first.result().json() == {"success": True}
@@ -168,7 +168,7 @@ def test_an_answer_to_a_dialog_that_has_changed_is_a_conflict(server: Server, ht
     bob.ask_permission("p1")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         answer = pool.submit(http.post, f"/api/v1/agents/{bob.name}/permissions/p1/approve")
-        assert bob.heard.wait(10)
+        assert bob.heard.wait(30)
         bob.client.report("request.failed", requestId="p1", reason="The dialog is another one.")
         assert problem(answer.result()) == (409, "PERMISSION_DENIED")
     assert answer.result().json()["error"]["message"] == "The dialog is another one."

@@ -205,6 +205,58 @@ def test_a_refusal_is_only_told_once_it_is_durable() -> None:
     assert alice.payload("NACK")["code"] == "REJECTED"
 
 
+def test_delivered_is_only_told_once_it_is_durable() -> None:
+    relay, alice, bob = pair()
+    alice.send("Bob", meta={"requires_ack": True})
+    alice.take()
+    relay.store.hold()
+    bob.ack(bob.take_one("DELIVER"))
+    assert not alice.take()
+    relay.store.release()
+    relay.settle()
+    assert [receipt["by"] for receipt in alice.delivered()] == ["Bob"]
+
+
+def test_a_crash_before_an_acknowledgement_is_durable_leaves_one_receipt_and_no_other() -> None:
+    relay, alice, bob = pair()
+    alice.send("Bob", meta={"requires_ack": True, "ttl_ms": 1_000})
+    alice.take()
+    relay.store.hold()
+    bob.ack(bob.take_one("DELIVER"))
+    relay.restart()
+    alice, bob = relay.connect("Alice", token=alice.token), relay.connect("Bob", token=bob.token)
+    bob.ack(bob.take_one("DELIVER"))
+    relay.advance(2_000)
+    assert [receipt["by"] for receipt in alice.delivered()] == ["Bob"]
+    assert not alice.take("NACK")
+
+
+def test_an_answer_is_only_told_once_it_is_durable_that_the_question_was_read() -> None:
+    relay, alice, bob = pair()
+    alice.send("Bob", meta={"sync": {"blocking": True, "correlationId": "q", "timeoutMs": 60_000}})
+    alice.take()
+    relay.store.hold()
+    bob.ack(bob.take_one("DELIVER"), correlationId="q", response="yes")
+    assert not alice.take()
+    relay.store.release()
+    relay.settle()
+    assert [receipt["correlationId"] for receipt in alice.delivered()] == ["q"]
+
+
+def test_a_reply_shows_that_its_question_was_read_so_it_neither_expires_nor_comes_again() -> None:
+    relay, alice, bob = pair()
+    meta = {"sync": {"blocking": True, "correlationId": "q", "timeoutMs": 60_000}, "ttl_ms": 1_000, "requires_ack": True}
+    alice.send("Bob", meta=meta)
+    question = bob.take_one("DELIVER")
+    bob.send("Alice", "yes", meta={"reply_to": question["delivery"]["message_id"]})
+    assert len(alice.delivered()) == 1
+    relay.advance(2_000)
+    assert not alice.take("NACK")
+    assert not alice.delivered()
+    relay.restart()
+    assert not relay.connect("Bob", token=bob.token).take("DELIVER")
+
+
 # --- the end of a message's time -----------------------------------------------------------------------------------
 
 
@@ -271,6 +323,39 @@ def test_each_recipient_dies_its_own_death() -> None:
     bob.ack(bob.take_one("DELIVER"))
     relay.advance(2_000)
     assert alice.payload("NACK")["to"] == "Carol"
+
+
+def test_nothing_follows_an_expired_message_before_its_end_is_durable() -> None:
+    relay, alice, bob = pair(1)
+    for body, meta in (("1", None), ("2", {"ttl_ms": 100, "requires_ack": True}), ("3", None)):
+        alice.send("Bob", body, meta=meta)
+    first = bob.take_one("DELIVER")
+    relay.advance(90)
+    relay.store.hold()
+    relay.wall_ms += 50
+    relay.steady_ms += 50  # no tick: it expires in the turn of the acknowledgement
+    bob.ack(first)
+    assert not bob.take("DELIVER")
+    assert not alice.take("NACK")
+    relay.store.release()
+    relay.settle()
+    assert alice.payload("NACK")["code"] == "DELIVERY_TIMEOUT"
+    assert bob.bodies() == ["3"]
+
+
+def test_an_expired_message_ends_as_dead_whatever_a_resume_says() -> None:
+    relay, alice, bob = pair()
+    alice.send("Bob", "1", meta={"ttl_ms": 1_000, "requires_ack": True})
+    alice.send("Bob", "2", meta={"requires_ack": True})
+    bob.take("DELIVER")
+    alice.take()
+    relay.restart(wall_ms_later=5_000)
+    alice, again = relay.connect("Alice", token=alice.token), relay.open()
+    again.resume("Bob", bob.token, [{"topic": "", "peer": "Alice", "last_seq": 2}])
+    relay.advance(200)
+    assert [receipt["seq"] for receipt in alice.delivered()] == [2]
+    assert alice.payload("NACK")["code"] == "DELIVERY_TIMEOUT"
+    assert not again.take("DELIVER")
 
 
 # --- gaps ----------------------------------------------------------------------------------------------------------

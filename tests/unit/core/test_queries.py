@@ -277,6 +277,22 @@ def test_a_dead_letter_asked_for_twice_goes_once(relay: RelayHarness, alice: Har
     assert sorted(relay.connect("Bob", token=bob.token).bodies()) == ["after", "late"]
 
 
+def test_a_dead_letter_goes_once_though_a_crash_hides_that_it_went(
+    relay: RelayHarness, alice: HarnessClient, bob: HarnessClient
+) -> None:
+    dead = bury(relay, alice, bob)
+    alice.say("CONTROL", {"command": "retry_dead_letter", "id": dead})
+    first = alice.payload("ACK")
+    relay.restart()  # before it was written that the letter is none any more
+    watcher = relay.connect("watcher", mode="observer")
+    assert len(ask(watcher, view="dead_letters")["messages"]) == 1
+    watcher.say("CONTROL", {"command": "retry_dead_letter", "id": dead})
+    again = watcher.payload("ACK")
+    assert (again["stage"], again["message_id"]) == ("requeued", first["message_id"])
+    assert ask(watcher, view="dead_letters")["messages"] == []
+    assert relay.connect("Bob", token=bob.token).bodies() == ["late"]
+
+
 def test_a_dead_letter_that_could_not_be_stored_again_stays_one(
     relay: RelayHarness, alice: HarnessClient, bob: HarnessClient
 ) -> None:

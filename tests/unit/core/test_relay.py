@@ -151,6 +151,24 @@ def test_bytes_of_a_frame_that_is_not_whole_yet_are_a_sign_of_life_too() -> None
 # --- coming, going, stopping --------------------------------------------------------------------------------------------
 
 
+def test_a_daemon_that_was_stopped_hears_everybody_before_it_gives_anybody_up() -> None:
+    relay = RelayHarness(heartbeat_ms=5_000)
+    alice, bob, mute = relay.connect("Alice"), relay.connect("Bob"), relay.connect("Mute")
+    alice.send("Bob", meta={"ttl_ms": 10_000, "requires_ack": True})
+    deliver = bob.take_one("DELIVER")
+    relay.pass_by(60_000)
+    for client in (alice, bob, mute):
+        assert client.closed is None
+    bob.ack(deliver)  # this and the next were in the sockets' buffers all the time
+    alice.send("Bob", "more")
+    relay.advance(4_500)
+    assert [receipt["by"] for receipt in alice.delivered()] == ["Bob"]
+    assert not alice.take("NACK")
+    assert bob.bodies() == ["more"]
+    relay.advance(6_500)
+    assert mute.closed is CloseReason.HEARTBEAT_TIMEOUT
+
+
 def test_coming_and_going_is_in_the_log_without_a_token(relay: RelayHarness, alice: HarnessClient) -> None:
     alice.drop()
     (came,) = relay.log.named("connected")

@@ -52,6 +52,13 @@ def scene() -> Scene:
 # --- open requests ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("more", [{"description": "Run rm -rf build?"}, {"options": ["Yes", "Yes, and always rm"]}])
+def test_what_destroys_is_critical_in_the_text_and_in_the_options_of_a_dialog(scene: Scene, more: dict[str, Any]) -> None:
+    asked = {"requestId": "p1", "description": "Go on?", "tool": "", "options": ["Yes", "No"], "isExact": False} | more
+    scene.report("permission.requested", **asked)
+    assert [shown["risk"] for shown in scene.open()] == ["critical"]
+
+
 def test_a_permission_is_shown_until_it_ends(scene: Scene) -> None:
     scene.report("permission.requested", **ASKS)
     (shown,) = scene.open()

@@ -10,6 +10,7 @@ import pytest
 from agent_relay.daemon.event_scan import scan_events
 from agent_relay.events.codec import encode_event
 from agent_relay.events.types import Event, LoopDetected, TokensUsed
+from agent_relay.storage.jsonl import packer
 from agent_relay.storage.jsonl.lines import Head
 from agent_relay.storage.jsonl.shelf import Shelf
 
@@ -90,3 +91,35 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").mkdir()
     with pytest.raises(IsADirectoryError):
         seqs(tmp_path)
+
+
+def pack(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packer, "_FIRST_AFTER_S", 0.0)
+    packing = packer.Packer(shelf)
+    while packing.due_in_s() is not None:
+        packing.step()
+
+
+def test_packed_files_are_read_as_well(shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seq in range(1, 5):
+        write(shelf, tokens(seq))
+        shelf.put_aside()
+    pack(shelf, monkeypatch)
+    write(shelf, tokens(5))
+    shelf.put_aside()
+    write(shelf, tokens(6))
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".gz"] * 4 + [".jsonl"] * 2
+    assert seqs(tmp_path) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_file_that_is_put_aside_and_packed_meanwhile_is_read_once(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(shelf, tokens(1))
+    shelf.put_aside()
+    write(shelf, tokens(2))
+    scan = scan_events(str(tmp_path), "tokens.used")
+    found = [next(scan).seq]
+    shelf.put_aside()
+    pack(shelf, monkeypatch)
+    assert found + [event.seq for event in scan] == [1, 2]

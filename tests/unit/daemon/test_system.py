@@ -10,12 +10,12 @@ from agent_relay.daemon.system import SystemClock, SystemEntropy
 
 def test_the_clocks_are_in_milliseconds() -> None:
     clock = SystemClock()
-    assert abs(clock.wall_ms() - time.time() * 1_000) < 1_000
+    assert abs(clock.wall_ms() - time.time() * 1_000) < 10_000  # seconds would be a thousand times less
     first = clock.steady_ms()
     deadline = time.monotonic() + 5
     while clock.steady_ms() == first:
         assert time.monotonic() < deadline
-    assert clock.steady_ms() - first < 1_000
+    assert clock.steady_ms() - first < 10_000
 
 
 def test_a_token_is_256_bits_and_never_the_same() -> None:

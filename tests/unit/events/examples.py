@@ -52,7 +52,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "agent.state": {"state": "waiting", "waitingFor": "w", "door": "d", "doorNote": "n", "paused": True},
     "budget.exceeded": {"budget": "hour", "limitUsd": 1.5, "spentUsd": 2, "action": "pause-spawning", "agent": "Alice"},
     "loop.detected": {"agents": ["Alice", "Bob"], "hops": 30, "stage": "slowed", "text": "…"},
-    "stream.gap": {"oldest": 7, "lost": 3},
+    "stream.gap": {"oldest": 7, "lost": 3, "reason": "unwritten"},
 }  # fmt: skip
 
 OPTIONAL: dict[str, set[str]] = {
@@ -70,7 +70,7 @@ OPTIONAL: dict[str, set[str]] = {
     "message.delivered": {"door", "evidence"},
     "agent.state": {"waitingFor", "door", "doorNote", "paused"},
     "budget.exceeded": {"agent"},
-    "stream.gap": {"lost"},
+    "stream.gap": {"lost", "reason"},
 }
 
 ENVELOPE = {"_seq": 9, "_ts": 1_800_000_000_000, "_sessionId": "ses_1", "_agentName": "Alice"}

@@ -59,8 +59,8 @@ def test_any_event_is_told_as_it_is() -> None:
 
 
 def test_what_is_lost_leaves_a_gap_before_the_next() -> None:
-    assert encode_one(Lost(7, 12)) == StreamGap(seq=5, ts=7, oldest=6, lost=12)
-    assert encode_one(Lost(7)) == StreamGap(seq=5, ts=7, oldest=6)
+    assert encode_one(Lost(7, 12)) == StreamGap(seq=5, ts=7, oldest=6, lost=12, reason="unwritten")
+    assert encode_one(Lost(7, reason="killed")) == StreamGap(seq=5, ts=7, oldest=6, reason="killed")
 
 
 def test_what_could_not_be_written_is_told_the_same_the_next_time() -> None:

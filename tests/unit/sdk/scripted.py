@@ -16,7 +16,7 @@ from agent_relay.protocol.framing import FrameDecoder, encode_frame
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.client import RelayClient
 
-PATIENCE_S = 5.0
+PATIENCE_S = 30.0  # a loaded machine takes many times what an idle one does
 SERVER = {"max_frame_bytes": 1_048_576, "heartbeat_ms": 60_000, "name": "scripted", "version": "0", "queue_capacity": 1000}
 
 

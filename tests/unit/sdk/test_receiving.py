@@ -73,7 +73,7 @@ async def leave_by_return(client: RelayClient) -> str:
 
 
 async def leave_an_inner_loop(client: RelayClient) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         for _ in range(1):
             async for message in client.messages():
                 with pytest.raises(ZeroDivisionError):
@@ -108,7 +108,7 @@ async def fail_in_a_call(client: RelayClient) -> None:
 async def fail_in_a_nested_block(client: RelayClient) -> None:
     async for message in client.messages():
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await asyncio.sleep(0)
                 _ = message.body.index("nothing of the kind")
         finally:
@@ -155,7 +155,7 @@ def test_a_cancelled_consumer_puts_its_message_back() -> None:
             consuming.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await consuming
-            assert (await client.receive(5)).body == "m1"
+            assert (await client.receive(30)).body == "m1"
             assert line.silent
 
     asyncio.run(main())
@@ -166,7 +166,7 @@ def test_two_loops_over_one_stream_go_on_where_the_first_was_left() -> None:
         async with connected() as (_, client, line):
             for number in (1, 2, 3):
                 line.deliver(f"m{number}", number)
-            stream = client.messages(timeout=0.5)  # only the last loop ends by it
+            stream = client.messages(timeout=2.0)  # only the last loop ends by it
             async for message in stream:
                 assert message.body == "m1"
                 break
@@ -349,7 +349,7 @@ def test_waiting_ends_with_the_client() -> None:
             line.deliver("unread", 1)
             await (await client.receive()).ack()
             waiting = asyncio.create_task(client.receive())
-            looping = asyncio.create_task(asyncio.wait_for(_drain(client), 5))
+            looping = asyncio.create_task(asyncio.wait_for(_drain(client), 30))
             await asyncio.sleep(0)
             await client.close()
             with pytest.raises(ConnectionLost):

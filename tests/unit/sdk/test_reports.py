@@ -95,7 +95,7 @@ def test_an_acknowledgement_carries_its_evidence_and_repeats_it() -> None:
     async def main() -> None:
         async with connected() as (_, client, line):
             line.deliver("hello", 1, sync={"correlationId": "c", "blocking": True})
-            message = await client.receive(5)
+            message = await client.receive(30)
             await message.ack(door="typing", evidence="composer")
             said = (await line.hear("ACK"))["payload"]
             # Without a response it is no answer, so the question stays open.
@@ -110,7 +110,7 @@ def test_evidence_the_daemon_would_refuse_is_refused_here_and_the_message_stays_
     async def main() -> None:
         async with connected() as (_, client, line):
             line.deliver("hello", 1)
-            message = await client.receive(5)
+            message = await client.receive(30)
             for wrong in ({"door": "x" * 65}, {"door": "x", "evidence": "x" * 201}, {"door": 1}):
                 with pytest.raises(RelayError) as caught:
                     await message.ack(**wrong)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sys
 import time
@@ -36,6 +37,7 @@ def logs(
     With --follow, in a terminal, an agent in tmux is shown live and nothing that is typed reaches it. Elsewhere lines are
     printed as they scroll off, and those on the screen once it has been still for a second.
     """
+    from agent_relay.cli.link import run
     from agent_relay.cli.wrapped_agent import find_running, give_terminal
     from agent_relay.terminal.launch import Home
     from agent_relay.terminal.log_reading import LogReader
@@ -54,11 +56,11 @@ def logs(
         shown = news.scrolled + news.rows
         _print(shown[-lines:] if lines else shown)
         if follow:
-            sys.stderr.write(f"{_follow(folder, reader, news, agent)}\n")
+            sys.stderr.write(f"{run(_follow(folder, reader, news, agent))}\n")
     return 0
 
 
-def _follow(folder: str, reader: LogReader, news: News, agent: str) -> str:
+async def _follow(folder: str, reader: LogReader, news: News, agent: str) -> str:
     """Returns why there is nothing more to follow."""
     from agent_relay.terminal.log_reading import Follower
     from agent_relay.terminal.screen_log import is_being_written
@@ -67,7 +69,7 @@ def _follow(folder: str, reader: LogReader, news: News, agent: str) -> str:
     follower.take([], news.rows, is_still=True)
     rows, is_over, changed_s, is_shown = news.rows, news.is_over, 0.0, True
     while not is_over:
-        time.sleep(_POLL_S)
+        await asyncio.sleep(_POLL_S)
         is_over = not is_being_written(folder)  # before the last look: what is there by then is all there will be
         found = reader.poll()
         if found is not None:

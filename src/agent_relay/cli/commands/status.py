@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.cli.agent_table import show_agents
 from agent_relay.cli.config_notes import find_config_notes
 from agent_relay.cli.failures import NOT_RUNNING, Failure
-from agent_relay.cli.formats import count, format_bytes, format_span
+from agent_relay.cli.formats import count, format_bytes, format_span, format_time
 from agent_relay.cli.http_place import HttpPlace, read_http_place
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_line
@@ -110,12 +111,28 @@ def show_server(
     for warning in (storage.get("problem"), storage.get("lost")):
         if warning:
             _row(screen, "", (f"WARNING: {clean_line(str(warning))}", "bold red"))
+    _show_events(screen, server.get("events") or {})
     _row(
         screen, "messages", f"{accepted:,} accepted ({_rate(server):.2f} a second on average), ",
         (f"{refused:,} refused", "yellow" if refused else ""), ", ",
         (count(dead, "dead letter"), "red" if dead else ""),
     )  # fmt: skip
     _row(screen, "agents", f"{int(server.get('connected') or 0):,} connected")
+
+
+def _show_events(screen: Screen, events: dict[str, Any]) -> None:
+    if not events:
+        return
+    limit, oldest = int(events.get("limit_bytes") or 0), int(events.get("oldest_at") or 0)
+    size = format_bytes(int(events.get("size_bytes") or 0)) + (f" of at most {format_bytes(limit)}" if limit else "")
+    since = f", since {format_time(oldest, time.time_ns() // 1_000_000)}" if oldest else ""
+    _row(screen, "events", f"{int(events.get('last_seq') or 0):,} so far, {size}{since}")
+    if error := clean_line(str(events.get("error") or "")):
+        _row(screen, "", (f"WARNING: events cannot be written now: {error}", "yellow"))
+    if lost := int(events.get("lost") or 0):
+        _row(screen, "", (f"WARNING: {count(lost, 'event')} could not be written and will be missing", "yellow"))
+    for name in events.get("damaged") or ():
+        _row(screen, "", (f"WARNING: {clean_line(str(name))} is damaged; a gap stands for what cannot be read", "yellow"))
 
 
 def _row(screen: Screen, label: str, *parts: Part) -> None:

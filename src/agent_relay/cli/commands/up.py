@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import inspect
 import os
@@ -17,7 +18,7 @@ import typer
 from agent_relay.cli.config_notes import find_config_notes, show_config_notes
 from agent_relay.cli.failures import FAILED, USAGE, Failure
 from agent_relay.cli.http_place import wait_for_http_place
-from agent_relay.cli.interrupts import ending_in_order
+from agent_relay.cli.interrupts import ending_in_order, run_until_interrupted
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.page_code import find_page_address
 from agent_relay.cli.safe_text import clean_line
@@ -118,10 +119,13 @@ def start(place: Place, settings: dict[str, str]) -> tuple[int | None, bool]:
         )
     log = _prepare(place, settings)
     show_config_notes(place)
-    with ending_in_order():
-        child, said_before = _spawn(place, settings, log)
-        with _progress():
-            return _wait_until_it_answers(place, child, log, said_before)
+    return run_until_interrupted(_start(place, settings, log))
+
+
+async def _start(place: Place, settings: dict[str, str], log: str) -> tuple[int | None, bool]:
+    child, said_before = _spawn(place, settings, log)
+    with _progress():
+        return await _wait_until_it_answers(place, child, log, said_before)
 
 
 def _prepare(place: Place, settings: dict[str, str]) -> str:
@@ -164,7 +168,9 @@ def _progress() -> contextlib.AbstractContextManager[object]:
     return screen.console.status("starting the daemon") if screen.is_terminal else contextlib.nullcontext()
 
 
-def _wait_until_it_answers(place: Place, child: subprocess.Popen[bytes], log: str, said_before: int) -> tuple[int | None, bool]:
+async def _wait_until_it_answers(
+    place: Place, child: subprocess.Popen[bytes], log: str, said_before: int
+) -> tuple[int | None, bool]:  # fmt: skip
     from agent_relay.cli.process import Answer, knock
     from agent_relay.terminal.private_files import is_locked
 
@@ -177,8 +183,8 @@ def _wait_until_it_answers(place: Place, child: subprocess.Popen[bytes], log: st
                 return found.pid, found.pid not in {None, child.pid}  # another: somebody else started one just before us
             if ended and not is_locked(os.path.join(place.state_dir, places.LOCK_FILE)):
                 break  # else another one was faster, and is about to answer
-            time.sleep(_POLL_S)
-    except KeyboardInterrupt:
+            await asyncio.sleep(_POLL_S)
+    except asyncio.CancelledError:
         child.terminate()
         raise
     if child.poll() is None:

@@ -17,6 +17,7 @@ from agent_relay.cli.demo.summary import as_json, holds, show_summary
 from agent_relay.cli.demo.transcript import Transcript
 from agent_relay.cli.demo.view import Left, View, has_room
 from agent_relay.cli.failures import FAILED, OK
+from agent_relay.cli.link import run
 from agent_relay.cli.screen import Screen
 from agent_relay.terminal.backends.choice import Backend, choose_backend
 
@@ -53,7 +54,7 @@ class _Show:
         cleanup.callback(stage.close)
         try:
             with contextlib.suppress(asyncio.CancelledError):
-                asyncio.run(self._play(stage, cleanup))
+                run(self._play(stage, cleanup))
         except KeyboardInterrupt:
             if self.status is None:
                 raise

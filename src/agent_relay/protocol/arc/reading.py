@@ -28,6 +28,7 @@ class PlainSaid(Struct, forbid_unknown_fields=True, gc=False):
     payload: Raw
     type: ClassVar[str | None] = None
     ref: ClassVar[Raw] = NOTHING
+    receipt: ClassVar[bool] = False
     extras: ClassVar[dict[str, Raw]] = {}
 
 
@@ -36,6 +37,7 @@ class FullSaid(Struct, frozen=True, gc=False):
     payload: Raw = NOTHING
     type: str | None = None
     ref: Raw = NOTHING
+    receipt: bool = False  # its sender wants to know what became of it
     extras: dict[str, Raw] = {}  # fields that ARC does not know: they go along unchanged
 
 
@@ -81,9 +83,12 @@ def _read_slowly(text: bytes) -> Said:
     if is_too_deep(text):
         _refuse("The frame is nested too deeply.")
     ref = _read_ref(parts)
+    receipt = bytes(parts.get("receipt", NOTHING)) == b"true"  # anything else is a field like those nobody knows
+    if receipt:
+        del parts["receipt"]
     said = FullSaid(
         to=_read_names(parts, ref), payload=parts.get("payload", NOTHING), type=_read_type(parts, ref),
-        ref=parts.get("ref", NOTHING), extras={name: raw for name, raw in parts.items() if name not in _KNOWN},
+        ref=parts.get("ref", NOTHING), receipt=receipt, extras={name: raw for name, raw in parts.items() if name not in _KNOWN},
     )  # fmt: skip
     if is_command(said):
         return said

@@ -1,6 +1,7 @@
-"""The sparse index: of a file, where one line in every 64 KiB begins, its number and its time.
+"""Where to begin to read in a file: the sparse index of one line in every 64 KiB, or the blocks of a file that is packed.
 
-It is made by looking at those places and nothing between them, when somebody asks for the first time, and grows with the file.
+The sparse index is made by looking at those places and nothing between them, when somebody asks for the first time, and grows
+with the file.
 Numbers and times both ascend, so either finds the place to read on from.
 """
 
@@ -10,6 +11,7 @@ import os
 from bisect import bisect_right
 
 from agent_relay.storage.jsonl.lines import HEAD_BYTES, Head, next_line, read_head
+from agent_relay.storage.jsonl.packed import Block, last_seq_of, list_blocks
 
 STEP_BYTES = 64 * 1024
 
@@ -49,3 +51,22 @@ class SparseIndex:
         """The same for the first line of this moment or later."""
         found = bisect_right(self._heads, ts - 1, key=lambda head: head.ts)
         return self._offsets[found - 1] if found else 0
+
+
+class BlockIndex:
+    """Places are those of blocks in `blocks`."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self.blocks: list[Block | None] = list_blocks(descriptor, size)
+        self.last_seq = last_seq_of(self.blocks)
+        known = [(place, block.first) for place, block in enumerate(self.blocks) if block is not None and block.first.seq]
+        self._places = [place for place, _ in known]
+        self._heads = [head for _, head in known]
+
+    def place_after(self, seq: int) -> int:
+        found = bisect_right(self._heads, seq, key=lambda head: head.seq)
+        return self._places[found - 1] if found else 0
+
+    def place_since(self, ts: int) -> int:
+        found = bisect_right(self._heads, ts - 1, key=lambda head: head.ts)
+        return self._places[found - 1] if found else 0

@@ -6,12 +6,25 @@ import os
 import re
 from typing import NamedTuple
 
+import msgspec
+from msgspec import Struct, field
+
 from agent_relay.events.record import read_record
+from agent_relay.protocol.ulid import number_of
 
 _HEAD = re.compile(rb'\{"type":"[a-z_.]{1,64}","_seq":(\d{1,16}),"_ts":(\d{1,16}),')
 HEAD_BYTES = 160  # more than any head takes
 _STEP_BYTES = 65_536
+_EXCHANGED = b'{"type":"message.exchanged","_seq":'  # a text that says so has its quotes escaped
+_LOOK_BACK_BYTES = 1024 * 1024
 _SHORT_STEP_BYTES = 2_048  # most lines are shorter, so most searches for the next one end here
+
+
+class _Message(Struct):
+    message_id: str = field(name="messageId")
+
+
+_read_message = msgspec.json.Decoder(_Message).decode
 
 
 class Head(NamedTuple):
@@ -65,6 +78,12 @@ def last_whole_line(descriptor: int, size: int) -> tuple[Head, int] | None:
         look_back *= 4
 
 
+def last_head_in(lines: bytes) -> Head | None:
+    """Of the last of these whole lines that is an event."""
+    found = _last_in(lines, is_whole=True)
+    return None if found is None else found[0]
+
+
 def _last_in(chunk: bytes, *, is_whole: bool) -> tuple[Head, int] | None:
     """`is_whole`: the chunk begins where a line does."""
     end = chunk.rfind(b"\n")
@@ -77,4 +96,27 @@ def _last_in(chunk: bytes, *, is_whole: bool) -> tuple[Head, int] | None:
         if head is not None and read_record(line) is not None:
             return head, end + 1
         end = start - 1
+    return None
+
+
+def last_message(descriptor: int, size: int) -> int | None:
+    """The number of the message in the last `message.exchanged`; messages get their events in the order of their numbers."""
+    line = _last_line_with(descriptor, size, _EXCHANGED)
+    try:
+        return None if line is None else number_of(_read_message(line).message_id.removeprefix("msg_"))
+    except ValueError:  # msgspec's error is one, and so is that of an id which is none of ours
+        return None
+
+
+def _last_line_with(descriptor: int, size: int, beginning: bytes) -> bytes | None:
+    """The last line that begins so."""
+    end = size
+    while end > 0:
+        begin = max(0, end - _LOOK_BACK_BYTES)
+        reach = min(size, end + len(beginning))  # one that begins before `end` may go on behind it
+        place = os.pread(descriptor, reach - begin, begin).rfind(beginning)
+        if place >= 0:
+            following = next_line(descriptor, begin + place, size)
+            return os.pread(descriptor, (size if following is None else following) - begin - place, begin + place)
+        end = begin
     return None

@@ -1,24 +1,24 @@
 """The files: which there are, opening the newest, mending it, putting it aside when it is full, removing the oldest.
 
-The writer changes them; readers open one at a time through here, so that a file that is renamed or removed meanwhile is never
-taken for another.
+The writer changes them; readers open one at a time through here, so that a file that is renamed, packed or removed meanwhile is
+never taken for another.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Callable
 from threading import Lock
 from typing import NamedTuple
 
-from agent_relay.storage.jsonl.lines import Head, first_head, last_whole_line
+from agent_relay.storage.jsonl.lines import Head, first_head, last_message, last_whole_line
+from agent_relay.storage.jsonl.packed import last_seq_of, list_blocks, pack_all
+from agent_relay.storage.jsonl.segments import FLAGS, Segment, find_last, find_segments, read_blocks, read_chunks
 
-_ASIDE = re.compile(r"events-(\d{16})\.jsonl")
 _TORN_BYTES = 1024 * 1024  # what a crash may leave of a file's only line; more than that without an event is something else
 _LEAST_LINE_BYTES = 64
-_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
+DAMAGED_BLOCK = b"#\n"  # in place of lines that cannot be unpacked: a line that is no event
 
 
 class Opened(NamedTuple):
@@ -28,43 +28,48 @@ class Opened(NamedTuple):
     first_seq: int
     size: int
     is_newest: bool
+    is_packed: bool = False
     edition: int = 0  # another one after a file was rewritten
 
 
 class Found(NamedTuple):
     last: Head  # of the newest event there is; zeros where there is none
     was_torn: bool = False  # something was at the end that was no event, and is cut off
+    torn_lines: int = 0  # whole lines of that: more than a write that was cut short leaves behind
     was_damaged: bool = False  # there was no event in it at all: it was moved away, and `last` is only not too low
 
 
 class Shelf:
     def __init__(self, path: str) -> None:
         self.path = path
-        self._folder = os.path.dirname(os.path.abspath(path))
+        self.folder = os.path.dirname(os.path.abspath(path))
         self._lock = Lock()
-        self._aside: list[Head] = []  # the first event of every file that was put aside, oldest first
+        self._aside: list[Segment] = []  # oldest first
         self._first: Head | None = None  # of the newest file; None while it is empty
         self._descriptor = -1
         self._size = 0  # of the newest file, as far as it counts
-        self._edition = 0
+        self._edition = 0  # of the newest file
+        self._damage: dict[int, str] = {}  # what cannot be read, by the first number of its file
 
     # --- for the writer -------------------------------------------------------------------------------------------------
 
     def open(self) -> Found:
         """Raises OSError."""
         self.close()
-        self._aside = self._list_aside()
-        last_aside = self._last_aside()
-        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _FLAGS, 0o600)
+        self._aside = find_segments(self.folder)
+        last_aside = find_last(self.folder, self._aside[-1]) if self._aside else Head(0, 0)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | FLAGS, 0o600)
         try:
             os.fchmod(descriptor, 0o600)
             size = os.fstat(descriptor).st_size
             found = last_whole_line(descriptor, size)
             is_damaged = found is None and size > _TORN_BYTES
             last, end = found or (last_aside, 0)
+            torn_lines = 0
             if is_damaged:
-                os.replace(self.path, f"{self.path}.damaged")
+                os.replace(self.path, self.damaged_path)
             elif end < size:
+                torn_lines = os.pread(descriptor, size - end, end).count(b"\n")
                 os.ftruncate(descriptor, end)
         except BaseException:
             os.close(descriptor)
@@ -76,31 +81,12 @@ class Shelf:
         with self._lock:
             self._descriptor, self._size = descriptor, end
             self._first = first_head(descriptor, end)
-        return Found(last, was_torn=end < size)
+        return Found(last, end < size, torn_lines)
 
-    def _list_aside(self) -> list[Head]:
-        found: list[Head] = []
-        for name in sorted(os.listdir(self._folder)):
-            match = _ASIDE.fullmatch(name)
-            if match is None:
-                continue
-            descriptor = os.open(os.path.join(self._folder, name), os.O_RDONLY | _FLAGS)
-            try:
-                head = first_head(descriptor, os.fstat(descriptor).st_size)
-            finally:
-                os.close(descriptor)
-            found.append(Head(int(match[1]), head.ts if head else 0))
-        return found
-
-    def _last_aside(self) -> Head:
-        if not self._aside:
-            return Head(0, 0)
-        descriptor = os.open(self._name_of(self._aside[-1].seq), os.O_RDONLY | _FLAGS)
-        try:
-            found = last_whole_line(descriptor, os.fstat(descriptor).st_size)
-        finally:
-            os.close(descriptor)
-        return found[0] if found else self._aside[-1]
+    @property
+    def damaged_path(self) -> str:
+        """Where a newest file goes that has no event in it."""
+        return f"{self.path}.damaged"
 
     def write(self, data: bytes, first: Head) -> None:
         """All of it, or nothing that counts; raises OSError."""
@@ -143,54 +129,65 @@ class Shelf:
         if first is None:
             return
         self.sync()
-        name = self._name_of(first.seq)
         with self._lock:
-            os.rename(self.path, name)
+            segment = Segment(first.seq, first.ts, size_bytes=self._size, edition=self._edition)
+            os.rename(self.path, self.path_of(segment))
             old, self._descriptor, self._size, self._first = self._descriptor, -1, 0, None
-            self._aside.append(first)
+            self._aside.append(segment)
         os.close(old)
         self.open_new()
 
     def open_new(self) -> None:
-        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _FLAGS, 0o600)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | FLAGS, 0o600)
         with self._lock:
             self._descriptor, self._size, self._first = descriptor, os.fstat(descriptor).st_size, None
 
-    def prune(self, before_ms: int) -> int:
-        """Removes the files that hold nothing newer; how many. The newest events always stay: they say where numbers go on."""
+    def last_message(self) -> int | None:
+        """The number of the newest message whose event is in the newest file. Raises OSError."""
+        return last_message(self._descriptor, self._size) if self._descriptor >= 0 else None
+
+    def prune(self, before_ms: int, keep_bytes: int | None = None) -> int:
+        """Removes the files that hold nothing newer, and then the oldest until what is left fits; how many. The newest events
+        always stay: they say where numbers go on."""
         removed = 0
         with self._lock:
             while self._aside:
                 after = self._aside[1] if len(self._aside) > 1 else self._first
-                if after is None or after.ts >= before_ms:
+                is_too_much = keep_bytes is not None and self.size_bytes() > keep_bytes
+                if after is None or (after.ts >= before_ms and not is_too_much):
                     break
                 with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self._name_of(self._aside[0].seq))
+                    os.unlink(self.path_of(self._aside[0]))
+                self._damage.pop(self._aside[0].seq, None)
                 del self._aside[0]
                 removed += 1
         return removed
 
-    def rewrite(self, first_seq: int | None, change: Callable[[bytes], tuple[bytes, int]]) -> int:
-        """Puts what `change` makes of a file in its place, where it makes something else of it; how much it changed. None is the
-        newest file. Raises OSError."""
-        path = self.path if first_seq is None else self._name_of(first_seq)
-        with open(path, "rb") as file:
-            data = file.read() if first_seq is not None else file.read(self._size)
-        content, changed = change(data)
+    def rewrite(self, segment: Segment | None, change: Callable[[bytes, int], tuple[bytes, int]]) -> int:
+        """Puts what `change` makes of a file's lines, and the number it ends with, in its place, where it makes something else of
+        them; how much it changed. None is the newest file. Raises OSError."""
+        path = self.path if segment is None else self.path_of(segment)
+        data, last_seq = self._read(path, segment)
+        content, changed = change(data, last_seq)
         if not changed:
             return 0
+        stored = pack_all(content, last_seq) if segment is not None and segment.is_packed else content
         temporary = f"{path}.tmp"
-        descriptor = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o600)
+        descriptor = os.open(temporary, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | FLAGS, 0o600)
         try:
             with os.fdopen(os.dup(descriptor), "wb") as file:
-                file.write(content)
+                file.write(stored)
             os.fsync(descriptor)
             with self._lock:
                 os.replace(temporary, path)
-                self._edition += 1
-                if first_seq is None:
+                first = segment or self._first
+                self._damage.pop(first.seq if first is not None else 0, None)  # what could not be read of it is no longer in it
+                if segment is None:
                     descriptor, self._descriptor = self._descriptor, descriptor
-                    self._size, self._first = len(content), first_head(self._descriptor, len(content))
+                    self._size, self._first = len(stored), first_head(self._descriptor, len(stored))
+                    self._edition += 1
+                else:
+                    self._exchange(segment, segment._replace(size_bytes=len(stored), edition=segment.edition + 1))
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
@@ -199,9 +196,42 @@ class Shelf:
             os.close(descriptor)
         return changed
 
-    def aside(self) -> list[int]:
-        """The first number of every file that was put aside."""
-        return [head.seq for head in self._aside]
+    def _read(self, path: str, segment: Segment | None) -> tuple[bytes, int]:
+        descriptor = os.open(path, os.O_RDONLY | FLAGS)
+        try:
+            if segment is None:
+                return os.pread(descriptor, self._size, 0), 0
+            if not segment.is_packed:
+                return b"".join(read_chunks(descriptor, 0, segment.size_bytes)), 0
+            blocks = list_blocks(descriptor, segment.size_bytes)
+            parts = [DAMAGED_BLOCK if part is None else part for part in read_blocks(descriptor, blocks)]
+            return b"".join(parts), last_seq_of(blocks)
+        finally:
+            os.close(descriptor)
+
+    def put_packed(self, segment: Segment, temporary: str, size_bytes: int) -> None:
+        """What is in `temporary`, and on the disk, takes the place of a file that was put aside. Raises OSError."""
+        packed = segment._replace(is_packed=True, size_bytes=size_bytes, edition=segment.edition + 1)
+        with self._lock:
+            os.replace(temporary, self.path_of(packed))
+            self._exchange(segment, packed)
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)  # before the other goes
+        finally:
+            os.close(folder)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path_of(segment))
+
+    def _exchange(self, old: Segment, new: Segment) -> None:
+        """A reader may have found out meanwhile that somebody removed the file."""
+        if old in self._aside:
+            self._aside[self._aside.index(old)] = new
+
+    def aside(self) -> list[Segment]:
+        """Every file that was put aside, oldest first."""
+        with self._lock:
+            return list(self._aside)
 
     def close(self) -> None:
         with self._lock:
@@ -215,10 +245,10 @@ class Shelf:
 
     # --- for readers ----------------------------------------------------------------------------------------------------
 
-    def oldest_seq(self) -> int | None:
+    def oldest(self) -> Head | None:
         with self._lock:
             first = self._aside[0] if self._aside else self._first
-        return None if first is None else first.seq
+        return None if first is None else Head(first.seq, first.ts)
 
     def open_at(self, seq: int) -> Opened | None:
         """The file that holds this number, or the first after it; None: there is nothing so new. Raises OSError."""
@@ -236,7 +266,7 @@ class Shelf:
         """The file after the one that begins with this number."""
         return self._open_one(lambda firsts: next((head for head in firsts if head.seq > first_seq), None))
 
-    def _open_one(self, choose: Callable[[list[Head]], Head | None]) -> Opened | None:
+    def _open_one(self, choose: Callable[[list[Segment | Head]], Segment | Head | None]) -> Opened | None:
         """A file that was put aside, and that somebody has removed since, is forgotten."""
         with self._lock:
             while True:
@@ -246,23 +276,34 @@ class Shelf:
                 try:
                     return self._open(chosen)
                 except FileNotFoundError:
-                    if chosen is self._first:  # the writer sees to that
+                    if not isinstance(chosen, Segment):  # the writer sees to that
                         raise
                     self._aside.remove(chosen)
 
-    def _open(self, chosen: Head) -> Opened:
-        is_newest = chosen is self._first
-        path = self.path if is_newest else self._name_of(chosen.seq)
-        descriptor = os.open(path, os.O_RDONLY | _FLAGS)
-        size = self._size if is_newest else os.fstat(descriptor).st_size
-        return Opened(descriptor, chosen.seq, size, is_newest, self._edition)
+    def _open(self, chosen: Segment | Head) -> Opened:
+        if not isinstance(chosen, Segment):
+            return Opened(os.open(self.path, os.O_RDONLY | FLAGS), chosen.seq, self._size, True, edition=self._edition)
+        descriptor = os.open(self.path_of(chosen), os.O_RDONLY | FLAGS)
+        return Opened(
+            descriptor, chosen.seq, os.fstat(descriptor).st_size, False, is_packed=chosen.is_packed, edition=chosen.edition
+        )
 
     def size_bytes(self) -> int:
-        total = self._size
-        for first in list(self._aside):
-            with contextlib.suppress(OSError):
-                total += os.stat(self._name_of(first.seq)).st_size
-        return total
+        return self._size + sum(segment.size_bytes for segment in list(self._aside))
 
-    def _name_of(self, first_seq: int) -> str:
-        return os.path.join(self._folder, f"events-{first_seq:016d}.jsonl")
+    def path_of(self, segment: Segment) -> str:
+        return os.path.join(self.folder, segment.name)
+
+    # --- damage ---------------------------------------------------------------------------------------------------------
+
+    def note_damage(self, first_seq: int, what: str) -> bool:
+        """True: that is news."""
+        with self._lock:
+            if first_seq in self._damage:
+                return False
+            self._damage[first_seq] = what
+            return True
+
+    def damage(self) -> tuple[str, ...]:
+        with self._lock:
+            return tuple(self._damage[seq] for seq in sorted(self._damage))

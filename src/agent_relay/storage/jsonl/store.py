@@ -9,17 +9,21 @@ from agent_relay.events.drafts import Draft
 from agent_relay.events.paging import EventQuery
 from agent_relay.ports.events import CountDone, EventStats, OnAppended, PageDone
 from agent_relay.ports.store import StoreError
+from agent_relay.storage.jsonl.check import Check
 from agent_relay.storage.jsonl.life import Life, read_boot_id
 from agent_relay.storage.jsonl.reader import Reader
 from agent_relay.storage.jsonl.shelf import Shelf
 from agent_relay.storage.jsonl.writer import Rotation, Writer
 from agent_relay.storage.posting import Post, post_answer
 
+_FILES_A_LIMIT = 8  # so that an eighth of what may be kept leaves at once, at most
 _FILES_A_RETENTION = 7  # so that what is too old leaves a seventh of the time late, at most
 
 
-def rotation_for(retention_ms: int) -> Rotation:
-    return Rotation(max_age_ms=max(1, retention_ms // _FILES_A_RETENTION))
+def rotation_for(retention_ms: int, keep_bytes: int) -> Rotation:
+    return Rotation(
+        min(Rotation().max_bytes, keep_bytes // _FILES_A_LIMIT), max(1, retention_ms // _FILES_A_RETENTION), keep_bytes
+    )
 
 
 class JsonlEvents:
@@ -38,17 +42,28 @@ class JsonlEvents:
         life = Life(self._path.removesuffix(".jsonl") + ".life", read_boot_id() if boot_id is None else boot_id)
         self._writer = Writer(self._shelf, life, rotation or Rotation(), post, syncs=syncs)
         self._reader = Reader(self._shelf, post)
+        self._check = Check(self._shelf)
+        self._limit_bytes = 0 if rotation is None else rotation.keep_bytes or 0
         self._is_open = False
 
     def open(self, on_appended: OnAppended) -> int:
         self._writer.start(on_appended)
         self._reader.start()
+        self._check.start()
         self._is_open = True
         return self._writer.last.seq
 
     @property
     def last_seq(self) -> int:
         return self._writer.last.seq
+
+    @property
+    def last_message(self) -> int | None:
+        return self._writer.message
+
+    def cover(self, message: int) -> None:
+        if self._is_open:
+            self._writer.cover(message)
 
     def append(self, drafts: list[Draft]) -> None:
         if self._is_open:
@@ -71,7 +86,7 @@ class JsonlEvents:
             post_answer(self._post, partial(done, StoreError("The store is closed.")))
 
     def stats(self) -> EventStats:
-        writer = self._writer
+        writer, oldest = self._writer, self._shelf.oldest()
         return EventStats(
             kind="jsonl",
             last_seq=writer.last.seq,
@@ -80,10 +95,15 @@ class JsonlEvents:
             lost=writer.lost,
             last_error=writer.last_error,
             location=self._path,
+            oldest_seq=0 if oldest is None else oldest.seq,
+            oldest_ms=0 if oldest is None else oldest.ts,
+            limit_bytes=self._limit_bytes,
+            damaged=self._shelf.damage(),
         )
 
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
+            self._check.stop()
             self._reader.stop()
             self._writer.stop()

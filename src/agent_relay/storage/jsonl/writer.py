@@ -5,7 +5,9 @@ What cannot be written stays here and is tried again, in order, until it can be.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import time
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -19,9 +21,11 @@ from agent_relay.events.erasing import stand_in
 from agent_relay.ports.events import CountDone, OnAppended
 from agent_relay.ports.store import StoreError
 from agent_relay.storage.jsonl.erasing import erase_in
-from agent_relay.storage.jsonl.life import Life
+from agent_relay.storage.jsonl.life import Ending, Life
 from agent_relay.storage.jsonl.lines import Head, read_head
-from agent_relay.storage.jsonl.shelf import Shelf
+from agent_relay.storage.jsonl.packer import Packer
+from agent_relay.storage.jsonl.segments import Segment
+from agent_relay.storage.jsonl.shelf import Found, Shelf
 from agent_relay.storage.posting import Post, post_answer
 
 _log = logging.getLogger(__name__)
@@ -37,20 +41,25 @@ _PASSED_OVER = 10_000  # numbers, after a power cut; more than are given out bet
 class Rotation(NamedTuple):
     max_bytes: int = 16 * 1024 * 1024
     max_age_ms: int = 86_400_000
+    keep_bytes: int | None = None  # of all files together; None: however much there is
 
 
 class _Prune(NamedTuple):
     before_ms: int
 
 
+class _Covered(NamedTuple):
+    message: int
+
+
 class _Erase(Struct):
     agent: str
     done: CountDone
-    left: list[int | None] | None = None  # the files still to do, None for the newest; not known before it is begun
+    left: list[Segment | None] | None = None  # the files still to do, None for the newest; not known before it is begun
     changed: int = 0
 
 
-_Item = tuple[list[Draft], int] | _Prune | _Erase | None  # drafts with their weight; None: stop
+_Item = tuple[list[Draft], int] | _Prune | _Covered | _Erase | None  # drafts with their weight; None: stop
 
 
 class Writer:
@@ -67,10 +76,14 @@ class Writer:
         self.lost = 0
         self._untold = 0  # lost, and no gap stands for them yet
         self.last = Head(0, 0)
+        self.message: int | None = None  # messages up to this number have their events here, and perhaps later ones
+        self._covered: int | None = None  # the same, once everything that waits is written
+        self._is_begun = False
         self.last_error = ""
         self._drafts: list[Draft] = []  # taken from the queue and not written yet
         self._taken_bytes = 0  # their weight, as it was counted when they came
         self._erasures: list[_Erase] = []
+        self._packer = Packer(shelf)
         self._stopping = False
         self._unsynced_since: float | None = None
         self._on_appended: OnAppended = _nobody
@@ -100,6 +113,9 @@ class Writer:
     def prune(self, before_ms: int) -> None:
         self._queue.put(_Prune(before_ms))
 
+    def cover(self, message: int) -> None:
+        self._queue.put(_Covered(message))
+
     def erase(self, agent: str, done: CountDone) -> None:
         self._queue.put(_Erase(agent, done))
 
@@ -113,7 +129,9 @@ class Writer:
         while not self._stopping:
             self._take()
             self._write_all()
+            self._note_covered()
             self._erase_on()
+            self._pack_on()
             self._sync_if_due()
         while self._erasures:
             self._erase_on()
@@ -121,7 +139,9 @@ class Writer:
 
     def _take(self) -> None:
         """Waits for something to do, or until something is due again."""
-        wait = 0 if self._erasures else _RETRY_S if self._drafts else _SYNC_S if self._unsynced_since is not None else None
+        waits = [self._packer.due_in_s()]
+        waits += [_RETRY_S] if self._drafts else [_SYNC_S] if self._unsynced_since is not None else []
+        wait = 0 if self._erasures else min((each for each in waits if each is not None), default=None)
         try:
             item = self._queue.get(timeout=wait)
             while True:
@@ -135,6 +155,8 @@ class Writer:
             self._stopping = True
         elif isinstance(item, _Prune):
             self._prune(item.before_ms)
+        elif isinstance(item, _Covered):
+            self._covered = item.message
         elif isinstance(item, _Erase):
             self._erasures.append(item)
         else:
@@ -146,21 +168,43 @@ class Writer:
         try:
             found = self._shelf.open()
             self.last = max(self.last, found.last)  # a file that was taken away while we wrote to it knows less than we do
-            was_cut = self._life.begin()
+            ending = None if self._is_begun else self._life.read()
+            if ending is not None:
+                self.message = self._find_message()
+                self._life.begin()
         except OSError as error:
             self._shelf.close()
             self._complain(error)
             return False
+        if ending is not None:
+            self._is_begun = True
+            self._go_on_after(ending, found)
+        return True
+
+    def _go_on_after(self, ending: Ending, found: Found) -> None:
+        """Leaves a gap where something may be missing, and passes over numbers that somebody may have seen."""
         if found.was_torn:
             _log.info("The last event in %s was half written, and is cut off.", self._shelf.path)
         if found.was_damaged:
             _log.warning("%s held no events; it was moved to %s.damaged.", self._shelf.path, self._shelf.path)
-        if (was_cut or found.was_damaged) and found.last.seq:
-            self.last = Head(self.last.seq + _PASSED_OVER, self.last.ts)
-            self._drafts.insert(0, Lost(found.last.ts))
-            with self._lock:
-                self.waiting += 1
-        return True
+        is_short = found.last.seq < self._life.last_seq
+        if is_short:
+            _log.warning("%s ends before the last event that was written to it.", self._shelf.path)
+        if ending is Ending.FAREWELL and not found.was_damaged and not is_short:
+            return
+        torn_lines = 0 if ending is Ending.FAREWELL else found.torn_lines
+        last_seq = max(self.last.seq + torn_lines, self._life.last_seq)
+        if ending is Ending.CUT or found.was_damaged:
+            last_seq += _PASSED_OVER
+        self.last = Head(last_seq, self.last.ts)
+        is_damaged = found.was_damaged or is_short or torn_lines > 0
+        self._drafts.insert(0, Lost(found.last.ts or self._life.noted_ms, reason="damaged" if is_damaged else "killed"))
+        with self._lock:
+            self.waiting += 1
+
+    def _find_message(self) -> int | None:
+        known = [self._life.message, self._shelf.last_message()]
+        return max((number for number in known if number is not None), default=None)
 
     def _write_all(self) -> None:
         at_once = _AT_ONCE
@@ -209,18 +253,37 @@ class Writer:
             return
         is_full = self._shelf.newest_size + coming_bytes > self._rotation.max_bytes
         if is_full or ts - began > self._rotation.max_age_ms:
+            self._note_progress()
             self._shelf.put_aside()
+            self._make_fit()
 
     def _prune(self, before_ms: int) -> None:
         try:
             if self.last.ts < before_ms and self._shelf.newest_size:  # nothing came for so long: what it holds is too old, too
+                self._note_progress()
                 self._shelf.rewrite(None, _keep_number)
-            removed = self._shelf.prune(before_ms)
+            removed = self._shelf.prune(before_ms, self._rotation.keep_bytes)
+            _remove_if_older(self._shelf.damaged_path, before_ms)
         except OSError as error:
             self._complain(error)
             return
         if removed:
             _log.info("%d files of old events were removed.", removed)
+
+    def _make_fit(self) -> None:
+        """Removes the oldest where there is more than may be. Raises OSError."""
+        if removed := self._shelf.prune(0, self._rotation.keep_bytes):
+            _log.info("%d files of the oldest events were removed: together they were too large.", removed)
+
+    def _pack_on(self) -> None:
+        """One block, for the same reason."""
+        if self._erasures or self._packer.due_in_s() != 0:
+            return
+        try:
+            if self._packer.step():
+                self._make_fit()
+        except OSError as error:
+            _log.warning("Old events in %s could not be packed: %s. They stay as they are for now.", self._shelf.folder, error)
 
     def _erase_on(self) -> None:
         """One file of the first erasure, so that what is to be written never waits for more."""
@@ -228,11 +291,15 @@ class Writer:
             return
         erasure = self._erasures[0]
         if erasure.left is None:
+            self._packer.abandon()  # what it has so far may be about the agent
             erasure.left = [None, *reversed(self._shelf.aside())]
         file = erasure.left.pop(0)
         outcome: int | StoreError | None = None
         try:
             if self._shelf.is_open or self._open():
+                if file is None:
+                    self._note_progress()
+                    _remove_if_older(self._shelf.damaged_path)
                 erasure.changed += self._shelf.rewrite(file, partial(erase_in, agent=erasure.agent, keeps_last=file is None))
         except FileNotFoundError:
             pass  # it was pruned meanwhile
@@ -244,6 +311,24 @@ class Writer:
         if outcome is not None:
             del self._erasures[0]
             post_answer(self._post, partial(erasure.done, outcome))
+
+    def _note_progress(self, *, closed: bool = False) -> None:
+        """Before the newest file is put aside or rewritten, and at the end: what its last lines say is known from then on without
+        them. Raises OSError."""
+        self._shelf.sync()
+        newest = self._shelf.last_message()
+        if newest is not None:
+            self.message = max(self.message or 0, newest)
+        self._life.note(self.last.seq, self.message, closed=closed)
+
+    def _note_covered(self) -> None:
+        if self._covered is None or self._drafts or not self._is_begun:
+            return
+        self.message, self._covered = max(self.message or 0, self._covered), None
+        try:
+            self._note_progress()
+        except OSError as error:
+            self._complain(error)
 
     def _sync_if_due(self) -> None:
         if self._unsynced_since is None or time.monotonic() - self._unsynced_since < _SYNC_S:
@@ -267,10 +352,12 @@ class Writer:
                 self._drafts.append(Lost(self.last.ts, self._untold))
                 self.waiting += 1
         self._write_all()
+        self._packer.abandon()
         if self._shelf.is_open:
             self._sync()
             if not self.last_error:
-                self._life.end()
+                with contextlib.suppress(OSError):
+                    self._note_progress(closed=True)
         self._shelf.close()
 
     def _complain(self, error: OSError) -> None:
@@ -280,13 +367,21 @@ class Writer:
             _log.warning("Events cannot be written now: %s. They wait, and are lost if it stays so for long.", text)
 
 
-def _keep_number(data: bytes) -> tuple[bytes, int]:
+def _keep_number(data: bytes, last_seq: int) -> tuple[bytes, int]:
     """Of a file whose events are all too old, only how far the numbers have come."""
+    del last_seq  # of the newest file its lines say it
     lines = data.split(b"\n")[:-1]
     last = next((head for line in reversed(lines) if (head := read_head(line)) is not None), None)
     if last is None or len(lines) == 1:
         return data, 0
     return stand_in(*last) + b"\n", len(lines)
+
+
+def _remove_if_older(path: str, before_ms: int | None = None) -> None:
+    """Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        if before_ms is None or os.stat(path).st_mtime_ns // 1_000_000 < before_ms:
+            os.unlink(path)
 
 
 def _nobody(first_seq: int, count: int, data: bytes) -> None:

@@ -1,7 +1,7 @@
 """One agent over a WebSocket: a peer of the relay like any other, in the words of ARC.
 
-Implements `ports.Connection` for the relay and asyncio's protocol for the loop. The relay counts a message as delivered when the
-system has taken its frame, and keeps what was not taken for the next connection.
+Implements `ports.Connection` for the relay and asyncio's protocol for the loop. A message counts as delivered when the client has
+answered a ping that followed it; whatever it has not is kept for its next connection.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from agent_relay.protocol.states import CloseReason
 from agent_relay.transports.arc.closing import CLOSES, REASONS
 from agent_relay.transports.arc.frames import FrameReader, Kind, encode_close, encode_frame, read_close
 from agent_relay.transports.arc.outbox import Outbox
+from agent_relay.transports.arc.receipts import make_receipt
 from agent_relay.transports.arc.refs import Refs
 from agent_relay.transports.arc.refusals import explain_refusal
+from agent_relay.transports.arc.unread import Unread
 
 if TYPE_CHECKING:
     from agent_relay.transports.arc.hub import Hub
@@ -49,7 +51,7 @@ log = logging.getLogger(__name__)
 class ArcConnection(asyncio.Protocol, Generic[P]):
     __slots__ = (
         "_early", "_hub", "_numbers", "_out", "_peer", "_prefix", "_queued", "_reader", "_refs", "_refused", "_transport",
-        "_was_held", "address", "agent_id", "catching_up", "changes", "closed_with", "heard_ms", "is_open", "lookups",
+        "_unread", "_was_held", "address", "agent_id", "catching_up", "changes", "closed_with", "heard_ms", "is_open", "lookups",
         "notify_drained", "opened_ms", "pinged_ms", "record", "unsent_bytes",
     )  # fmt: skip
 
@@ -69,6 +71,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         self._refs: Refs | None = None  # of the last messages that had one
         self._refused = 0  # messages in a row that were over the limit
         self._was_held = False
+        self._unread = Unread()
         self.catching_up = True
         self.closed_with: CloseCode | None = None
         self.is_open = False
@@ -121,6 +124,8 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             kind, content = frame
             if kind == _TEXT:
                 self._hear_text(content, sends)
+            elif kind == Kind.PONG:
+                self._hear_pong(content)
             elif kind == Kind.PING:
                 ping = content  # of several at once only the last is answered
             elif kind == Kind.CLOSE:
@@ -156,7 +161,10 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
                 self._hub.commands.carry_out(self, said)
                 self._end_if_flooding(sends)
             elif self._may_send(said, sends):
-                sends.append(self._make_send(said))
+                if said.receipt:
+                    self._send_asking(said, sends)
+                else:
+                    sends.append(self._make_send(said))
         except UnicodeDecodeError:
             self._pass_on(sends)
             self.end(CloseCode.NOT_UTF8, "Text must be UTF-8.")
@@ -186,6 +194,11 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             self.end(CloseCode.RATE_LIMIT, "Too many messages.")
         return False
 
+    def _send_asking(self, said: Said, sends: list[ReadSend]) -> None:
+        send, told = self._make_send(said), make_receipt(self._hub, self, said)
+        self._pass_on(sends)  # what was said before it comes before it
+        self._tell(lambda peer, asked: self._hub.pump.relay.sent_asking(peer, asked[0], told), [send])
+
     def _make_send(self, said: Said) -> ReadSend:
         client_id = f"{self._prefix}{next(self._numbers)}"
         found = make_send(said, client_id)
@@ -213,6 +226,14 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         except Exception:
             log.exception("internal_error")
             self._hub.pump.relay.crashed(peer)
+
+    def _hear_pong(self, content: bytes) -> None:
+        unread = self._unread
+        count = unread.answered(content)
+        if count and self._peer is not None:
+            self._hub.pump.relay.read(self._peer, count)
+        if unread.should_ask or (self.unsent_bytes >= _HELD and not unread.is_too_much):
+            self._will_flush()
 
     def _hear_close(self, content: bytes) -> None:
         self._part(CloseReason.CLIENT_GONE)
@@ -248,7 +269,9 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
     # --- from the relay -------------------------------------------------------------------------------------------------
 
     def _deliver(self, messages: list[Handed]) -> None:
-        self.write(self._hub.deliveries.encode(messages, self.agent_id, self.opened_ms))
+        frames = self._hub.deliveries.encode(messages, self.agent_id, self.opened_ms)
+        self._unread.gave(len(messages), len(frames))
+        self.write(frames)
 
     def send(self, frame: bytes) -> None:
         match decode_daemon_frame(frame[HEADER_BYTES:]):
@@ -302,24 +325,38 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         """Encoded frames, all of them whole, to be written with the others of this turn."""
         self._out.put(frames)
         self.unsent_bytes += len(frames)
-        if self.catching_up and self.unsent_bytes > _CATCH_UP_BYTES:
-            self._was_held = True
-            self.unsent_bytes = _HELD
+        if self._unread.is_too_much or (self.catching_up and self.unsent_bytes > _CATCH_UP_BYTES):
+            self._hold()
+        self._will_flush()
+
+    def _hold(self) -> None:
+        """The relay keeps the rest until this is gone, and read. It is our haste that is held, not slowness of the peer."""
+        self.catching_up = self._was_held = True
+        self.unsent_bytes = _HELD
+
+    def _will_flush(self) -> None:
         if not self._queued:
             self._queued = True
             self._hub.pump.will_flush(self)
+
+    def ping(self) -> None:
+        self.write(encode_frame(Kind.PING, self._unread.ask()))
 
     def flush(self) -> None:
         self._queued = False
         if self._transport is None:
             return
+        if self._unread.should_ask and self._peer is not None:
+            self._out.put(encode_frame(Kind.PING, self._unread.ask()))  # right behind the messages it asks about
         self._out.flush(self._hub.pump.steady_ms)
         unsent = self.unsent_bytes = self._out.unsent_bytes
         if self.closed_with is not None:
             if self._reader.broken is not None and not unsent:
                 self._hang_up(self._transport)  # its own close cannot be read
             return
-        if not unsent:
+        if self._unread.is_too_much:
+            self._hold()
+        elif not unsent:
             self._drained()
         elif self.catching_up:  # it is our haste, not its slowness
             if unsent > _CATCH_UP_BYTES:
@@ -343,10 +380,19 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
     # --- the end --------------------------------------------------------------------------------------------------------
 
     def end_slow(self) -> None:
-        """The peer does not read. What waits for it is dropped here and stays with the relay."""
-        self._part(CloseReason.SLOW_CONSUMER)
+        """The peer does not read fast enough."""
+        self._give_up("Too slow: reconnect to go on.", CloseReason.SLOW_CONSUMER)
+
+    def end_silent(self) -> None:
+        """The peer does not even answer pings."""
+        seconds = self._hub.settings.silence_ms / 1000
+        self._give_up(f"Silent for {seconds:g} s, pings included: reconnect to go on.", CloseReason.HEARTBEAT_TIMEOUT)
+
+    def _give_up(self, sentence: str, reason: CloseReason) -> None:
+        """It does not read. What waits for it is dropped here and stays with the relay."""
+        self._part(reason)
         self._out.drop()
-        self.end(CloseCode.SLOW_CONSUMER, "Too slow: reconnect to go on.")
+        self.end(CloseCode.SLOW_CONSUMER, sentence)
 
     def end(self, code: CloseCode, reason: str, closing: CloseReason = CloseReason.CLIENT_GONE) -> None:
         """Says why, and closes once the peer has answered, or has had time to."""

@@ -18,7 +18,7 @@ from agent_relay.protocol.ulid import encode_bits, encode_time
 from agent_relay.transports.arc.commands import Commands
 from agent_relay.transports.arc.connection import ArcConnection
 from agent_relay.transports.arc.deliveries import Deliveries
-from agent_relay.transports.arc.frames import Kind, encode_frame, encode_text
+from agent_relay.transports.arc.frames import encode_text
 from agent_relay.transports.arc.hooks import HookRunner
 from agent_relay.transports.arc.registrar import Record, Registrar
 from agent_relay.transports.arc.settings import ArcSettings
@@ -136,13 +136,14 @@ class Hub(Generic[P]):
             self.pump.begin_turn()
             self._turn_out(connection, "The token has expired.")
         elif self._is_gone(connection, now_ms):
-            connection.abort()
+            self.pump.begin_turn()
+            connection.end_silent()
         elif connection.stalled_ms(now_ms) >= settings.slow_ms:
             self.pump.begin_turn()
             connection.end_slow()
         elif now_ms - connection.pinged_ms >= settings.ping_ms:
             connection.pinged_ms = now_ms
-            connection.write(encode_frame(Kind.PING, b""))
+            connection.ping()
 
     def _is_gone(self, connection: ArcConnection[P], now_ms: int) -> bool:
         """Silent for too long, and it was asked in time: where we stood still ourselves, it is asked first."""
@@ -164,7 +165,7 @@ class Hub(Generic[P]):
 
     def encode_welcome(self, connection: ArcConnection[P]) -> bytes:
         settings, now = self.settings, self.clock.wall_ms()
-        capabilities = ["broadcast", "direct", "subscribe"] + ([] if settings.ephemeral else ["offline"])
+        capabilities = ["broadcast", "direct", "receipt", "subscribe"] + ([] if settings.ephemeral else ["offline"])
         extensions = ["persistence", "presence", *(hook.name for hook in self.hooks)]
         limits = {"max_message_size": settings.max_bytes, "rate_limit": settings.describe_rate()}
         text = encode_welcome(

@@ -21,9 +21,15 @@ _CODES: dict[str, ArcCode] = {
 }
 
 
+def is_silent(code: str) -> bool:
+    return code in _SILENT
+
+
 def explain_refusal(said: Nack, ref: Any) -> ArcProblem | None:
     """None: nothing is said."""
-    if said.code in _SILENT:
-        return None
-    code = ArcCode.RATE_LIMIT if said.code in _LATER else _CODES.get(said.code, ArcCode.INVALID_MESSAGE)
-    return ArcProblem(code, said.message or "The message was refused.", ref)
+    return None if is_silent(said.code) else translate_refusal(said.code, said.message, ref)
+
+
+def translate_refusal(code: str, message: str | None, ref: Any) -> ArcProblem:
+    found = ArcCode.RATE_LIMIT if code in _LATER else _CODES.get(code, ArcCode.INVALID_MESSAGE)
+    return ArcProblem(found, message or "The message was refused.", ref)

@@ -19,6 +19,7 @@ from agent_relay.transports.http.guesses import Guesses
 from agent_relay.transports.http.keyboards import Keyboards
 from agent_relay.transports.http.metrics import Metrics
 from agent_relay.transports.http.page_keys import PageKeys
+from agent_relay.transports.http.repeats import Repeats
 from agent_relay.transports.http.sse import Streams
 from agent_relay.transports.http.usage import UsageBoard
 
@@ -45,6 +46,7 @@ class Api(Struct, frozen=True):
     guesses: Guesses
     is_encrypted: bool  # HTTPS
     files: AgentFileReader
+    repeats: Repeats
     budgets: Budgets | None = None
     arc: Desk | None = None
     callers: HttpCallers | None = None  # None: nobody asks in whose terminal a request was made

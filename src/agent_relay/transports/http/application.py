@@ -17,6 +17,7 @@ from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.errors import HttpError, encode_error, wrong_method
 from agent_relay.transports.http.flow import FlowResponse
 from agent_relay.transports.http.reading import read_body, read_query
+from agent_relay.transports.http.repeats import read_key
 from agent_relay.transports.http.route import JSON, Call, Flow, Route, Text
 from agent_relay.transports.http.table import FLAT_PATHS, ROUTES, methods_at
 
@@ -50,15 +51,21 @@ class _Application(Litestar):
 def _handler(api: Api, route: Route) -> HTTPRouteHandler:
     async def handle(request: Request[Any, Any, Any]) -> Response[Any]:
         caller = await _who_asks(api, route, request)
+        query = read_query(route, request.scope["query_string"])
+        body = await _read(route, request)
         call = Call(
             names={name: str(value).lstrip("/") for name, value in request.path_params.items()},
-            query=read_query(route, request.scope["query_string"]),
-            body=await _read(route, request),
+            query=query,
+            body=body,
             headers=request.headers,
             address=str((request.scope.get("client") or ("",))[0]),
             caller=caller,
+            key=read_key(request.headers, body) if route.takes_key else None,
         )
-        return _answer(route, await route.handle(api, call))
+        if call.key is None:
+            return _answer(route, await route.handle(api, call))
+        made = await api.repeats.answer(call.key, request.scope["path"], body, lambda: route.handle(api, call))
+        return Response(made, media_type=JSON, status_code=route.status)
 
     path = _NAME.sub(r"{\1:str}", route.path).replace("{path:str}", "{path:path}")
     return HTTPRouteHandler(path, http_method=[HttpMethod(route.method)], status_code=route.status, media_type=MediaType.JSON)(

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from agent_relay.events.types import EVENT_TYPES
 from agent_relay.protocol.payloads import LARGEST_NUMBER
+from agent_relay.transports.http.repeats import KEY
 
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
 Moment = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER, description="Milliseconds since 1970.")]
@@ -40,6 +41,13 @@ Targets = Annotated[
 ]
 
 
+Key = Annotated[
+    str,
+    Meta(
+        pattern=f"^{KEY}$",
+        description="The client's own id of the message, as `Idempotency-Key`: a repeat gets the first answer.",
+    ),
+]
 _CURSOR = "Goes on where the page before ended, or from the message with this id."
 _BETWEEN = "Two names with a comma: what either wrote to the other alone."
 
@@ -61,6 +69,7 @@ class PageCodeBody(Struct):
 
 class SessionMessage(Struct):
     message: Annotated[str, Meta(min_length=1)]
+    id: Key | None = None
 
 
 class NewMessage(Struct):
@@ -70,6 +79,7 @@ class NewMessage(Struct):
     thread: Words | None = None
     topic: Annotated[str, Meta(pattern=_TOPIC, max_length=256)] | None = None
     await_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait that long for `delivered`.")] | None = None
+    id: Key | None = None
 
 
 class Decision(Struct):

@@ -170,7 +170,7 @@ class _Exchange:
             raise wrong_method(allowed)
         headers = [
             (b"access-control-allow-methods", b"GET, POST, DELETE"),
-            (b"access-control-allow-headers", b"Authorization, Content-Type, Last-Event-ID, X-Request-Id"),
+            (b"access-control-allow-headers", b"Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Request-Id"),
             (b"access-control-max-age", b"600"),
         ]
         await self.send({"type": "http.response.start", "status": 204, "headers": headers})

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import NODEFAULT, Struct, inspect
 
 from agent_relay.transports.http.errors import ErrorBody, FlatError
+from agent_relay.transports.http.repeats import KEY, KEY_HEADER
 from agent_relay.transports.http.route import JSON, SSE, Route
 from agent_relay.transports.http.schemas import REFERENCE, Json, describe_types
 from agent_relay.version import __version__
@@ -23,6 +24,13 @@ _STREAM = (
     "`offset` (or `Last-Event-ID`, or since `since`) comes first, then what happens from "
     "now on; without any of these only the latter."
 )
+_KEY_PARAMETER: Json = {
+    "name": KEY_HEADER, "in": "header", "required": False, "schema": {"type": "string", "pattern": f'^(\"{KEY}\"|{KEY})$'},
+    "description": "One for each request, such as a UUID, and the same when the request is repeated because its answer was lost: "
+    "a repeat is answered as the first was, status and body, and nothing is done twice. It is remembered for 24 hours; of "
+    "messages over restarts of the daemon too. What was refused is not remembered. Used for a request that says something else: "
+    "422, `details.reason` is `key_reused`.",
+}  # fmt: skip
 _TAGS = {
     "server": "The server itself", "sessions": "Starting and ending agents", "agents": "Who is there, and commands to them",
     "permissions": "What agents ask people", "events": "What happens", "messages": "What agents write to each other",
@@ -82,6 +90,8 @@ def _operation(route: Route, by_type: dict[int, Json]) -> Json:
     if route.is_open:
         operation["security"] = []
     parameters = [*_path_parameters(route), *_query_parameters(route)]
+    if route.takes_key:
+        parameters.append(_KEY_PARAMETER)
     if is_feed:
         schema = {"type": "string", "pattern": "^[0-9]{1,16}$"}
         parameters.append({"name": "Last-Event-ID", "in": "header", "required": False, "schema": schema})
@@ -148,7 +158,7 @@ def _statuses(route: Route) -> set[int]:
     found = {403, *route.errors}
     if not route.is_open:
         found.add(401)
-    if route.query is not None:
+    if route.query is not None or route.takes_key:
         found.add(422)
     if route.method != "GET":
         found |= {413, 415}

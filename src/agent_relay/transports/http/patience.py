@@ -14,9 +14,9 @@ REQUEST_S = 30.0  # from the connection, or a request's first byte, to its last;
 _UNFINISHED = (h11.IDLE, h11.SEND_BODY)  # the client's side, as h11 calls it: no head yet, no end yet
 
 
-def make_protocol(places: Connections) -> type[PatientProtocol]:
+def make_protocol(places: Connections, request_s: float) -> type[PatientProtocol]:
     """For one server: uvicorn makes one of these for each connection, and gives it nothing of ours."""
-    return type("Protocol", (PatientProtocol,), {"places": places})
+    return type("Protocol", (PatientProtocol,), {"places": places, "request_s": request_s})
 
 
 class PatientProtocol(H11Protocol):
@@ -25,6 +25,7 @@ class PatientProtocol(H11Protocol):
     request_s = REQUEST_S
     places: Connections | None = None  # of the server
     _deadline: asyncio.TimerHandle | None = None
+    _is_upgraded = False  # the connection is not ours any more: whoever has it now looks at the clock
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -41,6 +42,8 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Called in the middle of `data_received`, with the end of the request unread."""
+        self._is_upgraded = True
         self._leave()
         super().handle_websocket_upgrade(event)
 
@@ -50,7 +53,7 @@ class PatientProtocol(H11Protocol):
             self.places.closed(self.client)
 
     def _look_at_the_clock(self) -> None:
-        if self.conn.their_state not in _UNFINISHED:
+        if self._is_upgraded or self.conn.their_state not in _UNFINISHED:
             self._stop()
         elif self._deadline is None:
             self._deadline = self.loop.call_later(self.request_s, self.transport.close)

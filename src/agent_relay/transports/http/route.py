@@ -26,6 +26,7 @@ class Call(Struct, frozen=True):
     headers: Mapping[str, str] = {}
     address: str = ""  # of whoever asks
     caller: Caller = OWNER  # as the system says; only looked up where the route needs a right
+    key: str | None = None  # what a repeat of this request is known by
 
 
 class Text(Struct, frozen=True):
@@ -66,6 +67,7 @@ class Route(Struct, frozen=True):
     is_open: bool = False  # asks for no token
     right: str = ""  # what an agent must have been granted; without, whatever changes something is for the owner alone
     description: str = ""  # what the summary does not say; an event stream has one of its own
+    takes_key: bool = False  # done twice it would do harm: a repeat under the same key gets the first answer
     is_flat: bool = False  # ARC's: errors are `{"error", "message"}`, and the handler reads the body itself
     is_described: bool = True  # in the OpenAPI description; files of pages are nothing that clients are made for
 

@@ -16,7 +16,7 @@ from agent_relay.transports.http.application import build_application
 from agent_relay.transports.http.connections import Connections
 from agent_relay.transports.http.front import Application, Front
 from agent_relay.transports.http.guard import Rules
-from agent_relay.transports.http.patience import make_protocol
+from agent_relay.transports.http.patience import REQUEST_S, make_protocol
 from agent_relay.transports.http.port import BACKLOG, make_url
 from agent_relay.transports.http.table import FLAT_PATHS, OPEN_FOLDERS, OPEN_PATHS
 
@@ -27,6 +27,7 @@ class HttpServer:
     def __init__(
         self, api: Api, listener: socket.socket, host: str, token: str | None, origins: frozenset[str],
         max_body_bytes: int, connections: Connections, *, hub: Hub[Any] | None = None, tls: tuple[str, str] | None = None,
+        request_s: float = REQUEST_S,
     ) -> None:  # fmt: skip
         self._api = api
         self.host, self.port = host, int(listener.getsockname()[1])
@@ -42,7 +43,8 @@ class HttpServer:
         self._listener = listener
         self._uvicorn = uvicorn.Server(
             uvicorn.Config(
-                self._front, log_config=None, access_log=False, lifespan="off", http=make_protocol(connections), loop="none",
+                self._front, log_config=None, access_log=False, lifespan="off", loop="none",
+                http=make_protocol(connections, request_s),
                 ws=cast("type[asyncio.Protocol]", make_doors(hub, api.arc, rules)), ssl_certfile=cert, ssl_keyfile=key,
                 server_header=False, date_header=False, proxy_headers=False, backlog=BACKLOG, timeout_graceful_shutdown=_DRAIN_S,
             )

@@ -22,6 +22,8 @@ from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for
 from agent_relay.storage.jsonl.writer import Rotation
 from agent_relay.testing.event_driver import START_MS, EventDriver, make_note
 
+GAP = {"type": "stream.gap", "_sessionId": "", "_agentName": "", "reason": "damaged"}
+
 
 def make_driver(folder: Path, **options: Any) -> EventDriver:
     return EventDriver(lambda post: JsonlEvents(folder / "events.jsonl", post, **options))
@@ -150,8 +152,8 @@ def test_the_last_number_outlives_everything_that_is_removed(tmp_path: Path) -> 
 
 
 def test_a_seventh_of_the_retention_is_one_file() -> None:
-    assert rotation_for(7 * 86_400_000).max_age_ms == 86_400_000
-    assert rotation_for(1).max_age_ms == 1
+    assert rotation_for(7 * 86_400_000, 2**28) == Rotation(16 * 1024 * 1024, 86_400_000, 2**28)
+    assert rotation_for(1, 2**20) == Rotation(2**17, 1, 2**20)
 
 
 def test_reading_looks_at_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +226,7 @@ def test_a_torn_last_line_is_cut_off_and_its_number_given_again(tmp_path: Path, 
     assert [json.loads(line)["_seq"] for line in lines] == [1, 2, 3, 4, 5]
 
 
-def test_a_damaged_line_in_the_middle_is_passed_over(tmp_path: Path) -> None:
+def test_a_damaged_line_in_the_middle_is_a_gap(tmp_path: Path) -> None:
     driver = make_driver(tmp_path)
     driver.open()
     put(driver, 5)
@@ -232,7 +234,9 @@ def test_a_damaged_line_in_the_middle_is_passed_over(tmp_path: Path) -> None:
     lines = (tmp_path / "events.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "events.jsonl").write_bytes(b"".join([*lines[:2], b"#" * 50 + b"\n", *lines[3:]]))
     assert driver.reopen() == 5
-    assert driver.read_all() == [1, 2, 4, 5]
+    records = driver.read(EventQuery()).records
+    assert [record.seq for record in records] == driver.read_all(page=1) == [1, 2, 3, 4, 5]
+    assert json.loads(records[2].line) == GAP | {"_seq": 3, "_ts": records[3].ts, "oldest": 4}
     driver.store.close()
 
 

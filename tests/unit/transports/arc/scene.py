@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, cast
@@ -18,6 +19,8 @@ from agent_relay.transports.arc.records import Records
 from agent_relay.transports.arc.registrar import Registrar
 from agent_relay.transports.arc.settings import ArcSettings
 from agent_relay.transports.pump import Pump
+
+MASK = b"\0\0\0\0"
 
 
 class Wire:
@@ -95,13 +98,15 @@ class Scene:
             await asyncio.sleep(0)
             self.harness.settle()
 
-    async def connect(self, agent_id: str = "ann-1") -> tuple[ArcConnection[Any], Wire]:
+    async def connect(self, agent_id: str = "ann-1", *, keep: bool = False) -> tuple[ArcConnection[Any], Wire]:
+        """`keep`: also what it is told at first, the welcome and what had waited."""
         wire = Wire()
         connection = self.hub.attach(self.registrar.records[agent_id], cast("Any", wire), "127.0.0.1")
         connection.begin()
         await self.settle()
         assert connection.is_open
-        wire.written = b""
+        if not keep:
+            wire.written = b""
         return connection, wire
 
 
@@ -115,3 +120,34 @@ def play(act: Callable[[Scene], Awaitable[None]]) -> None:
                 connection.connection_lost(None)
 
     asyncio.run(main())
+
+
+# --- frames ------------------------------------------------------------------------------------------------------------------
+
+
+def text(message: Any) -> bytes:
+    """What a client says."""
+    content = json.dumps(message).encode()
+    return b"\x81\xfe" + len(content).to_bytes(2) + MASK + content
+
+
+def frames(written: bytes) -> list[tuple[int, bytes]]:
+    """Kind and content of frames, which are all short."""
+    found, at = [], 0
+    while at < len(written):
+        size, start = written[at + 1], at + 2
+        if size == 126:
+            size, start = int.from_bytes(written[at + 2 : at + 4]), at + 4
+        found.append((written[at] & 0x0F, written[start : start + size]))
+        at = start + size
+    return found
+
+
+def pong(content: bytes) -> bytes:
+    return bytes([0x8A, 0x80 | len(content)]) + MASK + content
+
+
+def payloads(written: bytes) -> list[Any]:
+    """Of frames, in order; a close is its code. Pings are passed over."""
+    read = {1: lambda content: json.loads(content)["payload"], 8: lambda content: int.from_bytes(content[:2])}
+    return [read[kind](content) for kind, content in frames(written) if kind != 9]

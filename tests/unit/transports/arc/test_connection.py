@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import queue
 from dataclasses import replace
 from typing import Any, cast
@@ -14,29 +13,9 @@ from agent_relay.transports.arc.connection import ArcConnection
 from agent_relay.transports.arc.hooks import HookRunner
 from agent_relay.transports.arc.limits import MessageRate
 from agent_relay.transports.arc.upgrade import open_connection
-from tests.unit.transports.arc.scene import Scene, Wire, play
+from tests.unit.transports.arc.scene import MASK, Scene, Wire, payloads, play, text
 
-MASK = b"\0\0\0\0"
 TOO_LARGE = b"\x81\xff" + (2 << 20).to_bytes(8) + MASK
-
-
-def text(message: Any) -> bytes:
-    content = json.dumps(message).encode()
-    return b"\x81\xfe" + len(content).to_bytes(2) + MASK + content
-
-
-def payloads(written: bytes) -> list[Any]:
-    """Of the frames that were written, which are all short, in order; a close is its code."""
-    found, at = [], 0
-    while at < len(written):
-        size, start = written[at + 1], at + 2
-        if size == 126:
-            size, start = int.from_bytes(written[at + 2 : at + 4]), at + 4
-        content = written[start : start + size]
-        kind = written[at] & 0x0F
-        found.append({1: lambda text: json.loads(text)["payload"], 8: lambda text: int.from_bytes(text[:2])}[kind](content))
-        at = start + size
-    return found
 
 
 def close_codes(written: bytes) -> list[int]:
@@ -262,13 +241,14 @@ def test_a_silent_peer_is_gone_once_it_was_asked() -> None:
         connection, wire = await scene.connect()
         began = connection.heard_ms
 
-        def look(at_ms: int) -> list[str]:
+        async def look(at_ms: int) -> list[int]:
             scene.hub._look_after(connection, began + at_ms)
-            return wire.steps
+            await scene.settle()
+            return close_codes(wire.written)
 
-        assert look(25_000) == []  # pinged
-        assert look(44_999) == []
-        assert look(45_000) == ["abort"]
+        assert await look(25_000) == []  # pinged
+        assert await look(44_999) == []
+        assert await look(45_000) == [4008]
 
     play(act)
 
@@ -279,11 +259,13 @@ def test_a_relay_that_stood_still_asks_before_it_gives_anybody_up() -> None:
         began = connection.heard_ms
         scene.hub._look_after(connection, began + 600_000)  # the machine slept: nobody was pinged meanwhile
         await scene.settle()
-        assert (wire.steps, wire.written) == ([], b"\x89\x00")
+        assert (wire.steps, wire.written) == ([], b"\x89\x010")
         scene.hub._look_after(connection, began + 619_999)
-        assert wire.steps == []
+        await scene.settle()
+        assert close_codes(wire.written) == []
         scene.hub._look_after(connection, began + 620_000)
-        assert wire.steps == ["abort"]
+        await scene.settle()
+        assert close_codes(wire.written) == [4008]
 
     play(act)
 

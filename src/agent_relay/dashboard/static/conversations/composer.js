@@ -1,7 +1,7 @@
 // Where a person writes: to one, several, a channel or everyone; as an answer, in a thread.
 
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/ui.js";
-import { post } from "../lib/api.js";
+import { newId, postOnce } from "../lib/api.js";
 import { addShortcut } from "../lib/keys.js";
 import { plural } from "../lib/format.js";
 import { orSay, say } from "../lib/toasts.js";
@@ -22,6 +22,7 @@ export function Composer({ place, last }) {
   const to = draft.value.to ?? [];
   const [isSending, setSending] = useState(false);
   const field = useRef(null);
+  const attempt = useRef(null); // what was sent and not answered: the same words again are the same message
   const others = place.to ?? (last ? answerTo(last) : []);
   const set = (part) => change(draft, part);
   const follow = () => { // never under somebody who writes, or is about to
@@ -41,7 +42,11 @@ export function Composer({ place, last }) {
   const send = () => canSend && orSay(async () => {
     setSending(true);
     try {
-      const receipt = await post("messages", { to: to.length === 1 ? to[0] : to, body: text, kind, thread });
+      const message = { to: to.length === 1 ? to[0] : to, body: text, kind, thread };
+      const said = JSON.stringify(message);
+      if (attempt.current?.said !== said) attempt.current = { said, id: newId() };
+      const receipt = await postOnce("messages", { ...message, id: attempt.current.id });
+      attempt.current = null;
       clear(draft);
       if (receipt.recipients === 0) say("Stored, but nobody is there to get it.", { tone: "warning" });
       else if (receipt.queued) say(`Stored. ${plural(receipt.queued, "recipient")} offline: it waits for them.`);

@@ -4,6 +4,8 @@
 
 import { askForKey, keyHeaders } from "./key.js";
 
+const RETRY_DELAYS_MS = [300, 1500]; // then a person decides
+
 export class ApiError extends Error {
   constructor(status, problem) {
     super(problem?.message ?? (status ? `The daemon answered with status ${status}.` : "The daemon does not answer."));
@@ -32,6 +34,22 @@ export const get = (path, query, options) => json("GET", url(path, query), undef
 
 /** The JSON of a POST; raises ApiError. */
 export const post = (path, body = {}, options) => json("POST", url(path), body, options);
+
+/** A name for something that is to be done once; the daemon knows what is said again by it. */
+export const newId = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** A POST with an `id`: said again where the connection was lost, which does nothing twice. Raises ApiError. */
+export async function postOnce(path, body) {
+  for (const delay of RETRY_DELAYS_MS) {
+    try {
+      return await post(path, body);
+    } catch (error) {
+      if (error.status !== 0) throw error;
+      await new Promise((resolve) => setTimeout(resolve, delay));
+    }
+  }
+  return post(path, body);
+}
 
 /** The JSON of a DELETE; raises ApiError. */
 export const remove = (path, options) => json("DELETE", url(path), undefined, options);

@@ -41,7 +41,11 @@ const words = {
   "agent.state": (event) => `is ${event.state}${event.waitingFor ? `: ${event.waitingFor}` : ""}`,
   "budget.exceeded": (event) => `${showCost(event.spentUsd)} of ${showCost(event.limitUsd)} are spent (${event.budget})`,
   "loop.detected": (event) => event.text,
-  "stream.gap": (event) => `Events before number ${event.oldest} are no longer kept.`,
+  "stream.gap": (event) => `Events before number ${event.oldest} ${gapWords[event.reason] ?? "are no longer kept"}.`,
+};
+
+const gapWords = {
+  killed: "may be missing: the daemon was killed", unwritten: "are missing: the disk did not take them", damaged: "are damaged and cannot be read",
 };
 
 const itemWords = {

@@ -82,10 +82,21 @@ ROUTES = (
     Route("GET", _ONE + "/output", output, "The last lines its terminal showed.", _TAG, Output, query=LinesQuery, errors=(404,)),
     Route("GET", _ONE + "/screen", screen, "What its terminal shows now.", _TAG, Output, errors=(404,)),
     *(
-        Route("POST", f"{_ONE}/{command}", controller(command), summary, _TAG, Done, errors=_FAILS, right="control")
+        Route(
+            "POST", f"{_ONE}/{command}", controller(command), summary, _TAG, Done, errors=_FAILS, right="control", takes_key=True
+        )
         for command, summary in _CONTROLS.items()
     ),
     Route(
-        "POST", _ONE + "/input", type_in, "Type into its terminal.", _TAG, Done, body=InputBody, errors=_FAILS, right="control"
+        "POST",
+        _ONE + "/input",
+        type_in,
+        "Type into its terminal.",
+        _TAG,
+        Done,
+        body=InputBody,
+        errors=_FAILS,
+        right="control",
+        takes_key=True,
     ),
 )

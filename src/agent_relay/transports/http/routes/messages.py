@@ -93,7 +93,7 @@ async def send(api: Api, call: Call) -> Receipt:
     if isinstance(to, str) and "," in to:
         to = [name.strip() for name in to.split(",")]
     sent = await api.service.send(
-        to, asked.body, kind=asked.kind, thread=asked.thread, topic=asked.topic, await_ms=asked.await_ms
+        to, asked.body, kind=asked.kind, thread=asked.thread, topic=asked.topic, await_ms=asked.await_ms, key=call.key
     )  # fmt: skip
     return Receipt(sent.message_id, sent.recipients, sent.queued, sent.skipped, sent.delivered, sent.by, sent.failure)
 
@@ -112,7 +112,7 @@ _MESSAGES, _DEAD = "/api/v1/messages", "/api/v1/dead-letters"
 ROUTES = (
     Route("GET", _MESSAGES, list_messages, "The history.", _TAG, MessageList, query=MessagesQuery, errors=(503,)),
     Route("POST", _MESSAGES, send, "Send a message. It is stored when this answers.", _TAG, Receipt, 201, NewMessage,
-          errors=(404, 409, 429, 503), right="names"),
+          errors=(404, 409, 429, 503), right="names", takes_key=True),
     Route("GET", "/api/v1/conversations", list_conversations, "Who talks to whom, the newest first.", _TAG, ConversationList,
           query=PageQuery, errors=(503,)),
     Route("GET", _MESSAGES + "/{id}", get_message, "One message.", _TAG, MessageView, errors=(404, 503)),
@@ -120,5 +120,5 @@ ROUTES = (
           errors=(404, 503)),
     Route("GET", _DEAD, dead_letters, "What could not be delivered.", _TAG, DeadLetterList, query=PageQuery, errors=(503,)),
     Route("POST", _DEAD + "/{id}/retry", retry, "Send a dead letter again.", _TAG, Retried, errors=(404, 409, 429, 503),
-          right="retry"),
+          right="retry", takes_key=True),
 )  # fmt: skip

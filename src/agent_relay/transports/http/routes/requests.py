@@ -64,12 +64,12 @@ ROUTES = (
     *(
         Route(
             "POST", f"{_ONE}/permissions/{{requestId}}/{command}", _decider(command), summary, _TAG, Done,
-            body=Decision, needs_body=False, errors=_FAILS, right="approve",
+            body=Decision, needs_body=False, errors=_FAILS, right="approve", takes_key=True,
         )
         for command, summary in (("approve", "Allow it."), ("deny", "Refuse it."))
     ),
     Route(
         "POST", _ONE + "/questions/{questionId}/answer", answer, "Answer it.", _TAG, Done, body=AnswerBody, errors=_FAILS,
-        right="approve",
+        right="approve", takes_key=True,
     ),
 )  # fmt: skip

@@ -53,7 +53,7 @@ async def write(api: Api, call: Call) -> MessageSent:
     if session.status in {"ending", "ended"}:
         raise HttpError(CONFLICT, ErrorCode.AGENT_OFFLINE, f"The session of {session.agent_name} has ended.")
     sent = await api.service.send(
-        session.agent_name, call.body.message, kind="message", thread=None, topic=None, await_ms=None
+        session.agent_name, call.body.message, kind="message", thread=None, topic=None, await_ms=None, key=call.key
     )  # fmt: skip
     return MessageSent(sent.message_id)
 
@@ -100,11 +100,12 @@ _TAG = "sessions"
 _ALL, _ONE = "/api/v1/sessions", "/api/v1/sessions/{id}"
 STARTING_FAILS = (404, 409, 422, 429, 503)
 ROUTES = (
-    Route("POST", _ALL, start, "Start an agent.", _TAG, StartedSession, 201, NewSession, errors=STARTING_FAILS, right="spawn"),
+    Route("POST", _ALL, start, "Start an agent.", _TAG, StartedSession, 201, NewSession, errors=STARTING_FAILS, right="spawn",
+          takes_key=True),
     Route("GET", _ALL, list_sessions, "Every session.", _TAG, SessionList),
     Route("GET", _ONE, get_session, "One session.", _TAG, SessionView, errors=(404,)),
     Route("POST", _ONE + "/messages", write, "Send its agent a message.", _TAG, MessageSent, body=SessionMessage,
-          errors=(404, 409, 429, 503), right="names"),
+          errors=(404, 409, 429, 503), right="names", takes_key=True),
     Route("DELETE", _ONE, end, "End it: its agent is released.", _TAG, SessionEnd, errors=(404, 409, 429, 503),
           right="spawn"),
 )  # fmt: skip
