@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from agent_relay.interpreter import run_module
@@ -26,7 +27,7 @@ class Scene:
     """Alice writes to Bob; every message is followed to its end, over restarts of the daemon."""
 
     def __init__(self) -> None:
-        self.daemon = DaemonProcess("--heartbeat-ms=60s")
+        self.daemon = DaemonProcess("--heartbeat-ms=60s", "--port=0")
         self.faults = Faults(self.daemon.directory)
         self.daemon.environ = self.faults.environ
         self.daemon.start()
@@ -193,6 +194,11 @@ def test_while_the_disk_fails_nothing_is_accepted_and_everything_can_be_read(sce
     assert (code, f"WARNING: {problem}" in said) == (0, True), said
     code, said = scene.command("doctor")
     assert (code, "not known yet" in said) == (1, True), said
+    with httpx.Client(base_url=scene.daemon.wait_for_url(), headers=scene.daemon.api_headers) as http:
+        assert http.get("/api/v1/status").json()["storage"]["problem"] == problem
+        assert http.get("/ready").status_code == 503
+        sent = http.post("/api/v1/messages", json={"to": "Bob", "body": "over HTTP"})
+        assert (sent.status_code, "not known yet" in sent.text) == (503, True), sent.text
     refused = scene.send()
     assert scene.answer(refused) == "NACK"
     history = [message["payload"]["body"] for message in scene.alice.request("HISTORY", {"limit": 10})["messages"]]

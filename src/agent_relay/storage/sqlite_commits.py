@@ -93,12 +93,16 @@ class Commits:
     def execute(self, statement: str, values: list[Any], look: Look) -> StoreError | None:
         """As `transact`, for one statement; `look` tells whether it is in the file."""
         try:
-            self._connect().execute(statement, values)
+            connection = self._connect()
+        except (sqlite3.Error, StoreUnusable) as error:
+            self._abandon(error)
+            return NotBegun(str(report(self._path, error)))
+        try:
+            connection.execute(statement, values)
         except Exception as error:  # noqa: BLE001 - as there
             self._abandon(error)
             if not may_have_written(error):
-                text = str(report(self._path, error))
-                return NotBegun(text) if self.connection is None or is_locked(error) else StoreError(text)
+                return NotBegun(str(report(self._path, error))) if is_locked(error) else report(self._path, error)
             if not self._find_out(error, look):
                 return report(self._path, error)
         self._confirm()

@@ -51,6 +51,7 @@ class MessageStoreContract(StoreReadingContract, StoreBacklogContract):
         assert driver.open() == Snapshot()
         assert driver.page() == Page([])
         assert driver.store.stats().messages == 0
+        assert (driver.store.trouble, driver.store.stats().problem, driver.store.stats().lost) == (None, "", "")
         driver.store.close()
 
     def test_closing_twice_is_closing_once(self, driver: StoreDriver) -> None:

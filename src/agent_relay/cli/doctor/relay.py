@@ -55,16 +55,6 @@ def check_relay(place: Place) -> Iterator[Finding]:
         yield from _check_agent(agent)
 
 
-def _check_events(events: dict[str, Any]) -> Iterator[Finding]:
-    if error := str(events.get("error") or ""):
-        yield Finding("events", Verdict.BAD, f"cannot be written now: {clean_line(error)}", "free some space on that disk")
-    for name in events.get("damaged") or ():
-        yield Finding(
-            "events", Verdict.NOTE, f"{clean_line(str(name))} is damaged: readers get a stream.gap for what cannot be read",
-            "nothing, or restore it from a copy while the daemon is down",
-        )  # fmt: skip
-
-
 def _check_store(place: Place) -> Iterator[Finding]:
     """What a start would stumble over."""
     from agent_relay.daemon.config import ConfigError, read_setting
@@ -77,6 +67,16 @@ def _check_store(place: Place) -> Iterator[Finding]:
         return
     for trouble in find_store_troubles(str(chosen or os.path.join(place.state_dir, DATABASE_FILE))):
         yield Finding("storage", Verdict.BAD, clean_line(trouble))
+
+
+def _check_events(events: dict[str, Any]) -> Iterator[Finding]:
+    if error := str(events.get("error") or ""):
+        yield Finding("events", Verdict.BAD, f"cannot be written now: {clean_line(error)}", "free some space on that disk")
+    for name in events.get("damaged") or ():
+        yield Finding(
+            "events", Verdict.NOTE, f"{clean_line(str(name))} is damaged: readers get a stream.gap for what cannot be read",
+            "nothing, or restore it from a copy while the daemon is down",
+        )  # fmt: skip
 
 
 def _check_agent(agent: AgentInfo) -> Iterator[Finding]:
