@@ -149,6 +149,16 @@ class Shelf:
         """The number of the newest message whose event is in the newest file. Raises OSError."""
         return last_message(self._descriptor, self._size) if self._descriptor >= 0 else None
 
+    def last_message_aside(self) -> int | None:
+        """The same of the file that was put aside last, unless it is packed: earlier versions did not note it. Raises OSError."""
+        if not self._aside or self._aside[-1].is_packed:
+            return None
+        descriptor = os.open(self.path_of(self._aside[-1]), os.O_RDONLY | FLAGS)
+        try:
+            return last_message(descriptor, self._aside[-1].size_bytes)
+        finally:
+            os.close(descriptor)
+
     def prune(self, before_ms: int, keep_bytes: int | None = None) -> int:
         """Removes the files that hold nothing newer, and then the oldest until what is left fits; how many. The newest events
         always stay: they say where numbers go on."""
