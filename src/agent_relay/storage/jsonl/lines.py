@@ -13,6 +13,7 @@ from agent_relay.events.record import read_record
 from agent_relay.protocol.ulid import number_of
 
 _HEAD = re.compile(rb'\{"type":"[a-z_.]{1,64}","_seq":(\d{1,16}),"_ts":(\d{1,16}),')
+_HEADS = re.compile(b"^" + _HEAD.pattern, re.MULTILINE)
 HEAD_BYTES = 160  # more than any head takes
 _STEP_BYTES = 65_536
 _EXCHANGED = b'{"type":"message.exchanged","_seq":'  # a text that says so has its quotes escaped
@@ -35,6 +36,11 @@ class Head(NamedTuple):
 def read_head(start_of_line: bytes) -> Head | None:
     found = _HEAD.match(start_of_line)
     return None if found is None else Head(int(found[1]), int(found[2]))
+
+
+def count_heads(lines: bytes) -> int:
+    """How many of them begin as an event does."""
+    return sum(1 for _ in _HEADS.finditer(lines))
 
 
 def first_head(descriptor: int, size: int) -> Head | None:

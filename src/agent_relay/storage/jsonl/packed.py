@@ -64,17 +64,20 @@ def _find_ends(lines: bytes) -> tuple[Head, Head]:
 
 def list_blocks(descriptor: int, size: int) -> list[Block | None]:
     """By looking at their headers alone. None stands for a stretch that is no block."""
-    blocks: list[Block | None] = []
+    return list(find_blocks(descriptor, size))
+
+
+def find_blocks(descriptor: int, size: int) -> Iterator[Block | None]:
+    """The same, one after the other."""
     offset = 0
     while offset < size:
         block = _read_header(os.pread(descriptor, _HEADER_BYTES, offset), offset)
         if block is not None and offset + block.size <= size:
-            blocks.append(block)
+            yield block
             offset += block.size
             continue
-        blocks.append(None)
+        yield None
         offset = _find_start(descriptor, offset + 1, size)
-    return blocks
 
 
 def unpack_block(descriptor: int, block: Block) -> bytes | None:
@@ -97,7 +100,7 @@ def is_whole(descriptor: int, block: Block) -> bool:
 
 def unpack_all(descriptor: int, size: int) -> Iterator[bytes | None]:
     """The lines of each block; None for what cannot be read."""
-    for block in list_blocks(descriptor, size):
+    for block in find_blocks(descriptor, size):
         yield None if block is None else unpack_block(descriptor, block)
 
 

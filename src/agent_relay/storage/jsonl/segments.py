@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agent_relay.storage.jsonl.lines import Head, first_head, last_head_in, last_whole_line
-from agent_relay.storage.jsonl.packed import Block, list_blocks, unpack_all, unpack_block
+from agent_relay.storage.jsonl.packed import Block, find_blocks, list_blocks, unpack_all, unpack_block
 
 _NAME = re.compile(r"events-(\d{16})\.jsonl(\.gz)?")
 _LEFT_OVER = re.compile(r"events[-.\w]*\.tmp")
@@ -56,7 +56,7 @@ def _look_at(path: str, seq: int, is_packed: bool) -> Segment:
         size = os.fstat(descriptor).st_size
         head: Head | None
         if is_packed:
-            head = next((block.first for block in list_blocks(descriptor, size) if block is not None and block.first.seq), None)
+            head = next((block.first for block in find_blocks(descriptor, size) if block is not None and block.first.seq), None)
         else:
             head = first_head(descriptor, size)
     finally:

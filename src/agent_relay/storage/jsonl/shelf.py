@@ -7,6 +7,7 @@ never taken for another.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Callable
 from threading import Lock
@@ -48,6 +49,7 @@ class Shelf:
         self._first: Head | None = None  # of the newest file; None while it is empty
         self._descriptor = -1
         self._size = 0  # of the newest file, as far as it counts
+        self._editions = itertools.count(1)  # a file that was rewritten, or found anew, is never taken for the one before
         self._edition = 0  # of the newest file
         self._damage: dict[int, str] = {}  # what cannot be read, by the first number of its file
 
@@ -56,7 +58,8 @@ class Shelf:
     def open(self) -> Found:
         """Raises OSError."""
         self.close()
-        self._aside = find_segments(self.folder)
+        self._aside = [segment._replace(edition=next(self._editions)) for segment in find_segments(self.folder)]
+        self._edition = next(self._editions)
         last_aside = find_last(self.folder, self._aside[-1]) if self._aside else Head(0, 0)
         descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | FLAGS, 0o600)
         try:
@@ -146,6 +149,16 @@ class Shelf:
         """The number of the newest message whose event is in the newest file. Raises OSError."""
         return last_message(self._descriptor, self._size) if self._descriptor >= 0 else None
 
+    def last_message_aside(self) -> int | None:
+        """The same of the file that was put aside last, unless it is packed: earlier versions did not note it. Raises OSError."""
+        if not self._aside or self._aside[-1].is_packed:
+            return None
+        descriptor = os.open(self.path_of(self._aside[-1]), os.O_RDONLY | FLAGS)
+        try:
+            return last_message(descriptor, self._aside[-1].size_bytes)
+        finally:
+            os.close(descriptor)
+
     def prune(self, before_ms: int, keep_bytes: int | None = None) -> int:
         """Removes the files that hold nothing newer, and then the oldest until what is left fits; how many. The newest events
         always stay: they say where numbers go on."""
@@ -185,9 +198,9 @@ class Shelf:
                 if segment is None:
                     descriptor, self._descriptor = self._descriptor, descriptor
                     self._size, self._first = len(stored), first_head(self._descriptor, len(stored))
-                    self._edition += 1
+                    self._edition = next(self._editions)
                 else:
-                    self._exchange(segment, segment._replace(size_bytes=len(stored), edition=segment.edition + 1))
+                    self._exchange(segment, segment._replace(size_bytes=len(stored), edition=next(self._editions)))
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
@@ -211,7 +224,7 @@ class Shelf:
 
     def put_packed(self, segment: Segment, temporary: str, size_bytes: int) -> None:
         """What is in `temporary`, and on the disk, takes the place of a file that was put aside. Raises OSError."""
-        packed = segment._replace(is_packed=True, size_bytes=size_bytes, edition=segment.edition + 1)
+        packed = segment._replace(is_packed=True, size_bytes=size_bytes, edition=next(self._editions))
         with self._lock:
             os.replace(temporary, self.path_of(packed))
             self._exchange(segment, packed)

@@ -203,8 +203,8 @@ class Writer:
             self.waiting += 1
 
     def _find_message(self) -> int | None:
-        known = [self._life.message, self._shelf.last_message()]
-        return max((number for number in known if number is not None), default=None)
+        known = [number for number in (self._life.message, self._shelf.last_message()) if number is not None]
+        return max(known) if known else self._shelf.last_message_aside()
 
     def _write_all(self) -> None:
         at_once = _AT_ONCE

@@ -84,6 +84,18 @@ def test_it_is_known_when_the_file_was_put_aside(folder: Path) -> None:
     assert after_a_kill(driver, folder) == number(7)
 
 
+def test_it_is_found_in_what_an_earlier_version_wrote(folder: Path) -> None:
+    notes = (make_note(place, text="x" * 100) for place in range(4))
+    driver = put(folder, *notes, exchange(7), make_note(5, text="x" * 900), rotation=Rotation(max_bytes=1_500))
+    driver.store.close()
+    assert len(list(folder.glob("events-*.jsonl"))) == 1
+    mark = json.loads((folder / "events.life").read_text())
+    (folder / "events.life").write_text(json.dumps({"boot": mark["boot"], "closed": True}))
+    driver.reopen()
+    assert driver.store.last_message == number(7)
+    driver.store.close()
+
+
 def test_it_is_known_when_its_sender_was_forgotten(folder: Path) -> None:
     driver = put(folder, exchange(6), exchange(7, "Bob"))
     answers: list[object] = []

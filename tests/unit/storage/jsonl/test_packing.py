@@ -419,3 +419,21 @@ def test_forgetting_somebody_leaves_a_gap_in_place_of_what_is_damaged(tmp_path: 
     assert gaps(read_records(driver)) == [(last, "damaged")]
     assert driver.store.stats().damaged == (), "there is nothing in it any more that cannot be read"
     driver.store.close()
+
+
+def test_a_file_that_is_found_anew_is_not_taken_for_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where lines begin was known of the file before an agent was erased from it, and then all files were opened again."""
+    monkeypatch.setattr(packer, "_FIRST_AFTER_S", 1_000.0)
+    monkeypatch.setattr("agent_relay.storage.jsonl.index.STEP_BYTES", 400)
+    driver = make_driver(tmp_path)
+    driver.open()
+    for _ in range(20):
+        fill(driver, 1, "Bob")
+        fill(driver, 4, "Alice")
+    driver.read_all(page=1)
+    erase(driver, "Bob")
+    driver.store._writer._open()  # type: ignore[attr-defined]
+    alices = [seq for seq in range(1, 101) if seq % 5 != 1]
+    assert driver.read_all(page=1) == alices
+    assert driver.store.stats().damaged == ()
+    driver.store.close()
