@@ -27,6 +27,7 @@ class Habits:
     rate: float = 25.0  # messages per second
     groups: float = 0.25  # of those: to everybody, a channel or a topic
     short_lived: float = 0.3  # of those it sends; dead within a second or two if nobody acknowledges them
+    longest_life_ms: int = 1_500  # of those
     ignores: float = 0.06  # of those it gets: it comes again
     rejects: float = 0.03
     is_busy: float = 0.03
@@ -42,7 +43,7 @@ class Habits:
 
 def sluggish(habits: Habits) -> Habits:
     """So slow that messages wait, and some expire while they do."""
-    return replace(habits, window=2, is_slow=0.5)
+    return replace(habits, window=min(2, habits.window), is_slow=max(0.5, habits.is_slow))
 
 
 CALM = Habits(rate=0, ignores=0, rejects=0, is_busy=0, is_slow=0, leaves=0, fresh=0, window=64)
@@ -234,9 +235,12 @@ class Agent:
             rate = self.habits.rate
             await asyncio.sleep(self.random.expovariate(rate) if rate else 0.05)
             if rate and self.connected:
+                targets = self._choose_targets()
                 for _ in range(self.random.choice((1, 1, 1, 2, 5))):
                     if len(self.unanswered) < MOST_UNANSWERED and self._can_write:
-                        self.send(self._choose_targets())
+                        self.send(targets)
+                    if self.random.random() < 0.3:
+                        targets = self._choose_targets()
 
     def _choose_targets(self) -> tuple[str, ...]:
         others = [name for name in self.everybody if name != self.name]
@@ -250,7 +254,7 @@ class Agent:
         ref = f"{self.name}-{self.count}"
         if ttl_ms is None:
             is_short = self.random.random() < self.habits.short_lived
-            ttl_ms = self.random.randrange(100, 1500) if is_short else _LONG_TTL_MS
+            ttl_ms = self.random.randrange(100, self.habits.longest_life_ms) if is_short else _LONG_TTL_MS
         body = f"{ref}|" + "x" * self.random.choice((0, 20, 300, 3_000))
         meta = {"ttl_ms": ttl_ms, "requires_ack": self.random.random() < 0.6}
         to: dict[str, Any] = {"topic": targets[0][1:]} if targets[0][:1] == "." else {"to": targets[0]}

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
 from tests.chaos.agent import Habits
+from tests.chaos.history import Entry
 from tests.chaos.stage import Stage
 
 DATABASE = "messages.sqlite"
 HEARTBEAT_MS = 500
 _TOLD = re.compile(r"damag|missing|cut off|garbl|truncat|incomplete|fewer|lost", re.IGNORECASE)
-_TWIN_S = 8.0
-_FAILURE_S = 5.0  # until a call fails that agents under load cause many times a second
+_FAILURE_S = 5.0  # until something happens that agents under load cause many times a second
 _MEBIBYTE = 1024 * 1024
 
 
@@ -31,12 +31,40 @@ class Ended(Exception):  # noqa: N818 - named by the condition
 # --- the process ------------------------------------------------------------------------------------------------------------
 
 
+_MOMENTS: dict[str, Callable[[Entry], bool]] = {
+    "a message passes over one that has expired": lambda entry: entry.kind == "arrived" and entry.what["prev_seq"] is not None,
+    "a sender hears of a delivery": lambda entry: entry.kind == "outcome" and entry.what["told"] == "delivered",
+    "a sender hears of a death": lambda entry: entry.kind == "outcome" and entry.what["told"] == "DELIVERY_TIMEOUT",
+    "a sender hears that it is stored": lambda entry: entry.kind == "stored",
+    "an agent has come back": lambda entry: entry.kind == "connected",
+}
+
+
 async def kill(stage: Stage) -> None:
+    """At any moment; or in the very moment in which somebody was told something that must be true from then on."""
     await stage.let_it_run(0.1, 1.5)
+    if stage.random.random() < 0.6:
+        await _kill_when(stage, _MOMENTS[stage.random.choice(list(_MOMENTS))])
     stage.history.fault("kill")
     await stage.kill_daemon()
+    if stage.machine is not None:
+        stage.machine.slow_down_disk(0)
     await stage.start_daemon()
     stage.history.fault("kill", ends=True)
+
+
+async def _kill_when(stage: Stage, moment: Callable[[Entry], bool]) -> None:
+    pid = stage.daemon.pid
+
+    def strike(entry: Entry) -> bool:
+        if moment(entry):
+            os.kill(pid, signal.SIGKILL)
+            return True
+        return False
+
+    stage.history.trigger = strike
+    await stage.wait(lambda: stage.history.trigger is None, _FAILURE_S)
+    stage.history.trigger = None
 
 
 async def stop(stage: Stage) -> None:
@@ -137,6 +165,15 @@ async def _end_disk_fault(stage: Stage, name: str) -> None:
     stage.history.fault(name, ends=True)
 
 
+async def slow_down(stage: Stage) -> None:
+    """The disk takes long to flush, so that whatever is told too early is told long before it is true. Then the daemon dies, and the
+    next one has a fast disk: it hears what its agents claim before it gets to anything else."""
+    assert stage.machine is not None
+    await stage.let_it_run(0.3, 0.6)
+    stage.machine.slow_down_disk(stage.random.uniform(0.1, 0.3))
+    await kill(stage)
+
+
 # --- files that somebody touches --------------------------------------------------------------------------------------------
 
 
@@ -213,8 +250,7 @@ async def start_twin(stage: Stage) -> None:
             path.unlink()
     try:
         await asyncio.to_thread(twin.start)
-        if not await stage.wait(lambda: not twin.running, _TWIN_S):
-            stage.history.started_twice(how)
+        stage.history.started_twice(how)
     except DaemonFailed:
         pass  # as it should
     finally:
@@ -229,15 +265,15 @@ async def start_twin(stage: Stage) -> None:
 
 async def jump_clock(stage: Stage) -> None:
     """The wall clock jumps by up to two hours, either way; sometimes the daemon is killed before or after it."""
-    assert stage.clock is not None
+    assert stage.machine is not None
     await stage.let_it_run(0.2, 1.0)
     stage.history.fault("clock")
     if stage.random.random() < 0.3:
         await stage.kill_daemon()
-        stage.clock.jump_to(stage.random.uniform(-7_200, 7_200))
+        stage.machine.set_clock(stage.random.uniform(-7_200, 7_200))
         await stage.start_daemon()
     else:
-        stage.clock.jump_to(stage.random.uniform(-7_200, 7_200))
+        stage.machine.set_clock(stage.random.uniform(-7_200, 7_200))
         await stage.let_it_run(0.1, 0.5)
         if stage.random.random() < 0.5:
             await stage.kill_daemon()
@@ -260,7 +296,7 @@ class Family:
     flags: tuple[str, ...] = _FLAGS
     cycles: int = 8  # at most so many on one daemon
     needs_disk: bool = False  # the shim that lets calls fail
-    needs_clock: bool = False  # the shim that moves the wall clock
+    needs_machine: bool = False  # the shim that moves the wall clock and slows the disk down
     small_disk_bytes: int = 0  # the state directory is on a disk of its own
 
     def why_not(self) -> str | None:
@@ -271,6 +307,10 @@ class Family:
 
 
 _FORWARD = Habits(forgets=0.0)  # nobody asks for what was, so that no reader has the database open unless a fault opens one
+# Messages wait about as long as they live, so that some expire just before the next one is sent.
+_ONE_BY_ONE = Habits(
+    rate=5.0, groups=0.1, short_lived=0.5, longest_life_ms=700, window=1, is_slow=0.9, ignores=0.02, leaves=0.05, fresh=0.0, resumes=0.9
+)
 _STEADY = Habits(leaves=0.0, fresh=0.0, short_lived=0.1)
 
 FAMILIES: dict[str, Family] = {
@@ -281,10 +321,11 @@ FAMILIES: dict[str, Family] = {
     ),
     "full": Family(fill_disk, small_disk_bytes=24 * _MEBIBYTE, cycles=4),
     "fsync": Family(fail_fsync, habits=_FORWARD, needs_disk=True),
+    "slow": Family(slow_down, habits=_ONE_BY_ONE, needs_machine=True),
     "write": Family(fail_write, needs_disk=True),
     "delete": Family(delete_files, habits=_STEADY, cycles=1),
     "damage": Family(damage_files, habits=_STEADY, cycles=1),
     "twin": Family(start_twin, habits=_STEADY, cycles=2),
-    "clock": Family(jump_clock, needs_clock=True),
+    "clock": Family(jump_clock, needs_machine=True),
     "storm": Family(kill, names=_CROWD, habits=Habits(rate=0.4, groups=0.004, leaves=0.02, longest_retry_s=0.4, window=32), cycles=2),
 }

@@ -7,6 +7,7 @@ a recipient's ACK stands before the receipt that its sender gets for it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,9 +23,13 @@ class Entry(NamedTuple):
 class History:
     entries: list[Entry] = field(default_factory=list)
     now: float | None = None  # a clock turned by hand, for tests of the rules
+    trigger: Callable[[Entry], bool] | None = None  # called with each entry, at once, until it returns True
 
     def _add(self, kind: str, who: str, **what: Any) -> None:
-        self.entries.append(Entry(time.monotonic() if self.now is None else self.now, kind, who, what))
+        entry = Entry(time.monotonic() if self.now is None else self.now, kind, who, what)
+        self.entries.append(entry)
+        if self.trigger is not None and self.trigger(entry):
+            self.trigger = None
 
     # --- senders --------------------------------------------------------------------------------------------------------
 

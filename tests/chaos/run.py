@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chaos.clock import JumpingClock
 from tests.chaos.faults import Ended, Family
 from tests.chaos.history import History
+from tests.chaos.machine import Machine
 from tests.chaos.rules import Breach, check
 from tests.chaos.stage import Stage
 from tests.faults import Faults
@@ -61,9 +61,9 @@ async def play(family: Family, seed: object, cycles: int) -> Result:
         if family.needs_disk:
             stage.disk = Faults(aside)
             stage.daemon.environ |= stage.disk.environ
-        if family.needs_clock:
-            stage.clock = JumpingClock(Path(aside))
-            stage.daemon.environ |= stage.clock.environ
+        if family.needs_machine:
+            stage.machine = Machine(Path(aside))
+            stage.daemon.environ |= stage.machine.environ
         async with stage:
             try:
                 for _ in range(cycles):

@@ -12,8 +12,8 @@ from types import TracebackType
 
 from agent_relay.testing.daemon import DaemonProcess
 from tests.chaos.agent import CALM, CHANNEL, TOPIC, Agent, Habits, Sent, sluggish
-from tests.chaos.clock import JumpingClock
 from tests.chaos.history import History
+from tests.chaos.machine import Machine
 from tests.chaos.wire import make_frame
 from tests.faults import Faults
 
@@ -43,7 +43,7 @@ class Stage:
         everybody = list(names)
         self.agents = [Agent(name, self.daemon.socket, self.history, seed, everybody, CALM) for name in names]
         self.disk: Faults | None = None
-        self.clock: JumpingClock | None = None
+        self.machine: Machine | None = None
         self.tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Stage:
