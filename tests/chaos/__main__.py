@@ -1,4 +1,4 @@
-"""`python -m tests.chaos`: see CONTRIBUTING.md, "Chaos". Prints what it did, and every breach with the command that repeats it."""
+"""`python -m tests.chaos`: prints what it did, and every breach with the command that repeats it. See CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def main() -> int:
     logging.basicConfig(level=logging.ERROR)
     options = _parse()
     if options.form == "soak":
-        return asyncio.run(soak(options.minutes, options.rate))
+        return asyncio.run(soak(options.minutes, options.rate, options.flag))
     names = options.only.split(",") if options.only else list(FAMILIES)
     breaches = 0
     for seed in range(options.seed, options.seed + options.seeds):
@@ -37,15 +37,20 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("form", nargs="?", choices=("faults", "soak"), default="faults", help="faults (default), or a long calm load")
+    parser.add_argument(
+        "form", nargs="?", choices=("faults", "soak"), default="faults", help="faults (default), or a long calm load"
+    )
     parser.add_argument("--only", help=f"families of faults with commas between them: {', '.join(FAMILIES)}")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="repeats the dice of another run")
+    parser.add_argument(
+        "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="repeats the dice of another run"
+    )
     parser.add_argument("--seeds", type=int, default=1, help="so many seeds, counting up from --seed")
     parser.add_argument("--cycles", type=int, help="so many faults of each family, however long that takes")
     parser.add_argument("--part", type=int, default=0, help="with --cycles: begin with this daemon of the seed")
     parser.add_argument("--seconds", type=float, default=240, help="without --cycles: begins nothing new after that")
     parser.add_argument("--minutes", type=float, default=20, help="of the soak")
     parser.add_argument("--rate", type=float, default=1_000, help="messages per second of the soak")
+    parser.add_argument("--flag", action="append", default=[], help="of the soak's daemon, as --flag=--dedup-ids=10000")
     return parser.parse_args()
 
 

@@ -10,21 +10,23 @@ import os
 import re
 import signal
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
-from tests.chaos.agent import Habits
+from tests.chaos.habits import Habits
 from tests.chaos.history import Entry
 from tests.chaos.stage import Stage
+from tests.chaos.web import HTTP, ArcReader, Poster
 
 DATABASE = "messages.sqlite"
+ARC_READER = "arc-reader"
 HEARTBEAT_MS = 500
 _TOLD = re.compile(r"damag|missing|cut off|garbl|truncat|incomplete|fewer|lost", re.IGNORECASE)
 _FAILURE_S = 5.0  # until something happens that agents under load cause many times a second
 _MEBIBYTE = 1024 * 1024
 
 
-class Ended(Exception):  # noqa: N818 - named by the condition
+class Ended(Exception):
     """The daemon does not start on what is left, and says so: nothing more can be asked of it."""
 
 
@@ -45,6 +47,10 @@ async def kill(stage: Stage) -> None:
     await stage.let_it_run(0.1, 1.5)
     if stage.random.random() < 0.6:
         await _kill_when(stage, _MOMENTS[stage.random.choice(list(_MOMENTS))])
+    await _go_on(stage)
+
+
+async def _go_on(stage: Stage) -> None:
     stage.history.fault("kill")
     await stage.kill_daemon()
     if stage.machine is not None:
@@ -130,9 +136,9 @@ async def fail_fsync(stage: Stage) -> None:
         await stage.read_history()
     stage.history.fault("fsync")
     many, seconds = stage.random.choice((("1", 0.3), ("3", 0.5), ("*", 0.0), ("*", 0.0), ("*", 1.0), ("*", 3.0)))
-    before = len(stage.disk.log)
+    disk, before = stage.disk, len(stage.disk.log)
     stage.disk.set(*(f"{call} EIO {DATABASE} {many} {stage.random.randrange(4)}" for call in ("fdatasync", "fsync")))
-    await stage.wait(lambda: len(stage.disk.log) > before, _FAILURE_S)
+    await stage.wait(lambda: len(disk.log) > before, _FAILURE_S)
     await stage.let_it_run(seconds / 2, seconds + 0.1)
     await _end_disk_fault(stage, "fsync")
 
@@ -166,8 +172,8 @@ async def _end_disk_fault(stage: Stage, name: str) -> None:
 
 
 async def slow_down(stage: Stage) -> None:
-    """The disk takes long to flush, so that whatever is told too early is told long before it is true. Then the daemon dies, and the
-    next one has a fast disk: it hears what its agents claim before it gets to anything else."""
+    """The disk takes long to flush, so that whatever is told too early is told long before it is true. Then the daemon dies,
+    and the next one has a fast disk: it hears what its agents claim before it gets to anything else."""
     assert stage.machine is not None
     await stage.let_it_run(0.3, 0.6)
     stage.machine.slow_down_disk(stage.random.uniform(0.1, 0.3))
@@ -281,10 +287,42 @@ async def jump_clock(stage: Stage) -> None:
     stage.history.fault("clock", ends=True)
 
 
+# --- other ways in ----------------------------------------------------------------------------------------------------------
+
+
+async def add_posters(stage: Stage) -> None:
+    counter = [0]
+    for agent in stage.agents[:4]:
+        stage.add(Poster(stage.daemon, stage.history, agent.name, stage.seed, counter))
+
+
+async def kill_while_posting(stage: Stage) -> None:
+    """When a message over HTTP has arrived, and the answer to its POST perhaps not."""
+    await stage.let_it_run(0.1, 1.0)
+    await _kill_when(stage, lambda entry: entry.kind == "arrived" and entry.what["sender"] == HTTP)
+    await _go_on(stage)
+
+
+async def add_arc_reader(stage: Stage) -> None:
+    reader = ArcReader(stage.daemon, stage.history, ARC_READER, stage.seed)
+    await reader.register()
+    stage.add(reader)
+    for agent in stage.agents:
+        agent.everybody = [*agent.everybody, *[ARC_READER] * len(agent.everybody)]  # half of all messages are for it
+
+
+async def let_arc_die(stage: Stage) -> None:
+    """The reader's connections die by themselves; now and then the daemon does."""
+    await stage.let_it_run(1.5, 2.5)
+    if stage.random.random() < 0.5:
+        await kill(stage)
+
+
 # --- the table --------------------------------------------------------------------------------------------------------------
 
 _TALKERS = tuple(f"A{number}" for number in range(8))
 _CROWD = tuple(f"C{number:03}" for number in range(500))
+_LIVELY = Habits()
 _FLAGS = ("--queue-capacity=100000", "--ack-timeout-ms=400", "--heartbeat-ms=2000")
 
 
@@ -292,11 +330,12 @@ _FLAGS = ("--queue-capacity=100000", "--ack-timeout-ms=400", "--heartbeat-ms=200
 class Family:
     fault: Callable[[Stage], Awaitable[None]]
     names: tuple[str, ...] = _TALKERS
-    habits: Habits = Habits()
+    habits: Habits = _LIVELY
     flags: tuple[str, ...] = _FLAGS
     cycles: int = 8  # at most so many on one daemon
     needs_disk: bool = False  # the shim that lets calls fail
     needs_machine: bool = False  # the shim that moves the wall clock and slows the disk down
+    prepare: Callable[[Stage], Awaitable[None]] | None = None  # adds further clients
     small_disk_bytes: int = 0  # the state directory is on a disk of its own
 
     def why_not(self) -> str | None:
@@ -309,7 +348,16 @@ class Family:
 _FORWARD = Habits(forgets=0.0)  # nobody asks for what was, so that no reader has the database open unless a fault opens one
 # Messages wait about as long as they live, so that some expire just before the next one is sent.
 _ONE_BY_ONE = Habits(
-    rate=5.0, groups=0.1, short_lived=0.5, longest_life_ms=700, window=1, is_slow=0.9, ignores=0.02, leaves=0.05, fresh=0.0, resumes=0.9
+    rate=5.0,
+    groups=0.1,
+    short_lived=0.5,
+    longest_life_ms=700,
+    window=1,
+    is_slow=0.9,
+    ignores=0.02,
+    leaves=0.05,
+    fresh=0.0,
+    resumes=0.9,
 )
 _STEADY = Habits(leaves=0.0, fresh=0.0, short_lived=0.1)
 
@@ -327,5 +375,9 @@ FAMILIES: dict[str, Family] = {
     "damage": Family(damage_files, habits=_STEADY, cycles=1),
     "twin": Family(start_twin, habits=_STEADY, cycles=2),
     "clock": Family(jump_clock, needs_machine=True),
-    "storm": Family(kill, names=_CROWD, habits=Habits(rate=0.4, groups=0.004, leaves=0.02, longest_retry_s=0.4, window=32), cycles=2),
+    "http": Family(kill_while_posting, habits=replace(_STEADY, groups=0.0), flags=(*_FLAGS, "--port=0"), prepare=add_posters),
+    "arc": Family(let_arc_die, habits=_STEADY, flags=(*_FLAGS, "--port=0"), prepare=add_arc_reader, cycles=4),
+    "storm": Family(
+        kill, names=_CROWD, habits=Habits(rate=0.4, groups=0.004, leaves=0.02, longest_retry_s=0.4, window=32), cycles=2
+    ),
 }

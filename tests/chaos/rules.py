@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from tests.chaos.account import Account, Arrival, Message, make_account
@@ -119,8 +119,12 @@ def check_once(account: Account) -> Iterator[str]:
 
 def check_attempts(account: Account) -> Iterator[str]:
     for message, recipient, arrivals in _pairs(account):
-        for earlier, later in zip(arrivals, arrivals[1:], strict=False):
-            if later.seq is None or later.attempt > earlier.attempt or _asked_again(account, recipient, message, earlier.place, later):
+        for earlier, later in pairwise(arrivals):
+            if (
+                later.seq is None
+                or later.attempt > earlier.attempt
+                or _asked_again(account, recipient, message, earlier.place, later)
+            ):
                 continue
             yield f"{message} came to {recipient} as attempt {later.attempt} after attempt {earlier.attempt}"
 
@@ -187,7 +191,9 @@ def check_durable(account: Account) -> Iterator[str]:
             until = steady[0].at + DURABLE_S
             after = steady[0].place
             later = {link for place, link in account.links[recipient] if account.entries[place].at > until}
-            again = [each for each in arrivals if each.link in later and not _asked_again(account, recipient, message, after, each)]
+            again = [
+                each for each in arrivals if each.link in later and not _asked_again(account, recipient, message, after, each)
+            ]
             if again:
                 yield f"{message} came to {recipient} again {again[0].at - steady[0].at:.1f} s after it was acknowledged"
             if any(told.what == "DELIVERY_TIMEOUT" for told in message.outcomes.get(recipient, [])):
@@ -324,7 +330,7 @@ def check_events(account: Account) -> Iterator[str]:
                     yield f"{message} ({message_id}) is stored, has {told[message_id]} events, and there is no gap"
     seqs = [event["seq"] for event in account.events]
     gaps = {event["seq"] for event in account.events if event["type"] == "stream.gap"}
-    for earlier, later in zip(seqs, seqs[1:], strict=False):
+    for earlier, later in pairwise(seqs):
         if later != earlier + 1 and later not in gaps:
             yield f"event {later} follows event {earlier}, and there is no gap"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import tempfile
 import time
@@ -33,8 +32,9 @@ class Result:
         told = Counter(entry.what["told"] for entry in self.history.entries if entry.kind == "outcome")
         outcomes = ", ".join(f"{told[name]} {name}" for name in sorted(told))
         return (
-            f"{self.cycles} cycles, {self.seconds:.0f} s: {seen['sent']} sent, {seen['stored']} stored, {seen['refused']} refused, "
-            f"{seen['arrived']} arrived, {seen['cut']} connections cut, outcomes: {outcomes or 'none'}; "
+            f"{self.cycles} cycles, {self.seconds:.0f} s: {seen['sent']} sent, {seen['stored']} stored, "
+            f"{seen['refused']} refused, {seen['arrived']} arrived, {seen['cut']} connections cut, "
+            f"outcomes: {outcomes or 'none'}; "
             f"{len(self.breaches)} breaches"
         )
 
@@ -65,6 +65,9 @@ async def play(family: Family, seed: object, cycles: int) -> Result:
             stage.machine = Machine(Path(aside))
             stage.daemon.environ |= stage.machine.environ
         async with stage:
+            if family.prepare is not None:
+                await family.prepare(stage)
+            stage.begin_load()
             try:
                 for _ in range(cycles):
                     done += 1

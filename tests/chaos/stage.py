@@ -11,9 +11,11 @@ from pathlib import Path
 from types import TracebackType
 
 from agent_relay.testing.daemon import DaemonProcess
-from tests.chaos.agent import CALM, CHANNEL, TOPIC, Agent, Habits, Sent, sluggish
+from tests.chaos.agent import CHANNEL, TOPIC, Agent, Sent
+from tests.chaos.habits import CALM, Habits, sluggish
 from tests.chaos.history import History
 from tests.chaos.machine import Machine
+from tests.chaos.web import ArcReader, Poster
 from tests.chaos.wire import make_frame
 from tests.faults import Faults
 
@@ -28,20 +30,23 @@ _ASKED_AT_ONCE = 200
 _EVENTS_AT_ONCE = 1_000
 
 
-class NotReady(Exception):  # noqa: N818 - named by the condition
+class NotReady(Exception):
     """The agents could not even connect: nothing was tested."""
 
 
 class Stage:
     def __init__(
-        self, seed: object, names: Sequence[str], habits: Habits, flags: Sequence[str], directory: Path | None = None
-    ) -> None:
+        self, seed: object, names: Sequence[str], habits: Habits, flags: Sequence[str], directory: Path | None = None,
+        history: History | None = None,
+    ) -> None:  # fmt: skip
         self.random = random.Random(f"{seed}-stage")
-        self.history = History()
+        self.history = history or History()
         self.daemon = DaemonProcess(*flags, directory=directory)
         self.habits = habits
         everybody = list(names)
         self.agents = [Agent(name, self.daemon.socket, self.history, seed, everybody, CALM) for name in names]
+        self.seed = seed
+        self.others: list[Poster | ArcReader] = []
         self.disk: Faults | None = None
         self.machine: Machine | None = None
         self.tasks: list[asyncio.Task[None]] = []
@@ -56,14 +61,18 @@ class Stage:
             self.tasks.append(asyncio.create_task(agent.run()))
         if not await self.wait(lambda: all(agent.connected and not agent.wishes for agent in self.agents), KNOWN_S):
             raise NotReady(f"Not everybody could connect. The daemon printed: {self.daemon.output[-2_000:]}")
+        return self
+
+    def add(self, client: Poster | ArcReader) -> None:
+        self.others.append(client)
+        self.tasks.append(asyncio.create_task(client.run()))
+
+    def begin_load(self) -> None:
         for place, agent in enumerate(self.agents):
             agent.habits = sluggish(self.habits) if place in _SLUGGISH else self.habits
             agent.drop_connection()
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -109,6 +118,8 @@ class Stage:
         """Nobody sends, leaves or refuses any more; what is not known yet is asked for, until everything is known."""
         for agent in self.agents:
             agent.habits = CALM
+        for client in self.others:
+            client.calm_down()
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if await self.wait(self._is_over, _ASK_EVERY_S):
@@ -126,7 +137,9 @@ class Stage:
         return [sent for ref, sent in agent.sent.items() if ref not in agent.given_up and not sent.is_over]
 
     def _is_over(self) -> bool:
-        return not any(agent.unanswered or self._open_of(agent) for agent in self.agents)
+        return not any(agent.unanswered or self._open_of(agent) for agent in self.agents) and all(
+            client.is_over() for client in self.others
+        )
 
     def _describe_rest(self) -> str:
         return "; ".join(
