@@ -252,6 +252,8 @@ class Agent:
 
     async def ask(self, frame: Frame) -> Frame:
         """A request with one answer."""
+        if not self._can_write or not self.connected:
+            raise ConnectionResetError
         future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         self.asked[frame["id"]] = future
         self._write(frame)

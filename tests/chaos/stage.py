@@ -123,8 +123,10 @@ class Stage:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if await self.wait(self._is_over, _ASK_EVERY_S):
-                await self._read_events()
-                self.history.settled()
+                if await self._read_events():
+                    self.history.settled()
+                else:
+                    self.history.unsettled("the recorded events could not be read")
                 return
             for agent in self.agents:
                 if agent.connected:
@@ -148,13 +150,20 @@ class Stage:
             if agent.unanswered or self._open_of(agent)
         )
 
-    async def _read_events(self) -> None:
-        cursor: str | None = None
-        while True:
-            payload = {"view": "events", "limit": _EVENTS_AT_ONCE} | ({} if cursor is None else {"cursor": cursor})
-            answer = await self.agents[0].ask(make_frame("HISTORY", payload))
+    async def _read_events(self) -> bool:
+        cursor, failures = "", 0
+        while failures < len(self.agents):
+            payload = {"view": "events", "limit": _EVENTS_AT_ONCE} | ({"cursor": cursor} if cursor else {})
+            try:
+                answer = await self.agents[failures].ask(make_frame("HISTORY", payload))
+            except (OSError, TimeoutError):
+                failures += 1
+                continue
+            if answer["type"] != "HISTORY_RESULT":
+                return False
             for event in answer["payload"].get("events") or []:
                 self.history.event(event["_seq"], event["type"], event.get("messageId", ""))
-            cursor = answer["payload"].get("next_cursor")
-            if cursor is None:
-                return
+            cursor = answer["payload"].get("next_cursor") or ""
+            if not cursor:
+                return True
+        return False
