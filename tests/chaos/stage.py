@@ -139,15 +139,15 @@ class Stage:
         return [sent for ref, sent in agent.sent.items() if ref not in agent.given_up and not sent.is_over]
 
     def _is_over(self) -> bool:
-        return not any(agent.unanswered or self._open_of(agent) for agent in self.agents) and all(
+        return all(agent.connected and not agent.unanswered and not self._open_of(agent) for agent in self.agents) and all(
             client.is_over() for client in self.others
         )
 
     def _describe_rest(self) -> str:
         return "; ".join(
-            f"{agent.name}: {len(agent.unanswered)} unanswered, open {[sent.frame['id'] for sent in self._open_of(agent)][:5]}"
+            f"{agent.name}: {'' if agent.connected else 'not connected, '}{len(agent.unanswered)} unanswered, open {[sent.frame['id'] for sent in self._open_of(agent)][:5]}"
             for agent in self.agents
-            if agent.unanswered or self._open_of(agent)
+            if agent.unanswered or self._open_of(agent) or not agent.connected
         )
 
     async def _read_events(self) -> bool:
