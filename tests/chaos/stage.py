@@ -144,11 +144,14 @@ class Stage:
         )
 
     def _describe_rest(self) -> str:
-        return "; ".join(
-            f"{agent.name}: {'' if agent.connected else 'not connected, '}{len(agent.unanswered)} unanswered, open {[sent.frame['id'] for sent in self._open_of(agent)][:5]}"
-            for agent in self.agents
-            if agent.unanswered or self._open_of(agent) or not agent.connected
-        )
+        lines = []
+        for agent in self.agents:
+            open_refs = [sent.frame["id"] for sent in self._open_of(agent)]
+            if not agent.connected:
+                lines.append(f"{agent.name} is not connected")
+            if agent.unanswered or open_refs:
+                lines.append(f"{agent.name}: {len(agent.unanswered)} unanswered, {len(open_refs)} open, {open_refs[:5]}")
+        return "; ".join(lines)
 
     async def _read_events(self) -> bool:
         cursor, failures = "", 0
