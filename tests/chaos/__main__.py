@@ -11,6 +11,7 @@ import time
 from collections import Counter
 
 from tests.chaos.faults import FAMILIES
+from tests.chaos.rules import RULES
 from tests.chaos.run import Result, play
 from tests.chaos.soak import soak
 
@@ -24,6 +25,8 @@ def main() -> int:
     if options.form == "soak":
         return asyncio.run(soak(options.minutes, options.rate, options.flag))
     names = options.only.split(",") if options.only else list(FAMILIES)
+    for rule in options.without.split(",") if options.without else ():
+        del RULES[rule]
     breaches = 0
     for seed in range(options.seed, options.seed + options.seeds):
         print(f"seed {seed}", flush=True)
@@ -41,6 +44,7 @@ def _parse() -> argparse.Namespace:
         "form", nargs="?", choices=("faults", "soak"), default="faults", help="faults (default), or a long calm load"
     )
     parser.add_argument("--only", help=f"families of faults with commas between them: {', '.join(FAMILIES)}")
+    parser.add_argument("--without", help=f"rules that do not count this time, with commas between them: {', '.join(RULES)}")
     parser.add_argument(
         "--seed", type=int, default=random.SystemRandom().randrange(10**6), help="repeats the dice of another run"
     )
