@@ -102,7 +102,7 @@ class Agent:
             if backlog is None:
                 return
             self.connected = True
-            self.history.connected(self.name, self.link)
+            self.history.welcomed(self.name, self.link)
             for frame in self.wishes.values():
                 self._write(frame)
             for sent in list(self.unanswered.values()):
@@ -140,6 +140,7 @@ class Agent:
         resumes = not is_fresh and self.random.random() < self.habits.resumes
         if is_fresh:
             self.token = ""  # from here on it may be worth nothing, whether the answer comes or not
+        self.history.connected(self.name, self.link)
         self._write(self._resume() if resumes else self._hello(with_token=not is_fresh))
         while True:
             frames = await self._read(reader, decoder)

@@ -73,7 +73,11 @@ class History:
     # --- connections and the daemon -------------------------------------------------------------------------------------
 
     def connected(self, who: str, link: int) -> None:
+        """It said HELLO or RESUME: whatever comes on this connection was sent after that."""
         self._add("connected", who, link=link)
+
+    def welcomed(self, who: str, link: int) -> None:
+        self._add("welcomed", who, link=link)
 
     def wrote(self, who: str, link: int) -> None:
         """Bytes that a suspended daemon has not read yet."""

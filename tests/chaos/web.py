@@ -129,6 +129,8 @@ class ArcReader:
         host, reader, writer = await _connect(self.daemon)
         try:
             key = base64.b64encode(os.urandom(16)).decode()
+            self.link += 1
+            self.history.connected(self.name, self.link)
             writer.write(
                 f"GET /arc HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {self.token}\r\nUpgrade: websocket\r\n"
                 f"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n".encode()
@@ -136,8 +138,6 @@ class ArcReader:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _ANSWER_S)
             if b" 101 " not in head.partition(b"\r\n")[0]:
                 return
-            self.link += 1
-            self.history.connected(self.name, self.link)
             loop = asyncio.get_running_loop()
             sleeps_at = loop.time() + self.random.uniform(0.2, 1.5)
             async for text in _messages(reader, writer):
