@@ -21,6 +21,7 @@ from tests.chaos.web import HTTP, ArcReader, Poster
 DATABASE = "messages.sqlite"
 ARC_READER = "arc-reader"
 HEARTBEAT_MS = 500
+_STORM_S = 30.0
 _TOLD = re.compile(r"damag|missing|cut off|garbl|truncat|incomplete|fewer|lost", re.IGNORECASE)
 _FAILURE_S = 5.0  # until something happens that agents under load cause many times a second
 _MEBIBYTE = 1024 * 1024
@@ -38,7 +39,7 @@ _MOMENTS: dict[str, Callable[[Entry], bool]] = {
     "a sender hears of a delivery": lambda entry: entry.kind == "outcome" and entry.what["told"] == "delivered",
     "a sender hears of a death": lambda entry: entry.kind == "outcome" and entry.what["told"] == "DELIVERY_TIMEOUT",
     "a sender hears that it is stored": lambda entry: entry.kind == "stored",
-    "an agent has come back": lambda entry: entry.kind == "connected",
+    "an agent has come back": lambda entry: entry.kind == "welcomed",
 }
 
 
@@ -71,6 +72,13 @@ async def _kill_when(stage: Stage, moment: Callable[[Entry], bool]) -> None:
     stage.history.trigger = strike
     await stage.wait(lambda: stage.history.trigger is None, _FAILURE_S)
     stage.history.trigger = None
+
+
+async def storm(stage: Stage) -> None:
+    """Everybody comes back at once."""
+    await stage.let_it_run(2.0, 3.0)
+    await _go_on(stage)
+    await stage.wait(lambda: all(agent.connected for agent in stage.agents), _STORM_S)
 
 
 async def stop(stage: Stage) -> None:
@@ -378,6 +386,6 @@ FAMILIES: dict[str, Family] = {
     "http": Family(kill_while_posting, habits=replace(_STEADY, groups=0.0), flags=(*_FLAGS, "--port=0"), prepare=add_posters),
     "arc": Family(let_arc_die, habits=_STEADY, flags=(*_FLAGS, "--port=0"), prepare=add_arc_reader, cycles=4),
     "storm": Family(
-        kill, names=_CROWD, habits=Habits(rate=0.4, groups=0.004, leaves=0.02, longest_retry_s=0.4, window=32), cycles=2
+        storm, names=_CROWD, habits=Habits(rate=1.5, groups=0.002, leaves=0.02, longest_retry_s=0.4, window=32), cycles=2
     ),
 }
