@@ -74,6 +74,7 @@ class Account:
     answers: dict[tuple[str, str], list[Told]] = field(default_factory=lambda: defaultdict(list))  # by recipient, delivery id
     claims: dict[str, list[tuple[int, str, str, int]]] = field(default_factory=lambda: defaultdict(list))
     links: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))  # place, number of the connection
+    round_trips: dict[str, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))  # places: sent, answered
     faults: list[tuple[float, float, str]] = field(default_factory=list)  # from, to, name
     events: list[dict[str, Any]] = field(default_factory=list)
     settled: bool = False
@@ -127,6 +128,8 @@ def _note_sender(account: Account, place: int, entry: Entry) -> None:
         account.messages[key].writes.append(place)
         return
     message = account.messages[key]  # nobody is answered before it has said something
+    if entry.kind != "outcome":
+        account.round_trips[entry.who].append((message.writes[-1], place))
     if entry.kind == "stored":
         message.stored.append((place, what["message_id"], what["recipients"]))
     elif entry.kind == "refused":

@@ -386,6 +386,10 @@ FAMILIES: dict[str, Family] = {
     "http": Family(kill_while_posting, habits=replace(_STEADY, groups=0.0), flags=(*_FLAGS, "--port=0"), prepare=add_posters),
     "arc": Family(let_arc_die, habits=_STEADY, flags=(*_FLAGS, "--port=0"), prepare=add_arc_reader, cycles=4),
     "storm": Family(
-        storm, names=_CROWD, habits=Habits(rate=1.5, groups=0.002, leaves=0.02, longest_retry_s=0.4, window=32), cycles=2
+        storm,
+        names=_CROWD,
+        habits=Habits(rate=0.4, groups=0.002, leaves=0.02, longest_retry_s=0.4, window=32),
+        flags=(*_FLAGS[:-2], "--ack-timeout-ms=3000", "--heartbeat-ms=10000"),
+        cycles=2,
     ),
 }

@@ -35,6 +35,12 @@ def tell(history: History, ref: str = "A-1", who: str = "B", told: str = "delive
     history.outcome("A", ref, f"msg_{ref}", who, told)
 
 
+def speak(history: History) -> None:
+    """The recipient says something, and is answered: the daemon has read what it said before."""
+    history.sent("B", "B-1", ("*",))
+    history.stored("B", "B-1", "msg_B-1", 0)
+
+
 def whole(history: History) -> None:
     """A message that was sent, stored, read, acknowledged, and told of."""
     history.connected("B", 1)
@@ -99,11 +105,21 @@ def a_redelivery_after_a_crash(history: History) -> None:
 
 def a_resume_that_asks_for_old_ones(history: History) -> None:
     whole(history)
+    speak(history)
     assert history.now is not None
     history.now += 10
     history.claimed("B", "A", "", 0)
     history.connected("B", 2)
     arrive(history, link=2, attempt=1)
+    history.settled()
+
+
+def an_acknowledgement_that_nobody_has_read_yet(history: History) -> None:
+    whole(history)
+    assert history.now is not None
+    history.now += 10
+    history.connected("B", 2)
+    arrive(history, link=2, attempt=2)
     history.settled()
 
 
@@ -165,7 +181,8 @@ def messages_that_went_with_the_files(history: History) -> None:
 
 RIGHT: list[Story] = [
     one_message, a_repetition_after_a_lost_answer, a_refusal_that_is_tried_again, an_expired_message_that_was_passed_over,
-    a_redelivery_after_a_crash, a_resume_that_asks_for_old_ones, a_resume_that_acknowledges, a_broadcast_to_two,
+    a_redelivery_after_a_crash, a_resume_that_asks_for_old_ones,
+    an_acknowledgement_that_nobody_has_read_yet, a_resume_that_acknowledges, a_broadcast_to_two,
     a_suspension_that_nobody_noticed, a_client_that_was_silent_in_a_suspension, a_message_with_its_event,
     a_gap_where_events_are_missing, messages_that_went_with_the_files,
 ]  # fmt: skip
@@ -283,6 +300,7 @@ def came_after_its_death(history: History) -> None:
 
 def acknowledged_and_came_again(history: History) -> None:
     whole(history)
+    speak(history)
     assert history.now is not None
     history.now += 10
     history.connected("B", 2)
@@ -293,6 +311,7 @@ def acknowledged_and_dead(history: History) -> None:
     history.connected("B", 1)
     send(history)
     arrive(history)
+    speak(history)
     assert history.now is not None
     history.now += 10
     tell(history, told="DELIVERY_TIMEOUT")
