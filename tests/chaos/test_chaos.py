@@ -16,6 +16,7 @@ SEED = 1
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # on a busy machine; it waits for conditions, and gives up by itself
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_promise_holds_under(name: str) -> None:
     family = FAMILIES[name]
