@@ -11,6 +11,7 @@ import re
 import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
 from tests.chaos.habits import Habits
@@ -223,17 +224,32 @@ async def damage_files(stage: Stage) -> None:
     stage.history.fault("damage", ends=True)
 
 
+async def damage_events(stage: Stage) -> None:
+    """While the daemon is down bytes in the log of events change. No message is lost by that, and the gap is told."""
+    await stage.let_it_run(0.8, 1.5)
+    stage.history.fault("events")
+    await stage.kill_daemon()
+    _hurt(stage, stage.daemon.state_dir / "events.jsonl", stage.random.choice(("garble", "zero")))
+    await stage.start_daemon()
+    stage.history.fault("events", ends=True)
+
+
 def _wound(stage: Stage) -> str:
     choices = [path for ending in ("", "-wal") if (path := stage.daemon.state_dir / f"{DATABASE}{ending}").exists()]
     path = stage.random.choice([each for each in choices if each.stat().st_size] or choices)
-    size, how = path.stat().st_size, stage.random.choice(("cut", "garble", "zero"))
+    how = stage.random.choice(("cut", "garble", "zero"))
+    _hurt(stage, path, how)
+    return f"{path.name} ({how})"
+
+
+def _hurt(stage: Stage, path: Path, how: str) -> None:
+    size = path.stat().st_size
     if how == "cut":
         os.truncate(path, int(size * stage.random.uniform(0.1, 0.9)))
     else:
         with path.open("r+b") as file:
             file.seek(int(size * stage.random.uniform(0.1, 0.8)))
             file.write(stage.random.randbytes(4096) if how == "garble" else bytes(4096))
-    return f"{path.name} ({how})"
 
 
 def _words_of(stage: Stage) -> str:
@@ -381,6 +397,7 @@ FAMILIES: dict[str, Family] = {
     "write": Family(fail_write, needs_disk=True),
     "delete": Family(delete_files, habits=_STEADY, cycles=1),
     "damage": Family(damage_files, habits=_STEADY, cycles=1),
+    "events": Family(damage_events, habits=_STEADY, cycles=2),
     "twin": Family(start_twin, habits=_STEADY, cycles=2),
     "clock": Family(jump_clock, needs_machine=True),
     "http": Family(kill_while_posting, habits=replace(_STEADY, groups=0.0), flags=(*_FLAGS, "--port=0"), prepare=add_posters),
