@@ -3,10 +3,13 @@
 #   PYTHON=python3.12   the interpreter to build .venv with (default: the newest of 3.11 and later that works)
 #   VENV=/some/where    where the environment and all caches go, e.g. when the checkout cannot be written to
 #   SEEDS=5000          how many seeds `make simulate` runs
+#   SECONDS=240         how long `make chaos` runs
+#   SEED=7              the dice of `make chaos`; without it they are new each time, and printed
 #   REAL_CLIS=/a/folder where `make test-real-clis` keeps the CLIs it installs
 
 VENV ?= .venv
 SEEDS ?= 5000
+SECONDS ?= 240
 REAL_CLIS ?= $(VENV)/real-clis
 PYTHON ?=
 
@@ -30,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-terminals test-real-clis lint bench simulate docs constraints clean environment bench-environment generator \
+.PHONY: help setup demo test test-terminals test-real-clis lint bench simulate chaos docs constraints clean environment bench-environment generator \
 	screenshots test-dashboard-load
 
 help:  ## list what make can do
@@ -68,6 +71,9 @@ bench: bench-environment  ## measure throughput, latency and memory on this mach
 
 simulate: environment  ## run the delivery logic through SEEDS simulated histories of faults
 	@$(RUN) -m tests.simulation --seeds $(SEEDS)
+
+chaos: environment  ## real daemons under kill -9, failing disks, damaged files, clock jumps and storms, for SECONDS
+	@$(RUN) -m tests.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 docs: environment  ## write the generated parts of the documentation anew
 	@$(RUN) scripts/docs.py
