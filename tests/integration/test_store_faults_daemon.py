@@ -162,7 +162,6 @@ def test_acknowledgements_given_on_a_full_disk_are_written_when_there_is_room(da
         deadline = time.monotonic() + DEADLINE_S
         while alice.answer(alice.say("SUBSCRIBE", {"topic": "probe"}))["type"] != "ACK":
             assert time.monotonic() < deadline
-        assert len([alice.expect("ACK", where=lambda f: f["payload"]["stage"] == "delivered") for _ in range(10)]) == 10
         # The acknowledgements go with the next write or one 100 ms later; this one is behind them all.
         message_id = alice.send_stored("Alice", "after")["message_id"]
         alice.request("HISTORY", {"view": "message", "id": message_id})

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.real_clis, pytest.mark.timeout(900)]
 every_cli = pytest.mark.parametrize("cli", list(CLIS))
 
 SILENCE_S = 4.0  # longer than any pause after which the relay types: that nothing happens is what is tested
-SEEN_ON_SCREEN = {"composer", "busy"}  # it left the input field, or the CLI began to work
+SEEN_ON_SCREEN = {"composer", "screen"}  # it left the input field, or stands above it
 LINES = "first line\n  second, by two\n\nlast line"
 MARKED = LINES + "\n\n- an *item* with `ticks`, <tags> and snake_case\n\n```\ncode\n```"  # what a screen shows otherwise
 LONG = "\n".join(f"{number:2} the quick brown fox, “naïve” and 日本, jumps" for number in range(60))
