@@ -270,6 +270,19 @@ def test_in_the_foreground_until_ctrl_c(shell: Shell) -> None:
     assert not is_up(shell)
 
 
+def test_the_foreground_beside_a_running_daemon_leaves_it_alone(shell: Shell) -> None:
+    first = shell.json("up", "--no-http")
+    for mode in ([], ["--foreground"]):
+        said = shell("up", *mode, "--queue-capacity", "7", "--max-attempts", "9", "--no-http").stdout
+        assert "already up" in said
+        assert all(flag in said for flag in ("--queue-capacity", "--max-attempts", "--no-http", "agent-relay down"))
+        again = shell.json("up", *mode, "--max-attempts", "9")
+        assert (again["already_up"], again["pid"], again["need_restart"]) == (True, first["pid"], ["--max-attempts"])
+        assert "agent-relay down" not in shell("up", *mode).stdout
+    assert shell.json("status")["pid"] == first["pid"]
+    shell("down")
+
+
 def is_up(shell: Shell) -> bool:
     sockets = list((shell.root / "home").glob("projects/*/relay.sock"))
     return bool(sockets) and knock(str(sockets[0]), 5).answer is Answer.RELAY
@@ -320,7 +333,9 @@ def test_lists_are_json_of_one_shape(relay: Shell) -> None:
     assert {"Alice", "Bob"} <= {agent["name"] for agent in relay.json("agents")["agents"]}
     assert relay.json("who") == {"agents": [], "next_cursor": None}
     assert relay.json("dead-letters") == {"dead_letters": [], "next_cursor": None}
-    assert relay.json("explain", sent[0])["message"]["message_id"] == sent[0]
+    life = relay.json("explain", sent[0])
+    assert (life["message"]["message_id"], life["trail"][0]["event"]) == (sent[0], "stored")
+    assert life["trail"][0]["at"] == life["message"]["ts"]
     assert relay.json("version")["daemon"] is not None
     assert [
         json.loads(line)["message_id"] for line in relay("inbox", "--as", "Bob", "--limit", "2", "--json").stdout.splitlines()

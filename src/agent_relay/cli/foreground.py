@@ -6,8 +6,10 @@ The short way there reads the arguments itself. It knows exactly the options `up
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
+_KNOCK_S = 1.0
 _SWITCHES: dict[str, dict[str, str]] = {"--foreground": {}, "--no-http": {"http": "false"}}
 
 
@@ -20,9 +22,22 @@ def run_in_foreground(words: Sequence[str]) -> int | None:
 
     names = {"--socket": "socket", "--state-dir": "state_dir"} | {setting.flag: setting.name for setting in SETTINGS}
     values = read_flags(words[1:], names, _SWITCHES)
-    if values is None:
-        return None
+    if values is None or os.path.exists(_find_socket(values.get("socket"), values.get("state_dir"))):
+        return None  # whether somebody answers there takes longer to find out
     return serve(values.pop("socket", None), values.pop("state_dir", None), values)
+
+
+def is_up(socket: str | None, state_dir: str | None) -> bool:
+    """Whether there is a daemon already: then this one is not started, and `up` says so."""
+    from agent_relay.cli.process import Answer, knock
+
+    return knock(_find_socket(socket, state_dir), _KNOCK_S).answer is Answer.RELAY
+
+
+def _find_socket(socket: str | None, state_dir: str | None) -> str:
+    from agent_relay.sdk.locate import locate
+
+    return locate(socket=socket, state_dir=state_dir).socket
 
 
 def serve(socket: str | None, state_dir: str | None, settings: Mapping[str, str]) -> int:

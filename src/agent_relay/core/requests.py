@@ -38,6 +38,7 @@ MAX_OPEN = 50  # of one agent; more than that nobody answers
 MAX_OVER = 1_000  # of all agents: of so many that are over it is known how they ended, for those who answer late
 SHOWN_TEXT = 2_000  # characters of a text in a list; lists of many must fit into one frame
 BY_POLICY, BY_HUMAN = "policy", "human"
+BY_NOBODY = "abandoned"  # it was given up: its turn ended, or its wrapper is gone
 BY_DOOR = "door"  # a wrapper says so of an answer that it gave for us
 _GONE = "gone"  # nobody knows how it ended
 COMMANDS = frozenset({"approve", "deny", "answer"})
@@ -106,7 +107,7 @@ class Requests:
                 self._decide(known)
             return
         if known is not None:  # who read the old words must not decide on the new ones
-            self._end(known, _GONE, "", _changed(known, ""))
+            self._end(known, _GONE, BY_NOBODY, _changed(known, ""))
         if sum(1 for owner, _ in self._open if owner == agent.key) >= MAX_OPEN:
             raise RelayError(ErrorCode.QUEUE_FULL, f"{agent.name} has {MAX_OPEN} open requests.", retry_after_ms=ANSWER_MS)
         self._over.pop(key, None)
@@ -147,7 +148,7 @@ class Requests:
         words = report.answer if isinstance(report, QuestionResolvedReport) else ""
         answer = request.answer
         if answer is None or report.resolved_by != BY_DOOR:
-            self._end(request, outcome, BY_HUMAN, _too_late(request), words)
+            self._end(request, outcome, BY_HUMAN if report.resolved_by else BY_NOBODY, _too_late(request), words)
         else:
             outcome = "timeout" if answer.is_time_out and outcome == "denied" else outcome
             self._end(request, outcome, answer.by, None, words or answer.text)
@@ -218,7 +219,7 @@ class Requests:
             answer = request.answer
             if request.lost is not None:
                 if now >= request.lost + FORGET_MS:
-                    self._end(request, _GONE, "", None)
+                    self._end(request, _GONE, BY_NOBODY, None)
             elif answer is not None:
                 if now >= answer.deadline:
                     request.answer = None

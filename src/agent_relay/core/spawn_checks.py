@@ -44,9 +44,12 @@ def check_environment(environment: Mapping[str, str], limits: Limits) -> None:
     for name, value in environment.items():
         is_allowed = any(fnmatchcase(name, pattern) for pattern in limits.spawn_environment)
         if not is_allowed or name.upper().startswith(ENV_PREFIX) or "=" in name or "\0" in name + value:
+            allowed = ", ".join(limits.spawn_environment) or "none"
             raise RelayError(
-                ErrorCode.INVALID_TARGET, f"The variable {show(name)} may not be set for an agent.",
-                field="payload.environment", reason="environment_not_allowed",
+                ErrorCode.INVALID_TARGET, f"The variable {show(name)} may not be set for an agent; allowed are: {allowed}. "
+                "Whoever runs the daemon can allow others with the setting spawn_environment.",
+                field="payload.environment", reason="environment_not_allowed", allowed=list(limits.spawn_environment),
+                setting="spawn_environment",
             )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from agent_relay.daemon.logs import logger
 from agent_relay.events.budgets import Budget, BudgetWatch, Crossing
 from agent_relay.events.bus import EventBus, Subscription
 from agent_relay.events.codec import BadEvent, decode_event
-from agent_relay.events.costs import cost_of, read_usage
+from agent_relay.events.costs import RecentIds, cost_of, read_usage
 from agent_relay.events.filter import make_filter
 from agent_relay.events.prices import Prices
 from agent_relay.events.record import Record
@@ -55,7 +55,7 @@ class BudgetKeeper:
         self._read_prices = read_prices
         self._prices = Prices()
         self._watch = BudgetWatch()
-        self._counted: set[str] = set()
+        self._counted = RecentIds()
         self._subscription: Subscription | None = None
         self._budget = _NO_LIMIT
         self._past_until = 0  # events up to this number are the past

@@ -14,6 +14,7 @@ from agent_relay.events.prices import PRICES_AS_OF, Price, Prices
 from agent_relay.events.types import TokensUsed
 from agent_relay.protocol.names import fold_name
 
+MOST_RECENT = 50_000  # ids in a generation: some five megabytes, and weeks of a busy project
 UNKNOWN_MODEL = "unknown"
 
 
@@ -137,18 +138,43 @@ class _Sums:
         return {name: self._sums[name].finish() for name in sorted(self._sums)}
 
 
+class RecentIds:
+    """Ids of usages that were counted, for whoever counts for as long as the daemon lives.
+
+    Kept in two generations: when the younger one is full it becomes the older one, and the oldest are let go. A usage is told
+    again soon, by a wrapper that reads a record anew, or not at all.
+    """
+
+    __slots__ = ("_older", "_younger")
+
+    def __init__(self) -> None:
+        self._younger: set[str] = set()
+        self._older: set[str] = set()
+
+    def __contains__(self, id_: object) -> bool:
+        return id_ in self._younger or id_ in self._older
+
+    def __len__(self) -> int:
+        return len(self._younger) + len(self._older)
+
+    def add(self, id_: str) -> None:
+        self._younger.add(id_)
+        if len(self._younger) >= MOST_RECENT:
+            self._older, self._younger = self._younger, set()
+
+
 class CostBook:
     """Takes usages in any order and as often as they are told; each counts once. The range is from `since_ms` to before
-    `until_ms`."""
+    `until_ms`. `seen`: the ids that were counted; without it, all of them are remembered."""
 
     def __init__(
         self, prices: Prices, *, since_ms: int | None = None, until_ms: int | None = None, agent: str | None = None,
-        session_id: str | None = None,
+        session_id: str | None = None, seen: RecentIds | None = None,
     ) -> None:  # fmt: skip
         self._prices = prices
         self._since_ms, self._until_ms, self._session_id = since_ms, until_ms, session_id
         self._agent = None if agent is None else fold_name(agent)
-        self._seen: set[str] = set()
+        self._seen: set[str] | RecentIds = set() if seen is None else seen
         self._total = _Sum()
         self._by_agent, self._by_model, self._by_session = _Sums(), _Sums(), _Sums()
         self._unpriced: set[str] = set()

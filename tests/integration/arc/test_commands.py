@@ -17,6 +17,18 @@ def test_ping_needs_no_payload(stage: Stage) -> None:
         assert (found["from"], found["to"], found["type"]) == ("relay", [client.me], "pong")
 
 
+@pytest.mark.parametrize("payload", ["", "x", 0, [], [1], {}, None, True])
+def test_a_payload_that_a_command_does_not_use_is_not_looked_at(stage: Stage, payload: Any) -> None:
+    with stage.connect() as client:
+        for kind, answer in (("ping", "pong"), ("list_subscriptions", "subscriptions")):
+            client.say({"to": ["relay"], "type": kind, "payload": payload, "ref": "r"})
+            found = client.next()
+            assert (found["type"], found["ref"]) == (answer, "r")
+        if not isinstance(payload, dict) and payload is not None:
+            client.say({"to": ["relay"], "type": "subscribe", "payload": payload})
+            assert client.next()["error"] == "invalid_message"
+
+
 @pytest.mark.parametrize("kind", [None, "PING", "welcome", "nonsense", ""])
 def test_other_types_are_not_known(stage: Stage, kind: str | None) -> None:
     with stage.connect() as client:

@@ -151,6 +151,20 @@ def test_bodies_that_are_too_large(guarded: Server, route: Route) -> None:
     assert raw(guarded, route.method, fill(route), claims)[0] == 413  # and none of it was waited for
 
 
+@pytest.mark.parametrize("ends", ["Connection: close\r\n", ""])
+def test_who_writes_all_of_a_large_body_before_reading_gets_the_answer(server: Server, ends: str) -> None:
+    port, size = httpx.URL(server.url).port, 8 << 20  # more than the system's buffers hold
+    head = f"POST /api/v1/messages HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {server.daemon.api_token}\r\n"
+    with socket.create_connection(("127.0.0.1", port), 20) as connection:
+        connection.sendall(f"{head}{ends}Content-Type: {JSON}\r\nContent-Length: {size}\r\n\r\n".encode())
+        for _ in range(8):
+            connection.sendall(b"x" * (size // 8))
+        answer = connection.makefile("rb")
+        assert int(answer.readline().split()[1]) == 413
+        lines = dict(line.split(b": ") for line in iter(lambda: answer.readline().strip(), b""))
+        assert b"MESSAGE_TOO_LARGE" in answer.read(int(lines[b"content-length"]))
+
+
 @each_with_a_body
 def test_a_large_body_that_does_not_say_so(guarded: Server, route: Route) -> None:
     def parts() -> Iterator[bytes]:

@@ -92,7 +92,24 @@ def test_messages_and_what_became_of_them(server: Server, http: httpx.Client) ->
     assert (one["body"], one["from"], one["recipients"][0]["name"]) == ("note 0 about the harbour", alice.name, bob.name)
     timeline = http.get(f"/api/v1/messages/{ids[0]}/timeline").json()
     assert timeline["messageId"] == ids[0]
-    assert [(step["event"], step["to"]) for step in timeline["timeline"]][:1] == [("sent", bob.name)]
+    assert [(step["event"], step["to"]) for step in timeline["timeline"]][:2] == [
+        ("stored", bob.name), ("sent", bob.name),
+    ]  # fmt: skip
+    shown = http.get(f"/api/v1/messages/{ids[0]}").json()
+    assert shown["timeline"] == timeline["timeline"]
+    assert shown["timeline"][0]["at"] == shown["ts"]
+
+
+def test_a_parameter_that_there_is_not_is_refused(http: httpx.Client) -> None:
+    for path in ("/api/v1/events?offset=5", "/api/v1/agents?limit=5", "/api/v1/messages?sender=Bob"):
+        refused = http.get(path)
+        assert (refused.status_code, refused.json()["error"]["details"]["field"]) == (
+            422,
+            path.partition("?")[2].partition("=")[0],
+        )
+
+
+def test_messages_that_there_are_not(http: httpx.Client) -> None:
     unknown = "msg_01K00000000000000000000000"
     for path in (f"/api/v1/messages/{unknown}", f"/api/v1/messages/{unknown}/timeline"):
         assert problem(http.get(path)) == (404, "ROUTE_NOT_FOUND")

@@ -293,7 +293,13 @@ def test_what_is_not_said_again_is_gone(scene: Scene) -> None:
     scene.relay.advance(FORGET_MS - 100)
     assert scene.changes() == [("requested", "")]
     scene.relay.advance(100)
-    assert scene.changes() == [("requested", ""), ("gone", "")]
+    assert scene.changes() == [("requested", ""), ("gone", "abandoned")]
+
+
+def test_a_request_that_was_given_up_is_nobodys(scene: Scene) -> None:
+    scene.report("permission.requested", **ASKS)
+    scene.report("permission.resolved", requestId="p1", resolution="gone", resolvedBy="")
+    assert scene.changes() == [("requested", ""), ("gone", "abandoned")]
 
 
 def test_other_words_under_the_same_id_are_another_request(scene: Scene) -> None:

@@ -218,7 +218,14 @@ def test_the_same_wish_is_one_agent(scene: Scene) -> None:
         ({"cli": "claude --dangerously"}, "INVALID_TARGET", {"reason": "cli_not_allowed"}),
         ({"cli": "claude\nrm"}, "INVALID_TARGET", {"reason": "cli_not_allowed"}),
         ({"backend": "screen"}, "INVALID_FORMAT", {"field": "payload.backend"}),
-        ({"environment": {"LD_PRELOAD": "x"}}, "INVALID_TARGET", {"reason": "environment_not_allowed"}),
+        (
+            {"environment": {"LD_PRELOAD": "x"}},
+            "INVALID_TARGET",
+            {
+                "reason": "environment_not_allowed",
+                "allowed": ["*_API_KEY", "*_MODEL", "LANG", "LC_*", "TZ", "NO_COLOR"],
+            },
+        ),
         ({"environment": {"AGENT_RELAY_MODEL": "x"}}, "INVALID_TARGET", {"reason": "environment_not_allowed"}),
         ({"environment": {"A=B_MODEL": "x"}}, "INVALID_TARGET", {"reason": "environment_not_allowed"}),
         ({"environment": {"A_MODEL": "x\0y"}}, "INVALID_TARGET", {"reason": "environment_not_allowed"}),

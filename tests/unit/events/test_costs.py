@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_relay.events import costs
 from agent_relay.events.costs import CostBook, CostReport, Usage, cost_of, read_usage, separate_cache
 from agent_relay.events.prices import Price, Prices
 from agent_relay.events.types import TokensUsed
@@ -185,3 +186,13 @@ def test_a_report_is_json_in_the_names_of_the_api() -> None:
         "inputTokens": 1500, "outputTokens": 800, "cacheReadTokens": 0, "cacheWriteTokens": 0, "totalTokens": 2300,
         "unpricedTokens": 0, "estimatedCostUsd": 0.0165,
     }  # fmt: skip
+
+
+def test_ids_that_were_counted_are_remembered_for_long_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "MOST_RECENT", 10)
+    recent = costs.RecentIds()
+    for number in range(100):
+        recent.add(f"id {number}")
+        assert f"id {max(0, number - 9)}" in recent  # at least the last ten
+        assert len(recent) <= 20
+    assert "id 5" not in recent

@@ -29,7 +29,8 @@ def explain(message_id: MessageId, as_json: Json = False, socket: Socket = None,
     view = ask_for_message(find_place(socket, state_dir), message_id)
     screen = Screen()
     if as_json:
-        screen.json({"message": view.message, "trail": view.trail})
+        stored = {"at": view.message.get("ts"), "event": "stored", "to": view.message.get("to"), "detail": ""}
+        screen.json({"message": view.message, "trail": [stored, *view.trail]})
     else:
         show_life(screen, view)
     return 0

@@ -70,10 +70,11 @@ def up(
     if no_http:
         chosen["http"] = "false"
     if foreground:
-        from agent_relay.cli.foreground import serve
+        from agent_relay.cli.foreground import is_up, serve
 
-        with ending_in_order():
-            return serve(socket, state_dir, chosen)
+        if not is_up(socket, state_dir):
+            with ending_in_order():
+                return serve(socket, state_dir, chosen)
     place = find_place(socket, state_dir)
     pid, was_up = start(place, chosen)
     if was_up:
@@ -84,11 +85,12 @@ def up(
     if http is not None and http.warning:
         Screen(sys.stderr).line(("WARNING  ", "bold red"), (clean_line(http.warning), "yellow"))
     screen = Screen()
+    unused = [f"--{name.replace('_', '-')}" for name in chosen if name != "http"] + ["--no-http"] * no_http if was_up else []
     if as_json:
         screen.json(
             {"up": True, "already_up": was_up, "pid": pid, "socket": place.socket, "state_dir": place.state_dir, "url": url}
             | {"dashboard": page}
-            | {"notes": find_config_notes(place)}
+            | {"notes": find_config_notes(place), "need_restart": unused}
         )
     else:
         word = "already up" if was_up else "up"
@@ -99,6 +101,9 @@ def up(
             screen.line((f"{'dashboard':<{width}}", "dim"), f"  {page}")
         elif http is not None and not no_http:
             screen.line((f"{'http':<{width}}", "dim"), "  ", (f"none: {clean_line(http.reason)}", "yellow"))
+        if unused:
+            advice = f"{', '.join(unused)}: the daemon keeps what it was started with. Run `agent-relay down`, then this again."
+            screen.line((f"{'unused':<{width}}", "dim"), "  ", (advice, "yellow"))
     return 0
 
 

@@ -38,21 +38,21 @@ class Commands:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def carry_out(self, connection: ArcConnection[Any], said: Said) -> None:
-        """Raises ArcProblem."""
-        payload, ref = read_payload(said), read_ref(said)
+        """Raises ArcProblem. A payload is looked at where it is used, and nowhere else."""
+        ref = read_ref(said)
         try:
             match said.type:
                 case "ping":
                     self._hub.answer(connection, "pong", {}, ref)
                 case "subscribe":
-                    self._subscribe(connection, payload, ref, active=True)
+                    self._subscribe(connection, read_payload(said), ref, active=True)
                 case "unsubscribe":
-                    self._subscribe(connection, payload, ref, active=False)
+                    self._subscribe(connection, read_payload(said), ref, active=False)
                 case "list_subscriptions":
                     agents = self._hub.names.followed(connection.agent_id)
                     self._hub.answer(connection, "subscriptions", {"agents": agents}, ref)
                 case "command":
-                    self._command(connection, payload, ref)
+                    self._command(connection, read_payload(said), ref)
                 case other:
                     what = "a frame without a `type`" if other is None else f"the type {other[:80]!r}"
                     raise ArcProblem(ArcCode.UNKNOWN_TYPE, f"The relay does not know {what}.", ref)

@@ -24,6 +24,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_TOO_LARGE = 413
+_READ_PAST_BYTES = 64 * 1024 * 1024  # whoever writes more than that is cut off
 _GIVEN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _SHOWN_PATH = 200
 _QUIET = frozenset({"/health", "/ready", "/metrics"})  # asked every few seconds by machines
@@ -110,10 +112,13 @@ class _Exchange:
         self.sent = 0
         self._receive = receive
         self._send = send
+        self._is_whole = False  # the request: there is nothing more to read of it
+        self._waits_to_send = any(name == b"expect" for name, _ in scope["headers"])
         self._limit = body_limit(rules, scope["method"], self.path)
 
     async def receive(self) -> Message:
         message = await self._receive()
+        self._is_whole = not message.get("more_body")
         self.received += len(message.get("body", b""))
         if self.received > self._limit:
             raise too_large(self._limit)
@@ -131,7 +136,20 @@ class _Exchange:
             }
         elif message["type"] == "http.response.body":
             self.sent += len(message["body"])
+            if self.status == _TOO_LARGE and not message.get("more_body"):
+                await self._send(message | {"more_body": True})
+                await self._read_past()
+                message = {"type": "http.response.body", "body": b"", "more_body": False}
         await self._send(message)
+
+    async def _read_past(self) -> None:
+        """Reads on when the answer is out already: to close with unread bytes is a reset, and takes the answer away from a
+        client that writes all of its body first. The time that a request has (`patience`) ends this too."""
+        left = 0 if self._waits_to_send else _READ_PAST_BYTES
+        while left > 0 and not self._is_whole:
+            message = await self._receive()
+            left -= len(message.get("body", b""))
+            self._is_whole = not message.get("more_body")
 
     def _common_headers(self, given: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         names = {name.lower() for name, _ in given}

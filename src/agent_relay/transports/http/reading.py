@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import show
 from agent_relay.transports.http.errors import invalid
 from agent_relay.transports.http.route import Route
 
@@ -29,7 +30,10 @@ _UNREADABLE = "The body is not JSON that can be read"
 
 
 def read_query(route: Route, raw: bytes) -> Any:
-    if route.query is None:
+    """Raises RelayError, also for a parameter that the route does not know: ignored, it would seem to have chosen something."""
+    if route.query is None and (
+        route.is_open or not raw
+    ):  # what asks for no token is asked by machines that add all kinds of things
         return None
     try:
         pairs = parse_qsl(
@@ -37,15 +41,17 @@ def read_query(route: Route, raw: bytes) -> Any:
         )
     except ValueError:
         raise invalid("query", "The query cannot be read: it is not UTF-8, or there is too much of it.") from None
-    are_whole = _parameters(route.query)
+    are_whole = {} if route.query is None else _parameters(route.query)
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name not in are_whole:
-            continue
+            known = f"there {'are' if len(are_whole) > 1 else 'is'} {', '.join(are_whole)}" if are_whole else "it takes none"
+            raise invalid(name, f"There is no query parameter {show(name, 80)} here; {known}.")
         if name in found:
             raise invalid(name, f"`{name}` is given twice.")
         found[name] = int(value) if are_whole[name] and _WHOLE.fullmatch(value) else value
-    return _explained(lambda: msgspec.convert(found, route.query), "the query", route.query)
+    kind = route.query
+    return None if kind is None else _explained(lambda: msgspec.convert(found, kind), "the query", kind)
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from agent_relay.events.bus import EventBus, Subscription
 from agent_relay.events.codec import BadEvent, decode_event
-from agent_relay.events.costs import Breakdown, CostBook, CostReport, read_usage
+from agent_relay.events.costs import Breakdown, CostBook, CostReport, RecentIds, read_usage
 from agent_relay.events.filter import make_filter
 from agent_relay.events.prices import Prices
 from agent_relay.events.record import Record
@@ -35,7 +35,7 @@ class UsageBoard:
 
     def _look(self) -> CostReport:
         if self._book is None:
-            self._book = CostBook(self._read_prices())
+            self._book = CostBook(self._read_prices(), seen=RecentIds())
         if self._subscription is None or self._subscription.is_over:
             after = 0 if self._subscription is None else self._subscription.cursor
             self._subscription = self._bus.subscribe(make_filter(["tokens.used"]), after_seq=after, on_news=self._hear)

@@ -136,6 +136,15 @@ class DeadView(Struct):
     code: str
 
 
+class Step(Struct):
+    at: int
+    event: str
+    to: str
+    detail: str = ""
+    door: str | None = None
+    evidence: str | None = None
+
+
 class MessageView(Struct, rename={"message_id": "messageId", "from_": "from", "expires_at": "expiresAt"}):
     message_id: str
     from_: str
@@ -152,6 +161,7 @@ class MessageView(Struct, rename={"message_id": "messageId", "from_": "from", "e
     data: dict[str, Any] | None = None
     truncated: bool = False  # too large to be shown whole
     dead: DeadView | None = None  # where it could not be delivered
+    timeline: list[Step] | None = None  # of one message: what became of it, from `stored` on
 
 
 class MessageList(Struct):
@@ -185,15 +195,6 @@ class ConversationList(Struct):
 class DeadLetterList(Struct, rename={"dead_letters": "deadLetters"}):
     dead_letters: list[MessageView]
     next_cursor: str | None = None
-
-
-class Step(Struct):
-    at: int
-    event: str
-    to: str
-    detail: str = ""
-    door: str | None = None
-    evidence: str | None = None
 
 
 class Timeline(Struct, rename={"message_id": "messageId"}):

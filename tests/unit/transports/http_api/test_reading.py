@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -57,6 +59,15 @@ def test_queries(route: Route, query: bytes, field: str, sentence: str) -> None:
     assert (wrong.value.message, wrong.value.details) == (sentence, {"field": field})
 
 
-def test_what_the_route_does_not_know_is_ignored() -> None:
-    assert read_query(OUTPUT, b"x=1&x=2&lines=7").lines == 7
+def test_a_parameter_that_the_route_does_not_know_is_refused_and_the_others_named() -> None:
+    with pytest.raises(RelayError) as refused:
+        read_query(OUTPUT, b"lines=7&offset=3")
+    assert refused.value.details == {"field": "offset"}
+    assert refused.value.message == "There is no query parameter 'offset' here; there is lines."
+    with pytest.raises(RelayError, match="it takes none"):
+        read_query(Route("POST", "/x", cast("Any", None), "", ""), b"x=1")
+    assert read_query(Route("GET", "/health", cast("Any", None), "", "", is_open=True), b"x=1") is None
+
+
+def test_a_field_that_the_route_does_not_know_is_ignored() -> None:
     assert read_body(SEND, b'{"to": "Bob", "body": "x", "await_ms": 5.0, "more": 1}').await_ms == 5

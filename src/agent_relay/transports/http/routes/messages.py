@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from agent_relay.ports.service import MessageLife
 from agent_relay.protocol.names import show
 from agent_relay.protocol.payloads import History
 from agent_relay.transports.http.api import Api
@@ -79,12 +80,20 @@ def _message_id(call: Call) -> str:
 
 
 async def get_message(api: Api, call: Call) -> MessageView:
-    return show_message((await api.service.message(_message_id(call))).message)
+    life = await api.service.message(_message_id(call))
+    shown = show_message(life.message)
+    shown.timeline = _steps(life)
+    return shown
 
 
 async def timeline(api: Api, call: Call) -> Timeline:
     life = await api.service.message(_message_id(call))
-    return Timeline(life.message["message_id"], [build(Step, step) for step in life.trail])
+    return Timeline(life.message["message_id"], _steps(life))
+
+
+def _steps(life: MessageLife) -> list[Step]:
+    """From the moment it was stored, which is before anything could become of it."""
+    return [Step(life.message["ts"], "stored", life.message["to"]), *(build(Step, step) for step in life.trail)]
 
 
 async def send(api: Api, call: Call) -> Receipt:
