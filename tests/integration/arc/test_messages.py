@@ -139,8 +139,8 @@ def test_unknown_targets_are_passed_over_in_silence(stage: Stage) -> None:
 
 def test_the_relay_wins_over_everybody(stage: Stage) -> None:
     with stage.connect() as alice, stage.connect() as bob:
-        alice.say({"to": ["*", bob.me, "relay"], "type": "ping", "payload": 1})
-        assert alice.next()["type"] == "error"  # the payload of a command is an object
+        alice.say({"to": ["*", bob.me, "relay"], "type": "subscribe", "payload": 1})
+        assert alice.next()["type"] == "error"  # the payload of a command that uses it is an object
         alice.say({"to": ["*", bob.me, "relay"], "type": "ping"})
         assert alice.next()["type"] == "pong"
         alice.send([bob.me], "after")
