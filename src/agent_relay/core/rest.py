@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Take = Callable[[list[Delivery]], None]
 
-_AT_ONCE = 500  # of those that end in the store: some 10 ms of work
+_AT_ONCE = 100  # of those that end in the store: some milliseconds of work, and not too much where they are large
 
 
 class Rest:
