@@ -28,6 +28,7 @@ from agent_relay.transports.source import source_of
 P = TypeVar("P")
 
 _LONGEST_ROUND_S = 1.0
+_PAUSE_MS = 10_000  # between two rounds
 _STOP_S = 0.5  # what connections have for their last words when the daemon stops
 
 
@@ -52,6 +53,7 @@ class Hub(Generic[P]):
         self._count = 0
         self._serial = 0
         self._round: asyncio.TimerHandle | None = None
+        self._rounded_ms = 0
         self.is_stopping = False
         names.watch(self._presence_changed)
 
@@ -71,6 +73,7 @@ class Hub(Generic[P]):
         if before is not None:
             before.end(CloseCode.SUPERSEDED, "This agent has connected again.", CloseReason.SUPERSEDED)
         if self._round is None:
+            self._rounded_ms = self.clock.steady_ms()
             self._go_round()
         return connection
 
@@ -127,6 +130,12 @@ class Hub(Generic[P]):
         delay_s = min(_LONGEST_ROUND_S, self.settings.ping_ms / 4000, self.settings.slow_ms / 4000)
         self._round = asyncio.get_running_loop().call_later(delay_s, self._go_round)
         now_ms = self.clock.steady_ms()
+        pause_ms, self._rounded_ms = now_ms - self._rounded_ms, now_ms
+        if pause_ms >= _PAUSE_MS:  # the daemon was stopped: they are heard first, and nobody was silent for that long
+            for connection in self.connections.values():
+                connection.heard_ms += pause_ms
+                connection.pinged_ms += pause_ms
+            return
         for connection in list(self.connections.values()):
             self._look_after(connection, now_ms)
 

@@ -112,3 +112,20 @@ def test_one_that_only_answers_pings_stays_and_one_that_does_not_is_told_why_it_
             assert json.loads(await served.while_served(living.recv()))["type"] == "pong"
 
     serve(act)
+
+
+def test_after_a_pause_of_the_daemon_nobody_is_gone_before_it_was_heard() -> None:
+    async def act(served: Served) -> None:
+        async with served.connect("amy-1") as living:
+            mute, _ = await served.scene.connect("bob-1")
+            for _ in range(7):
+                await served.turn(STEP_S)  # they have been asked, and one of them has not answered yet
+            await served.turn(600)
+            assert (mute.closed_with, living.close_code) == (None, None)
+            await living.send(json.dumps({"to": ["relay"], "type": "ping"}))
+            assert json.loads(await served.while_served(living.recv()))["type"] == "pong"
+            for _ in range(6):
+                await served.turn(STEP_S)
+            assert mute.closed_with == 4008
+
+    serve(act)
