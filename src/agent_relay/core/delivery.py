@@ -105,6 +105,23 @@ class Ledger:
         recipient.mailbox.owing = True
         self._owing[recipient.key] = recipient
 
+    def prepare(self, recipient: Agent, done: Callable[[], None]) -> None:
+        """Before it is told that it is here: so that what waited for it comes first, whatever it says then."""
+
+        def took(page: list[Delivery] | None) -> None:
+            self._take_page(recipient, page or [])
+            if page is None:  # the next tick asks again
+                done()
+            else:
+                self.prepare(recipient, done)
+
+        if recipient.mailbox.page:
+            self._rest.read(recipient, took)
+        elif uncounted := [delivery for delivery in recipient.mailbox.all_waiting() if not is_counted(delivery)]:
+            self._count(uncounted, done)
+        else:
+            done()
+
     def _take_page(self, recipient: Agent, deliveries: list[Delivery]) -> None:
         """The next of what waited in the store, or what has to be looked at again."""
         self._to_pump[recipient.key] = recipient
@@ -117,6 +134,10 @@ class Ledger:
             else:
                 self._endings.expired(delivery)
         self._endings.count_as_acknowledged(acknowledged)
+
+    def _took_page(self, recipient: Agent, page: list[Delivery] | None) -> None:
+        if page is not None:  # else the next tick asks again
+            self._take_page(recipient, page)
 
     def wake(self, recipient: Agent) -> None:
         self._to_pump[recipient.key] = recipient
@@ -236,7 +257,7 @@ class Ledger:
                     else:
                         self._endings.expired(delivery)
                 self._dispatch.send()
-                self._rest.read(recipient, partial(self._take_page, recipient))
+                self._rest.read(recipient, partial(self._took_page, recipient))
                 if box.waiting and connection.unsent_bytes > FULL_BUFFER_BYTES:
                     connection.notify_drained = True
             if box.told_busy:

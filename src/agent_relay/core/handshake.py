@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.agents import Agent, Traits
 from agent_relay.core.context import Context
+from agent_relay.core.delivery import Ledger
 from agent_relay.core.rate import Allowance
 from agent_relay.core.registry import Registry
 from agent_relay.core.resume import Resumption
@@ -36,7 +37,7 @@ SERVER_NAME = "agent-relay"
 
 class Handshake:
     def __init__(
-        self, context: Context, registry: Registry, tokens: Tokens, sending: Sending, resumption: Resumption,
+        self, context: Context, registry: Registry, tokens: Tokens, sending: Sending, ledger: Ledger, resumption: Resumption,
         end: Callable[[Peer, CloseReason], None], opened: Callable[[Peer], None],
         session_for: Callable[[str, dict[str, Any]], str | None], rights: Rights, owner_token: str | None,
     ) -> None:  # fmt: skip
@@ -47,6 +48,7 @@ class Handshake:
         self._tokens = tokens
         self._committer = sending.committer
         self._recall = sending.recall
+        self._prepare = ledger.prepare
         self._resumption = resumption
         self._end = end
         self._opened = opened
@@ -288,7 +290,13 @@ class Handshake:
         def fill(batch: Batch) -> None:
             batch.agents.append(agent.row())
 
-        self._committer.change(fill, lambda error: self._recall(agent, settled) if error is None else settled(error))
+        def recalled(error: StoreError | None) -> None:
+            if error is None:
+                self._prepare(agent, lambda: settled(None))
+            else:
+                settled(error)
+
+        self._committer.change(fill, lambda error: self._recall(agent, recalled) if error is None else settled(error))
 
     def _welcome(self, peer: Peer, request_id: str, session_id: str, token: str, traits: Traits, name: str) -> None:
         limits = self._context.limits

@@ -83,7 +83,7 @@ class Mailbox:
         """How many of the rest to read now; 0: enough are here, or there is no rest."""
         if not self.rest or self.reading or self.here * 2 > _KEPT:
             return 0
-        return max(1, min(_KEPT // 4, _KEPT_BYTES // 2 // (self.rest_bytes // self.rest + 1)))
+        return max(1, min(_KEPT // 2, _KEPT_BYTES // 2 // (self.rest_bytes // self.rest + 1)))
 
     def leave(self, number: int, size: int, count: int = 1) -> None:
         """So many messages from that number on wait in the store alone."""

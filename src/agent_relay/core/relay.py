@@ -94,7 +94,7 @@ class Relay:
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
         self._handshake = Handshake(
-            context, self.registry, self.tokens, self.sending, resumption, self._end, self._opened,
+            context, self.registry, self.tokens, self.sending, self.ledger, resumption, self._end, self._opened,
             self.spawning.session_for, self.rights, owner_token,
         )  # fmt: skip
         erasing = Erasing(
@@ -219,6 +219,9 @@ class Relay:
 
     def read(self, peer: Peer, count: int) -> None:
         self.ledger.read(peer, count)
+
+    def waits(self, peer: Peer) -> bool:
+        return peer.agent is not None and peer.agent.mailbox.waiting > 0
 
     def crashed(self, peer: Peer) -> None:
         """Something of ours failed while hearing this client. It learns no more than that; the log has the rest."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
 
 Take = Callable[[list[Delivery]], None]
+TakePage = Callable[[list[Delivery] | None], None]
 
 _AT_ONCE = 100  # of those that end in the store: some milliseconds of work, and not too much where they are large
 
@@ -47,8 +48,8 @@ class Rest:
         delivery.recipient.mailbox.leave(row.number, len(row.tail))
         self._journal.listed(delivery)
 
-    def read(self, recipient: Agent, take: Take) -> None:
-        """Gives the next page of an agent's rest to `take`, unless enough of its queue is here."""
+    def read(self, recipient: Agent, take: TakePage) -> None:
+        """Gives the next page of an agent's rest to `take`, unless enough of its queue is here; None: it could not be read."""
         box, limit = recipient.mailbox, recipient.mailbox.page
         if not limit:
             return
@@ -60,8 +61,9 @@ class Rest:
 
             def read(page: list[Owed] | StoreError) -> None:
                 box.reading = False
-                if isinstance(page, StoreError):  # the next tick asks again
+                if isinstance(page, StoreError):
                     self._context.log.note("backlog_unreadable", agent=recipient.name, error=str(page))
+                    take(None)
                     return
                 if not page and box.rest:
                     self._context.log.note("backlog_miscounted", agent=recipient.name, missing=min(expected, box.rest))

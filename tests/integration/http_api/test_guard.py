@@ -154,7 +154,9 @@ def test_with_it_everybody_does(guarded: Server) -> None:
 
 def test_neither_tokens_nor_bodies_are_logged(guarded: Server) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "X-Request-Id": "my-request"}
-    answer = guarded.http.post("/api/v1/messages?note=SECRETquery", json={"to": "http", "body": "SECRETbody"}, headers=headers)
+    message = {"to": "http", "body": "SECRETbody"}
+    assert guarded.http.post("/api/v1/messages?note=SECRETquery", json=message, headers=headers | {"X-Request-Id": "no"}).is_error
+    answer = guarded.http.post("/api/v1/messages", json=message, headers=headers)
     assert (answer.status_code, answer.headers["x-request-id"]) == (201, "my-request")
     log = guarded.daemon.state_dir / "daemon.log"
     until(lambda: "my-request" in log.read_text(), "it is noted")

@@ -368,7 +368,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
     def _drained(self) -> None:
         if self._was_held:
             self._was_held = False  # there may be more of what was stored
-        elif self.is_open:
+        elif self.is_open and not (self._peer is not None and self._hub.pump.relay.waits(self._peer)):
             self.catching_up = False
         if self.notify_drained and self._peer is not None:
             self.notify_drained = False
