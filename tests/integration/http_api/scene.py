@@ -74,7 +74,7 @@ class Scene:
     def events(self, *types: str) -> list[dict[str, Any]]:
         query = {"types": ",".join(types), "limit": "1000"}
         found: list[dict[str, Any]] = self.http.get("/api/v1/events", params=query).json()["events"]
-        return [event for event in found if event["type"] in types]  # gaps are told to everybody
+        return [event for event in found if event["type"] != "stream.gap"]  # that is told to everybody
 
     def recorded(self, kind: str) -> list[dict[str, Any]]:
         lines = self.record.read_text().splitlines() if self.record.exists() else []
