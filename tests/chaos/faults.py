@@ -23,7 +23,7 @@ DATABASE = "messages.sqlite"
 ARC_READER = "arc-reader"
 HEARTBEAT_MS = 500
 _STORM_S = 30.0
-_TOLD = re.compile(r"damag|missing|cut off|garbl|truncat|incomplete|fewer|lost", re.IGNORECASE)
+_TOLD = re.compile(r"(?:are|is) missing|is damaged|was cut, damaged or replaced")
 _FAILURE_S = 5.0  # until something happens that agents under load cause many times a second
 _MEBIBYTE = 1024 * 1024
 
