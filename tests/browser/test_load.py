@@ -45,7 +45,7 @@ def stage() -> Iterator[Stage]:
 
 def is_idle(stage: Stage) -> bool:
     url, headers = f"{stage.url}/api/v1/agents", stage.daemon.api_headers
-    agents = httpx.get(url, params={"limit": "1000"}, timeout=60, headers=headers).json()["agents"]
+    agents = httpx.get(url, timeout=60, headers=headers).json()["agents"]
     return all(agent["queueDepth"] + agent["inflight"] == 0 for agent in agents if agent["connected"])
 
 
