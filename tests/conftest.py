@@ -33,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell starts what it runs in the background deaf to Ctrl-C, and so would be everything that a test starts and interrupts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as `nohup` leaves it
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_report_header() -> str:
