@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import OpenPage, Visit
 from tests.browser.stage import Stage, until
 
 
@@ -47,6 +47,19 @@ def test_kinds_are_told_apart_and_code_is_coloured(page: Page, stage: Stage) -> 
         sent = stage.send("Alice", "Bob", f"of kind {kind}", kind=kind)
         expect(page.locator(f'[data-message="{sent}"].kind-{kind} .badge').first).to_have_text(kind)
     sent = stage.send("Alice", "Bob", '```python\ndef greet():\n    return "hello"\n```')
+    expect(page.locator(f'[data-message="{sent}"] pre [class^=hljs]').first).to_be_visible()
+
+
+def test_code_stays_plain_while_its_colours_cannot_be_loaded(open_view: OpenPage, stage: Stage) -> None:
+    page, _ = open_view("#/costs", allows_network_errors=True)
+    library = re.compile("/vendor/highlight/")
+    page.route(library, lambda route: route.abort())
+    page.goto(f"{stage.url}/#/conversations/all")
+    sent = stage.send("Alice", "Bob", "```python\nplain = True\n```")
+    with page.expect_event("requestfailed", lambda request: bool(library.search(request.url))):
+        expect(page.locator(f'[data-message="{sent}"] pre')).to_have_text("plain = True")
+    page.unroute(library)
+    sent = stage.send("Alice", "Bob", "```python\ncoloured = True\n```")
     expect(page.locator(f'[data-message="{sent}"] pre [class^=hljs]').first).to_be_visible()
 
 

@@ -1,4 +1,5 @@
-// Colours in code, where its language is known. The library is loaded with the first piece of code.
+// Colours in code, where its language is known. The library is loaded with the first piece of code; where it cannot be, code stays
+// plain, and the next piece tries again.
 
 const LONGEST = 20_000;
 let loading = null;
@@ -8,7 +9,11 @@ export async function highlightIn(element) {
   const blocks = [...element.querySelectorAll("pre[data-language] > code:not([data-done])")];
   if (!blocks.length) return;
   loading ??= import("../vendor/highlight/highlight.js");
-  const { default: library } = await loading;
+  const library = await loading.then((module) => module.default, () => null);
+  if (!library) {
+    loading = null;
+    return;
+  }
   for (const block of blocks) {
     const language = block.parentElement.dataset.language;
     block.dataset.done = "";
