@@ -30,11 +30,13 @@ def in_ci() -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     if "s" not in config.option.reportchars:
         config.option.reportchars += "s"  # a skip is always listed with its reason
-    # A shell starts what it runs in the background deaf to Ctrl-C, and so would be everything that a test starts and interrupts.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as `nohup` leaves it
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # A shell starts what it runs in the background deaf to Ctrl-C, and `nohup` deaf to a hang-up; so would be everything that a test
+    # starts and interrupts.
+    for number, handler in (
+        (signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL), (signal.SIGHUP, signal.SIG_DFL)
+    ):  # fmt: skip
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def pytest_report_header() -> str:
