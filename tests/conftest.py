@@ -30,8 +30,8 @@ def in_ci() -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     if "s" not in config.option.reportchars:
         config.option.reportchars += "s"  # a skip is always listed with its reason
-    # A shell starts what it runs in the background deaf to Ctrl-C, and `nohup` deaf to a hang-up; so would be everything that a test
-    # starts and interrupts.
+    # A shell starts what it runs in the background deaf to Ctrl-C, and `nohup` deaf to a hang-up; so would be everything that a
+    # test starts and interrupts.
     for number, handler in (
         (signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL), (signal.SIGHUP, signal.SIG_DFL)
     ):  # fmt: skip
