@@ -79,6 +79,25 @@ class Rest:
 
     def end(self, query: OwedQuery, end: Take, done: Callable[[int], None]) -> None:
         """Gives everything of the rest that the query means to `end`, page by page; and then says how many they were."""
+
+        def end_page(page: list[Owed]) -> int:
+            found = self._revive_all(page)
+            end(found)
+            return len(found)
+
+        self._walk(query, end_page, done)
+
+    def count(self, query: OwedQuery, done: Callable[[int], None]) -> None:
+        """How much of the rest the query means."""
+
+        def count_page(page: list[Owed]) -> int:
+            recipients = [(owed, self._registry.find(owed.recipient)) for owed in page]
+            return sum(1 for owed, agent in recipients if agent and agent.mailbox.is_in_rest(owed.message.number))
+
+        self._walk(query, count_page, done)
+
+    def _walk(self, query: OwedQuery, visit: Callable[[list[Owed]], int], done: Callable[[int], None]) -> None:
+        """Through all that the query means, as far as it can be read; `done` is told the sum of what the visits returned."""
         count = 0
 
         def ask(after: tuple[int, str]) -> None:
@@ -90,32 +109,11 @@ class Rest:
                 self._context.log.note("backlog_unreadable", error=str(page))
                 done(count)
                 return
-            found = self._revive_all(page)
-            count += len(found)
-            end(found)
+            count += visit(page)
             if len(page) < _AT_ONCE:
                 done(count)
             else:
                 ask((page[-1].message.number, page[-1].recipient))
-
-        self._journal.then(lambda: ask((0, "")))
-
-    def count(self, query: OwedQuery, done: Callable[[int], None]) -> None:
-        """How much of the rest the query means."""
-        count = 0
-
-        def ask(after: tuple[int, str]) -> None:
-            self._store.owed(replace(query, after=after, limit=_AT_ONCE), read)
-
-        def read(page: list[Owed] | StoreError) -> None:
-            nonlocal count
-            found = [] if isinstance(page, StoreError) else page
-            recipients = [(owed, self._registry.find(owed.recipient)) for owed in found]
-            count += sum(1 for owed, agent in recipients if agent and agent.mailbox.is_in_rest(owed.message.number))
-            if len(found) < _AT_ONCE:
-                done(count)
-            else:
-                ask((found[-1].message.number, found[-1].recipient))
 
         self._journal.then(lambda: ask((0, "")))
 
