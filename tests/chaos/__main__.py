@@ -13,7 +13,6 @@ from collections import Counter
 from tests.chaos.faults import FAMILIES
 from tests.chaos.rules import RULES
 from tests.chaos.run import Result, play
-from tests.chaos.soak import soak
 
 _SHOWN = 5  # breaches of one rule
 _WHOLE_PASS_S = 240.0  # about what every family once takes
@@ -23,8 +22,6 @@ _SLOWEST_S = 40.0  # what one daemon's cycles may take: none is begun in the las
 def main() -> int:
     logging.basicConfig(level=logging.ERROR)
     options = _parse()
-    if options.form == "soak":
-        return asyncio.run(soak(options.minutes, options.rate, options.flag))
     names = options.only.split(",") if options.only else list(FAMILIES)
     for rule in options.without.split(",") if options.without else ():
         del RULES[rule]
@@ -41,9 +38,6 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument(
-        "form", nargs="?", choices=("faults", "soak"), default="faults", help="faults (default), or a long calm load"
-    )
     parser.add_argument("--only", help=f"families of faults with commas between them: {', '.join(FAMILIES)}")
     parser.add_argument("--without", help=f"rules that do not count this time, with commas between them: {', '.join(RULES)}")
     parser.add_argument(
@@ -53,9 +47,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--cycles", type=int, help="so many faults of each family, however long that takes")
     parser.add_argument("--part", type=int, default=0, help="with --cycles: begin with this daemon of the seed")
     parser.add_argument("--seconds", type=float, default=240, help="without --cycles: begins nothing new after that")
-    parser.add_argument("--minutes", type=float, default=20, help="of the soak")
-    parser.add_argument("--rate", type=float, default=1_000, help="messages per second of the soak")
-    parser.add_argument("--flag", action="append", default=[], help="of the soak's daemon, as --flag=--dedup-ids=10000")
     return parser.parse_args()
 
 

@@ -69,9 +69,7 @@ class Agent:
         self.readings: dict[tuple[str, str], Reading] = {}
         self.read: set[str] = set()  # delivery ids
         self.rejected: set[str] = set()
-        self.latencies: list[float] = []
         self.is_suspended = False  # the daemon is
-        self._written_at: dict[str, float] = {}
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -202,7 +200,6 @@ class Agent:
         if not self._can_write:
             return
         self.history.sent(self.name, sent.frame["id"], sent.targets, ttl_ms=sent.ttl_ms)
-        self._written_at[sent.frame["id"]] = asyncio.get_running_loop().time()
         self._write(sent.frame)
 
     async def _send_now_and_then(self) -> None:
@@ -316,9 +313,6 @@ class Agent:
     def _note_stored(self, payload: dict[str, Any]) -> None:
         ref = payload["ack_id"]
         self.history.stored(self.name, ref, payload["message_id"], payload["recipients"])
-        written_at = self._written_at.pop(ref, None)
-        if written_at is not None:
-            self.latencies.append(asyncio.get_running_loop().time() - written_at)
         if ref in self.sent:
             self.sent[ref].recipients = payload["recipients"]
         self.unanswered.pop(ref, None)

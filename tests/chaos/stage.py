@@ -37,11 +37,10 @@ class NotReady(Exception):
 
 class Stage:
     def __init__(
-        self, seed: object, names: Sequence[str], habits: Habits, flags: Sequence[str], directory: Path | None = None,
-        history: History | None = None,
-    ) -> None:  # fmt: skip
+        self, seed: object, names: Sequence[str], habits: Habits, flags: Sequence[str], directory: Path | None = None
+    ) -> None:
         self.random = random.Random(f"{seed}-stage")
-        self.history = history or History()
+        self.history = History()
         self.daemon = DaemonProcess(*flags, directory=directory)
         self.habits = habits
         everybody = list(names)

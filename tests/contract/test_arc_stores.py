@@ -15,7 +15,7 @@ from agent_relay.ports.store import StoreError, StoreUnusable
 from agent_relay.storage.arc_memory import MemoryArc
 from agent_relay.storage.arc_sqlite import SqliteArc
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 ROW = ArcRow("bob-1", "hash-1", 1_000, 2_000, "hash-0", 1_500)
 
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-_DEADLINE_S = 30.0
+_DEADLINE_S = 60.0
 _POLL_S = 0.005
 
 

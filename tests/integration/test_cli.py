@@ -26,7 +26,7 @@ from agent_relay.cli.process import Answer, knock
 from agent_relay.sdk.owner import read_api_token
 from agent_relay.testing.raw_client import RawClient
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True)

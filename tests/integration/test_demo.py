@@ -120,10 +120,10 @@ def test_with_stay_the_dashboard_is_there_until_ctrl_c(place: Place) -> None:
     ask = urllib.request.Request(
         f"{url}/api/v1/page-keys", json.dumps({"code": code}).encode(), {"Content-Type": "application/json"}
     )
-    with urllib.request.urlopen(ask, timeout=10) as answer:
+    with urllib.request.urlopen(ask, timeout=60) as answer:
         cookie, key = answer.headers["Set-Cookie"].partition(";")[0], json.load(answer)["key"]
     ask = urllib.request.Request(f"{url}/api/v1/agents", headers={"Cookie": cookie, "X-Relay-Page": key})
-    with urllib.request.urlopen(ask, timeout=10) as answer:
+    with urllib.request.urlopen(ask, timeout=60) as answer:
         assert {agent["name"] for agent in json.load(answer)["agents"]} >= {"Alice", "Bob", "Carol"}
     demo.send_signal(signal.SIGINT)
     demo.communicate(timeout=DEADLINE_S)
@@ -258,6 +258,7 @@ def test_the_person_leaves_and_nothing_is_left(place: Place, key: str) -> None:
 def test_the_terminal_is_put_back_when_a_part_is_killed(place: Place, victim: str) -> None:
     with at_terminal(place, 100, 30) as person:
         person.sees_all("── Carol ", "->relay:Alice")
+        until(lambda: len(place.processes(victim)) == 1, f"one process is {victim}", DEADLINE_S)
         (pid,) = place.processes(victim)
         os.kill(pid, signal.SIGKILL)
         assert person.ended_with() == 1

@@ -19,7 +19,7 @@ from agent_relay.testing.daemon import DaemonProcess
 from agent_relay.testing.raw_client import RawClient
 from tests.faults import Faults
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 WAL = "messages.sqlite-wal"
 
 

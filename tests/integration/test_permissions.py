@@ -15,7 +15,7 @@ from agent_relay.protocol.payloads import Control
 from agent_relay.sdk.client import RelayClient
 from agent_relay.testing.daemon import DaemonProcess
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 ASKS = {"requestId": "abcdefgh-1", "description": "Run it?", "tool": "Bash", "command": "make install"}
 WONDERS = {"questionId": "q-1", "question": "Which colour?", "options": ["red", "blue"]}
 

@@ -13,7 +13,7 @@ from agent_relay.testing.daemon import DaemonProcess
 from agent_relay.testing.raw_client import Frame, RawClient
 from tests.faults import Faults
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class DaemonOnSmallDisk(DaemonProcess):

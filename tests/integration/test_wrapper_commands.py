@@ -23,7 +23,7 @@ def test_files_in_the_outbox_are_sent_and_bad_ones_are_answered(stage: Stage) ->
     with stage.daemon.connect_sync("Carol") as carol:
         session = f"SESSION: {bob.token}\n"
         (bob.outbox / "plain").write_text(f"TO: Carol\nTHREAD: t1\n{session}\nfrom a file\n")
-        message = carol.receive(timeout=20)
+        message = carol.receive(timeout=60)
         assert (message.body, message.thread, message.from_) == ("from a file", "t1", "Bob")
         message.ack()
         (bob.outbox / "bad").write_text("no header\n")
@@ -32,7 +32,7 @@ def test_files_in_the_outbox_are_sent_and_bad_ones_are_answered(stage: Stage) ->
         (bob.outbox / ".note.tmp").write_text(f"TO: Carol\n{session}\nnamed\n")
         os.rename(bob.outbox / ".note.tmp", bob.outbox / "note")
         carol.send("Bob", "go")
-        assert carol.receive(timeout=20).body == "named"
+        assert carol.receive(timeout=60).body == "named"
 
 
 def test_send_inside_a_wrapped_agent_speaks_as_that_agent(stage: Stage) -> None:

@@ -74,14 +74,14 @@ def test_under_tmux_the_program_outlives_its_wrapper_and_is_taken_up_again(stage
     bob = stage.start("Bob", "tmux", turns=[{"when": "", "busy_ms": 50, "say": ["->relay:Carol said once"]}])
     with stage.daemon.connect_sync("Carol") as carol:
         carol.send("Bob", "one")
-        assert carol.receive(timeout=20).body == "said once"
+        assert carol.receive(timeout=60).body == "said once"
         stage.settled("Bob", 1)
         bob.process.kill()
         bob.wait()
         carol.send("Bob", "two")
         again = stage.start("Bob", "tmux")
         until(lambda: bob.messages == ["one", "two"])
-        assert carol.receive(timeout=20).body == "said once"
+        assert carol.receive(timeout=60).body == "said once"
         stage.settled("Bob", 2)
         with pytest.raises(RelayError, match="No message came"):
             carol.receive(timeout=1)  # what was on the screen before is not told again

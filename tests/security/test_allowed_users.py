@@ -92,4 +92,4 @@ def test_they_exchange_messages_and_read_their_own(daemon: DaemonProcess, bob: W
     assert sent[1]["stage"] == "stored"
     assert SECRET not in json.dumps([history, agents])
     assert "Run it?" not in json.dumps(agents)
-    assert bob.client.receive(timeout=20).body in {"hello", SECRET}
+    assert bob.client.receive(timeout=60).body in {"hello", SECRET}

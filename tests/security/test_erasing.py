@@ -17,7 +17,7 @@ import pytest
 from agent_relay.testing.daemon import DaemonProcess
 
 SECRETS = (b"zebraquagga", b"xylophonist", b"wherewithal", b"quicksilver")
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 def until(is_so: Callable[[], object], what: str) -> None:

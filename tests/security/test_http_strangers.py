@@ -33,7 +33,7 @@ def ask(method, path, body=None, headers={}):
     data = None if body is None else json.dumps(body).encode()
     head = {"Content-Type": "application/json", **headers} if body is not None else headers
     try:
-        with urllib.request.urlopen(urllib.request.Request(url + path, data, head, method=method), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url + path, data, head, method=method), timeout=60) as answer:
             return answer.status, answer.read(65536).decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -217,7 +217,7 @@ def test_connections_that_are_held_keep_nobody_out(server: Server) -> None:
     print("held")
     time.sleep(1000)
     """
-    known = HTTPConnection(urlsplit(server.url).netloc, timeout=20)  # it does not connect again by itself
+    known = HTTPConnection(urlsplit(server.url).netloc, timeout=60)  # it does not connect again by itself
 
     def ask() -> int:
         known.request("GET", "/api/v1/agents", headers=server.daemon.api_headers)
@@ -228,7 +228,7 @@ def test_connections_that_are_held_keep_nobody_out(server: Server) -> None:
     assert ask() == 200
     with a_stranger_does(script(code), server.url, str(MOST)):
         assert ask() == 200
-        newcomer = httpx.get(f"{server.url}/api/v1/agents", headers=server.daemon.api_headers, timeout=20)
+        newcomer = httpx.get(f"{server.url}/api/v1/agents", headers=server.daemon.api_headers, timeout=60)
         assert newcomer.status_code == 200
     known.close()
 
@@ -241,7 +241,7 @@ def test_streams_without_a_token_take_no_place(server: Server) -> None:
     print({each.recv(65536).split()[1] for each in lines})
     """
     assert attack(server, code).strip() == "{b'401'}"
-    with httpx.stream("GET", f"{server.url}/api/v1/events/sse", headers=server.daemon.api_headers, timeout=20) as stream:
+    with httpx.stream("GET", f"{server.url}/api/v1/events/sse", headers=server.daemon.api_headers, timeout=60) as stream:
         assert stream.status_code == 200
 
 
@@ -254,7 +254,7 @@ def test_large_bodies_of_strangers_are_not_read(server: Server) -> None:
 
 def test_half_a_key_that_was_seen_elsewhere_opens_nothing(server: Server) -> None:
     """A browser sends the cookies of 127.0.0.1 to every port of it, so also to a server of the stranger's."""
-    answer = httpx.post(f"{server.url}/api/v1/page-keys", json={"code": server.daemon.api_token}, timeout=20)
+    answer = httpx.post(f"{server.url}/api/v1/page-keys", json={"code": server.daemon.api_token}, timeout=60)
     cookie = answer.headers["set-cookie"].partition(";")[0]
     code = """
     cookie = sys.argv[2]
@@ -263,7 +263,7 @@ def test_half_a_key_that_was_seen_elsewhere_opens_nothing(server: Server) -> Non
     """
     assert attack(server, code, cookie).split() == ["401", "401"]
     whole = {"Cookie": cookie, "X-Relay-Page": answer.json()["key"]}
-    assert httpx.get(f"{server.url}/api/v1/agents", headers=whole, timeout=20).status_code == 200
+    assert httpx.get(f"{server.url}/api/v1/agents", headers=whole, timeout=60).status_code == 200
 
 
 def test_the_owner_is_still_there(server: Server, bob: Wrapped) -> None:

@@ -71,7 +71,7 @@ def test_it_sends_receives_and_is_known_at_the_socket(stage: Stage, backend: str
     bob = wrap(stage, "Bob", backend)
     with stage.daemon.connect_sync("Carol") as carol:
         assert bob.relay("send", "Carol", "'from behind the wall'").status == 0
-        assert carol.receive(timeout=20).body == "from behind the wall"
+        assert carol.receive(timeout=60).body == "from behind the wall"
         carol.send("Bob", "hello there")
         until(lambda: "hello there" in bob.agent.messages, "Bob got it")
     said = bob.python(RAW, stage.daemon.socket, "-", json.dumps({"command": "pause", "agent": "Bob"}), prefix="env -i setsid")

@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 PROTOCOL = (ROOT / "docs/protocol.md").read_text("utf-8")
 CONFIGURATION = (ROOT / "docs/configuration.md").read_text("utf-8")
 ERRORS = (ROOT / "docs/errors.md").read_text("utf-8")
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 def section(page: str, heading: str) -> str:

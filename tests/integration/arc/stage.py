@@ -14,7 +14,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from agent_relay.testing.daemon import DaemonProcess
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 FREE = ("--arc-registrations-per-hour=0", "--arc-rate-limit=0", "--arc-hourly-limit=0")  # for tests that are not about limits
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 DRIVER = Path(__file__).parent / "node" / "driver.cjs"
 MODULES = Path(sys.prefix) / "websocket" / "node_modules"
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 Event = dict[str, Any]
 
 

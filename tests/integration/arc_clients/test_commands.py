@@ -17,7 +17,7 @@ from agent_relay.cli.main import main
 from agent_relay.testing.daemon import DaemonProcess
 from tests.arc.shell import Shell
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 @pytest.fixture(scope="module")

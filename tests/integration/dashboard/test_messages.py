@@ -13,7 +13,7 @@ from tests.integration.http_api.test_looking import problem
 
 
 def take(agent: SyncRelayClient, **seen: Any) -> str:
-    message = agent.receive(timeout=20)
+    message = agent.receive(timeout=60)
     message.ack(**seen)
     return message.id
 

@@ -14,7 +14,7 @@ from agent_relay.protocol.payloads import Control
 from agent_relay.sdk.sync import SyncRelayClient
 from agent_relay.testing.daemon import DaemonProcess
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 _numbers = itertools.count(1)
 
 

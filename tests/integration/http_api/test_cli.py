@@ -45,7 +45,7 @@ def test_up_and_status_say_where_it_is(run: Run) -> None:
 def lets_in(address: str) -> dict[str, str]:
     """What a browser that came by this address is known by."""
     url, _, code = address.partition("/#code=")
-    answer = httpx.post(f"{url}/api/v1/page-keys", json={"code": code}, timeout=20)
+    answer = httpx.post(f"{url}/api/v1/page-keys", json={"code": code}, timeout=60)
     assert answer.status_code == 201, address
     return {"Cookie": answer.headers["set-cookie"].partition(";")[0], "X-Relay-Page": answer.json()["key"]}
 
@@ -56,9 +56,9 @@ def test_open_gives_an_address_that_lets_a_browser_in(run: Run) -> None:
     lets_in(started["dashboard"])
     page = lets_in(run("open").strip())  # no terminal: no browser either
     lets_in(json.loads(run("open", "--json"))["url"])
-    assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=20).status_code == 200
+    assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=60).status_code == 200
     assert run("open", "--forget") == "3 browsers forgotten; `agent-relay open` lets one in again.\n"
-    assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=20).status_code == 401
+    assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=60).status_code == 401
     assert json.loads(run("open", "--forget", "--json")) == {"forgotten": 0}
     assert "text/html" in httpx.get(f"{url}/").headers["content-type"]
 

@@ -74,14 +74,14 @@ def test_a_key_is_good_after_a_restart_and_gone_when_it_is_forgotten(start_serve
     page = enter(server)
     server.daemon.restart()
     url = server.daemon.wait_for_url()
-    assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=20).status_code == 200
-    with httpx.stream("GET", f"{url}/api/v1/events/sse", headers=page, timeout=20) as stream:
+    assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=60).status_code == 200
+    with httpx.stream("GET", f"{url}/api/v1/events/sse", headers=page, timeout=60) as stream:
         lines = stream.iter_lines()
         assert next(lines) == ": events follow"
-        answer = httpx.delete(f"{url}{KEYS}", headers=server.daemon.api_headers, timeout=20)
+        answer = httpx.delete(f"{url}{KEYS}", headers=server.daemon.api_headers, timeout=60)
         assert answer.json() == {"forgotten": 1}
         list(lines)  # it ends
-    assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=20).status_code == 401
+    assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=60).status_code == 401
 
 
 def test_the_error_names_the_way_in(server: Server) -> None:

@@ -17,7 +17,7 @@ from agent_relay.cli.main import main
 from tests.arc.shell import Shell
 from tests.arc.small_relay import SmallRelay
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 @pytest.fixture

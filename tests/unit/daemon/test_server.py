@@ -16,7 +16,7 @@ from agent_relay.testing.daemon import DaemonProcess
 from agent_relay.testing.raw_client import RawClient
 
 SECRETS = ("SECRETbody", "SECRETdata", "SECRETthread", "SECRETmeta", "SECRETreply", "SECRETnoise", "SECRETreason")
-DEADLINE_S = 30.0  # a loaded machine takes many times what an idle one does
+DEADLINE_S = 60.0  # a loaded machine takes many times what an idle one does
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from agent_relay.daemon.spawning import SESSIONS_FILE, WrapperProcesses, find_fo
 from agent_relay.ports.agents import SessionRow
 from agent_relay.protocol.errors import RelayError
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 class Heard:

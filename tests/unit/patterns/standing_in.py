@@ -13,7 +13,7 @@ from agent_relay.sdk.messages import Message
 from agent_relay.sdk.views import Spawned
 from agent_relay.testing.daemon import DaemonProcess
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 SHORT_S = 0.3  # only ever given to agents that do not answer: on a loaded machine others may need longer
 
 

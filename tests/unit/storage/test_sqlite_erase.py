@@ -15,7 +15,7 @@ from .stores import SqliteDriver, opened
 from .test_sqlite_prune import check_words
 
 SECRETS = (b"zebraquagga", b"xylophonist")
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 def left_in(path: Path) -> dict[str, list[bytes]]:

@@ -26,7 +26,7 @@ from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.run_file import RunFile
 from agent_relay.terminal.settling import DEFAULT_TTL_MS
 
-DEADLINE_S = 30.0  # a loaded machine takes many times what an idle one does
+DEADLINE_S = 60.0  # a loaded machine takes many times what an idle one does
 
 
 class Daemon:

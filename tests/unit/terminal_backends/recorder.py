@@ -19,7 +19,7 @@ from typing import Any
 from agent_relay.terminal.backends.tmux_program import find_tmux
 from agent_relay.terminal.backends.tmux_server import TmuxServer
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/", "LANG": "C.UTF-8"}
 
 

@@ -27,7 +27,7 @@ from tests.unit.terminal.doors.heard import message, play_on, short_folder, unti
 
 __all__ = ["FakeClaude", "Heard", "Looks", "Stage", "message", "play", "short_folder", "until"]
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 _BODY = re.compile(r"<cross-session-message[^>]*>\n(.*)\n</cross-session-message>", re.DOTALL)
 
 

@@ -16,7 +16,7 @@ from agent_relay.ports.door import DoorMessage, DoorState, Request, Resolution
 from agent_relay.terminal.message_text import Room, Shown, render
 from agent_relay.terminal.observations import Observation
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class Heard:

@@ -58,7 +58,7 @@ def test_hooks_end_well_and_silently_when_nobody_is_there(tmp_path: Path, event:
     (tmp_path / "claude-waiting").touch()
     settings = json.loads((tmp_path / "claude-settings.json").read_text())
     command = settings["hooks"][event][0]["hooks"][0]["command"]
-    done = subprocess.run(["sh", "-c", command], input=b"{}", capture_output=True, check=False, timeout=20)
+    done = subprocess.run(["sh", "-c", command], input=b"{}", capture_output=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 

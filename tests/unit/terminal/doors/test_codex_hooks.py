@@ -23,7 +23,7 @@ def commands() -> dict[str, str]:
 def run(event: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         ["bash", "-c", commands()[event]], env={"PATH": os.environ["PATH"], **environment}, input=b"{}",
-        capture_output=True, timeout=20, check=False,
+        capture_output=True, timeout=60, check=False,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from agent_relay.terminal.doors.codex import LAUNCHER
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 SERVER = """
 import os, socket, sys, time
 listener = socket.socket(socket.AF_UNIX)

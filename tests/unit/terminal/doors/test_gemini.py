@@ -116,7 +116,7 @@ def test_hooks_that_lead_nowhere_block_nothing(place: AgentPlace, case: str) -> 
         Path(script).write_text(text.replace("[ -S", "[ ! -S").replace("python", "no-such-python"))
     for command in commands():
         done = subprocess.run(
-            ["bash", "-c", command], env=environment, input=b"{}", capture_output=True, timeout=20, check=False
+            ["bash", "-c", command], env=environment, input=b"{}", capture_output=True, timeout=60, check=False
         )  # fmt: skip
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 

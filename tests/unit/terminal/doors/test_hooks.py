@@ -26,7 +26,7 @@ from agent_relay.terminal.doors.hooks import (
     notice_command,
 )
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 START_S = 0.1  # what a CLI may be made to wait, at every prompt and every permission
 GIVEN = {"tool_name": "Bash", "tool_input": {"command": "rm -rf build"}}
 

@@ -14,7 +14,7 @@ from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
 from agent_relay.protocol.arc.reading import read_said
 from agent_relay.transports.arc.hooks import HookRunner
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class Hook:

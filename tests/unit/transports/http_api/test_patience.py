@@ -9,7 +9,7 @@ import uvicorn
 
 from agent_relay.transports.http.patience import PatientProtocol
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class Hasty(PatientProtocol):
