@@ -43,7 +43,8 @@ help:  ## list what make can do
 setup: environment  ## build .venv (done by every other target when needed)
 	@echo "$(VENV) is ready."
 
-demo: environment  ## a short live demonstration; needs no account and ends by itself
+demo:  ## a short live demonstration; needs no account and ends by itself
+	@scripts/setup
 	@"$(VENV)/bin/agent-relay" demo
 
 test: lint generator  ## everything that must hold: linters, types, architecture, tests

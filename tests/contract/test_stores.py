@@ -14,7 +14,7 @@ from agent_relay.ports.store import Batch, MessageQuery, MessageRow, MessageStor
 from agent_relay.storage.memory import MemoryStore
 from agent_relay.storage.sqlite import SqliteStore
 from agent_relay.testing.store_driver import Post, StoreDriver, make_message, number_at, time_at
-from agent_relay.testing.store_suite import MessageStoreContract
+from tests.contract.store_suite import MessageStoreContract
 
 
 class TestMemoryStore(MessageStoreContract):

@@ -25,7 +25,6 @@ from agent_relay.ports.store import (
     SubscriptionRow,
     TrailRow,
 )
-from agent_relay.testing.store_backlog_suite import StoreBacklogContract
 from agent_relay.testing.store_driver import (
     START_MS,
     StoreDriver,
@@ -38,7 +37,8 @@ from agent_relay.testing.store_driver import (
     place_of,
     time_at,
 )
-from agent_relay.testing.store_reading_suite import StoreReadingContract
+from tests.contract.store_backlog_suite import StoreBacklogContract
+from tests.contract.store_reading_suite import StoreReadingContract
 
 
 class MessageStoreContract(StoreReadingContract, StoreBacklogContract):

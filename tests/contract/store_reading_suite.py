@@ -10,7 +10,6 @@ from agent_relay.ports.store import (
     MessageQuery,
     Page,
 )
-from agent_relay.testing.store_case import StoreCase
 from agent_relay.testing.store_driver import (
     StoreDriver,
     make_message,
@@ -19,6 +18,7 @@ from agent_relay.testing.store_driver import (
     place_of,
     time_at,
 )
+from tests.contract.store_case import StoreCase
 
 
 class StoreReadingContract(StoreCase):
