@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -55,10 +56,12 @@ def test_a_person_who_types_without_pause_is_not_interrupted(stage: Stage) -> No
     """Each line is submitted at once, so that the composer is empty most of the time."""
     bob = stage.start("Bob", "pty", person=True, turns=[{"when": "", "busy_ms": 20, "say": ["ok"]}])
     lines = [f"line {number}" for number in range(12)]
+    typed_at: list[float] = []
 
     def type_lines() -> None:
         for line in lines:
             stage.type_keys(bob, f"{line}\r")
+            typed_at.append(time.monotonic())
             time.sleep(0.3)
 
     with stage.daemon.connect_sync("Carol") as carol, ThreadPoolExecutor() as person:
@@ -67,7 +70,10 @@ def test_a_person_who_types_without_pause_is_not_interrupted(stage: Stage) -> No
         carol.send("Bob", "hello")
         typing.result()
         until(lambda: bob.messages)
-    assert bob.submitted == [*lines, bob.submitted[-1]]
+    until(lambda: len(bob.submitted) == len(lines) + 1)
+    assert [words for words in bob.submitted if words in lines] == lines
+    if max(later - earlier for earlier, later in pairwise(typed_at)) < 1.0:  # a machine that stalls makes a pause for the person
+        assert bob.submitted[:-1] == lines
 
 
 def test_a_message_that_waits_long_is_neither_lost_nor_doubled(folder: Path) -> None:
