@@ -153,7 +153,7 @@ class Stage:
                 lines.append(f"{agent.name} is not connected")
             if agent.unanswered or open_refs:
                 lines.append(f"{agent.name}: {len(agent.unanswered)} unanswered, {len(open_refs)} open, {open_refs[:5]}")
-        return "; ".join(lines)
+        return "; ".join(lines + [client.describe_rest() for client in self.others if not client.is_over()])
 
     async def _read_events(self) -> bool:
         cursor, failures = "", 0

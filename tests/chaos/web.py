@@ -20,17 +20,18 @@ from tests.chaos.history import History
 HTTP = "http"  # the agent that messages over HTTP are from
 _ANSWER_S = 20.0
 _RETRY_S = 0.03
+_LOOK_S = 1.0
 
 
-async def call(daemon: DaemonProcess, path: str, body: dict[str, Any], **headers: str) -> tuple[int, dict[str, Any]]:
-    """One POST over a connection of its own: the status, and the answer's JSON. OSError: there was none."""
+async def call(daemon: DaemonProcess, path: str, body: dict[str, Any] | None, **headers: str) -> tuple[int, dict[str, Any]]:
+    """One POST, or a GET, over a connection of its own: the status, and the answer's JSON. OSError: there was none."""
     host, reader, writer = await _connect(daemon)
     try:
-        content = json.dumps(body).encode()
+        method, content = ("GET", b"") if body is None else ("POST", json.dumps(body).encode())
         said = {"Host": host, "Content-Type": "application/json", "Content-Length": str(len(content)), "Connection": "close"}
         said |= daemon.api_headers | headers
         lines = "".join(f"{name}: {value}\r\n" for name, value in said.items())
-        writer.write(f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + content)
+        writer.write(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + content)
         answer = await asyncio.wait_for(reader.read(), _ANSWER_S)
     finally:
         writer.transport.abort()
@@ -62,7 +63,7 @@ class Poster:
         self.counter = counter  # shared: refs are unique, and go up for each target
         self.is_sending = True
         self.open: str | None = None
-        self.stored: set[str] = set()
+        self.stored: dict[str, str] = {}  # the message's id by its ref, until it has arrived or is known to be dead
         self._looked_at = 0
 
     async def run(self) -> None:
@@ -75,6 +76,10 @@ class Poster:
                     with contextlib.suppress(OSError, TimeoutError):
                         await self._post(self.open)
                     await asyncio.sleep(_RETRY_S)
+            else:
+                with contextlib.suppress(OSError, TimeoutError):
+                    await self._look_for_the_dead()
+                await asyncio.sleep(_LOOK_S)
 
     async def _post(self, ref: str) -> None:
         self.history.sent(HTTP, ref, (self.target,), repeats=False)
@@ -83,21 +88,32 @@ class Poster:
         )
         if status == 201:
             self.history.stored(HTTP, ref, answer["messageId"], answer["recipients"])
-            self.stored.add(ref)
+            self.stored[ref] = answer["messageId"]
             self.open = None
         elif status not in {429, 503}:
             self.history.refused(HTTP, ref, answer["error"]["code"])
             self.open = None
 
+    async def _look_for_the_dead(self) -> None:
+        """A message can run out of attempts on connections that died before it was read; nobody tells a poster."""
+        for ref, message_id in list(self.stored.items()):
+            status, message = await call(self.daemon, f"/api/v1/messages/{message_id}", None)
+            if status == 200 and message["recipients"][0].get("stage") == "dead" and ref in self.stored:
+                self.history.outcome(HTTP, ref, message_id, self.target, "DELIVERY_TIMEOUT")
+                del self.stored[ref]
+
     def calm_down(self) -> None:
         self.is_sending = False
 
+    def describe_rest(self) -> str:
+        return f"POSTs to {self.target}: {self.open} unanswered, {list(self.stored)[:5]} not arrived"
+
     def is_over(self) -> bool:
-        """Everything is answered, and what was stored has arrived."""
+        """Everything is answered, and what was stored has arrived or is dead."""
         entries = self.history.entries
         for place in range(self._looked_at, len(entries)):
             if entries[place].kind == "arrived":
-                self.stored.discard(entries[place].what["ref"])
+                self.stored.pop(entries[place].what["ref"], None)
         self._looked_at = len(entries)
         return self.open is None and not self.stored
 
@@ -155,6 +171,9 @@ class ArcReader:
 
     def calm_down(self) -> None:
         self.dies = False
+
+    def describe_rest(self) -> str:
+        return ""
 
     def is_over(self) -> bool:
         return True  # what came of each message its sender is told
