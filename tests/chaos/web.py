@@ -64,6 +64,7 @@ class Poster:
         self.is_sending = True
         self.open: str | None = None
         self.stored: dict[str, str] = {}  # the message's id by its ref, until it has arrived or is known to be dead
+        self._arrived: set[str] = set()
         self._looked_at = 0
 
     async def run(self) -> None:
@@ -113,8 +114,10 @@ class Poster:
         entries = self.history.entries
         for place in range(self._looked_at, len(entries)):
             if entries[place].kind == "arrived":
-                self.stored.pop(entries[place].what["ref"], None)
+                self._arrived.add(entries[place].what["ref"])
         self._looked_at = len(entries)
+        for ref in self._arrived & self.stored.keys():  # it may arrive before the answer to its POST does
+            del self.stored[ref]
         return self.open is None and not self.stored
 
 
