@@ -33,6 +33,7 @@ from agent_relay.protocol.errors import ErrorCode
 from agent_relay.protocol.framing import DELIVER_HEADROOM_BYTES
 from agent_relay.protocol.header_table import HEADERS
 from agent_relay.protocol.headers import _REQUIRED, _REQUIRED_OF_MESSAGES
+from agent_relay.protocol.holds import Hold, HoldReason, describe_hold
 from agent_relay.protocol.nesting import MAX_NESTING
 from agent_relay.protocol.permission_modes import PERMISSION_MODES
 from agent_relay.protocol.retry import RECONNECT, REDELIVERY, RetryPolicy
@@ -110,6 +111,15 @@ def permission_modes_table() -> str:
         silent = [code(name) for name, mode in modes.items() if mode.asks_nobody]
         rows.append((code(cli), ", ".join(asking), ", ".join(silent)))
     return table(("CLI", "modes", "nobody is asked"), rows)
+
+
+def holds_table() -> str:
+    """Each reason as it is shown of an agent Bob."""
+    rows = []
+    for reason in HoldReason:
+        example = Hold(reason.value, "what was seen", "Alice", 1, 61, "3f9c2a11", "permission")
+        rows.append((code(reason.value), describe_hold(example, "Bob", lambda _: "14:02").line))
+    return table(("reason", "what is shown"), rows)
 
 
 def limits_table(words: Words) -> str:
@@ -353,6 +363,7 @@ def build_blocks(words: Words) -> dict[str, dict[str, Callable[[], str]]]:
     """For each page, what stands in each of its blocks."""
     return {
         "docs/errors.md": {"codes": errors_table},
+        "docs/glossary.md": {"holds": holds_table},
         "docs/configuration.md": {"settings": settings_table},
         "docs/permissions.md": {"permission-modes": permission_modes_table},
         "docs/events.md": {"events": lambda: events_table(words)},

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent_relay.daemon.owner import owner_name
 from tests.integration.http_api.conftest import StartServer
 from tests.integration.http_api.server import Server
 from tests.integration.stage import Stage, until
@@ -147,7 +148,7 @@ def test_every_message_that_is_routed_is_told_once(start_server: StartServer) ->
     until(lambda: len(exchanged()) >= 6, "they are told")
     assert [(each["from"], each["to"], each["body"], each.get("channel")) for each in exchanged()] == [
         ("Alice", "Bob", "one", None), ("Alice", "Bob,Carol", "several", None), ("Alice", "*", "all", None),
-        ("Alice", "#dev", "channel", "#dev"), ("Alice", "", "topic", "code.review"), ("http", "Bob", "http", None),
+        ("Alice", "#dev", "channel", "#dev"), ("Alice", "", "topic", "code.review"), (owner_name(), "Bob", "http", None),
     ]  # fmt: skip
 
 

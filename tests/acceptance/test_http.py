@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.http_api.scene import Scene
+from tests.integration.http_api.server import ME
 from tests.integration.http_api.test_looking import problem
 from tests.integration.stage import until
 
@@ -19,7 +20,7 @@ CHOICE = {"question": "Which database should we use?", "options": ["Postgres", "
 
 @pytest.fixture
 def scene(folder: Path) -> Iterator[Scene]:
-    made = Scene(folder, {"when": "choose", "busy_ms": 20, "dialog": CHOICE, "say": ["->relay:http chosen"]})
+    made = Scene(folder, {"when": "choose", "busy_ms": 20, "dialog": CHOICE, "say": [f"->relay:{ME} chosen"]})
     yield made
     made.close()
 

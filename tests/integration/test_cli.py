@@ -22,11 +22,13 @@ from typing import Any
 import pytest
 
 from agent_relay.cli.main import main
+from agent_relay.cli.person import person
 from agent_relay.cli.process import Answer, knock
 from agent_relay.sdk.owner import read_api_token
 from agent_relay.testing.raw_client import RawClient
 
 DEADLINE_S = 60.0
+ME = person()
 
 
 @dataclass(frozen=True)
@@ -366,18 +368,18 @@ def test_waiting_for_an_answer(relay: Shell) -> None:
         bob.ack(question, correlationId=correlation, response="Yes.")
         out, err = asking.communicate(timeout=DEADLINE_S)
     assert (asking.returncode, err) == (0, "")
-    assert re.fullmatch(r"answered  msg_\w{26}  by Bob\n    Yes\.\n", out)
+    assert re.fullmatch(r"answered  [0-9a-f]{8}  by Bob\n    Yes\.\n", out)
 
 
 def test_the_default_name_gives_way_and_a_given_one_does_not(relay: Shell) -> None:
     with RawClient(str(relay.state_dir / "relay.sock")) as tester, RawClient(str(relay.state_dir / "relay.sock")) as carol:
-        tester.hello("cli-tester", session={"owner_token": relay.owner_token})
+        tester.hello(ME, session={"owner_token": relay.owner_token})
         carol.hello("Carol")
         sent = relay.json("send", "Bob", "x")
-        assert relay.json("explain", sent["message_id"])["message"]["from"] == "cli-tester-2"
+        assert relay.json("explain", sent["message_id"])["message"]["from"] == f"{ME}-2"
         assert "Carol is connected elsewhere" in relay("send", "Bob", "x", "--from", "Carol", status=1).stderr
         assert "--peek" in relay("inbox", "--as", "Carol", status=1).stderr
-        assert [agent["name"] for agent in relay.json("who")["agents"]] == ["Carol", "cli-tester"]
+        assert [agent["name"] for agent in relay.json("who")["agents"]] == ["Carol", ME]
     relay("inbox", "--as", "Bob")
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_relay.cli.formats import count, format_span
-from agent_relay.cli.loop_note import loop_note, show_loops
+from agent_relay.cli.hold_notes import show_holds
 from agent_relay.cli.message_view import now_ms
+from agent_relay.cli.person import YOU, is_you
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Column, Part, Screen
 from agent_relay.protocol.visible_text import reveal
@@ -36,7 +37,7 @@ def show_agents(screen: Screen, agents: Sequence[AgentInfo]) -> None:
     columns = (*_COLUMNS, *_MORE_COLUMNS)
     said = [i for i in range(len(columns)) if i < len(_COLUMNS) or any(row[i] for row in rows)]
     screen.table([columns[i] for i in said], [[row[i] for i in said] for row in rows])
-    show_loops(screen, agents)
+    show_holds(screen, agents)
 
 
 def _row(agent: AgentInfo, now: int) -> list[Part]:
@@ -45,13 +46,17 @@ def _row(agent: AgentInfo, now: int) -> list[Part]:
     seen = "now" if agent.connected else f"{format_span(max(0, now - agent.last_seen_at))} ago"
     task = clean_line(str(agent.meta.get("task") or ""))
     return [
-        (clean_line(agent.name), "bold"),
+        (_name(agent.name), "bold"),
         (clean_line(agent.state) + (", paused" if agent.paused else ""), _STYLES.get(agent.state, "")),
         (f"{waiting:,}", "yellow" if waiting else "dim"),
         (seen, "dim"),
         clean_line(agent.cli or "-"),
         _shorten(task, _SHOWN_TASK) or "-",
     ]
+
+
+def _name(name: str) -> str:
+    return f"{clean_line(name)} ({YOU})" if is_you(name) else clean_line(name)
 
 
 def _door(agent: AgentInfo) -> str:
@@ -64,10 +69,9 @@ def _asks(agent: AgentInfo) -> str:
 
 
 def _note(agent: AgentInfo) -> str:
-    """What it asks people for, that it only answers others, what it waits for, and why its door is not a better one."""
+    """What it asks people for, what it waits for, and why its door is not a better one. Why its messages wait stands below."""
     notes = [
         _asks(agent),
-        loop_note(agent),
         f"waits for {reveal(agent.waiting_for)}" if agent.waiting_for else "",
         agent.door_note or "",
     ]

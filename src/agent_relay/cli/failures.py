@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from agent_relay.cli.safe_text import clean_line
-from agent_relay.protocol.errors import RelayError
+from agent_relay.protocol.errors import ErrorCode, RelayError
 
 OK = 0
 FAILED = 1
 USAGE = 2
 NOT_RUNNING = 3
+FAILED_CODE = "FAILED"
+_CODES = {USAGE: ErrorCode.INVALID_FORMAT.value, NOT_RUNNING: ErrorCode.SERVICE_UNAVAILABLE.value}
 
 
 class Failure(Exception):  # noqa: N818 - a command's failure is a result, not an error of the program
-    def __init__(self, sentence: str, status: int = FAILED) -> None:
+    """`code` is one of the wire's, or `FAILED` for what only commands know."""
+
+    def __init__(self, sentence: str, status: int = FAILED, code: str = "", details: Mapping[str, Any] | None = None) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.status = status
+        self.code = code or _CODES.get(status, FAILED_CODE)
+        self.details = details or {}
+
+    def for_programs(self) -> dict[str, Any]:
+        """In the shape that errors have over HTTP."""
+        known = ErrorCode(self.code) if self.code in ErrorCode.__members__ else None
+        return {
+            "error": {
+                "code": self.code, "category": known.category.value if known else "command", "message": self.sentence,
+                "retryable": known.retryable if known else False, "details": self.details,
+            }
+        }  # fmt: skip
 
 
 def not_running(socket: str) -> Failure:
@@ -36,9 +55,12 @@ def explain_failure(error: Exception) -> Failure:
         return Failure("An argument is not valid UTF-8 and cannot be sent.", USAGE)
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        return Failure(clean_line(f"{place}{error.strerror or error}."))
+        return Failure(clean_line(f"{place}{error.strerror or error}."), code=ErrorCode.INTERNAL_ERROR.value)
     kind = type(error).__name__
-    return Failure(clean_line(f"Something unforeseen went wrong ({kind}: {error}); AGENT_RELAY_DEBUG=1 shows where."))
+    return Failure(
+        clean_line(f"Something unforeseen went wrong ({kind}: {error}); AGENT_RELAY_DEBUG=1 shows where."),
+        code=ErrorCode.INTERNAL_ERROR.value,
+    )
 
 
 def _explain_relay_error(error: RelayError) -> Failure:
@@ -52,7 +74,7 @@ def _explain_relay_error(error: RelayError) -> Failure:
         hint = f" Did you mean {_join_names([str(name) for name in near])}?"
     elif error.code.name == "AGENT_NOT_FOUND":
         hint = " `agent-relay agents` lists who has."
-    return Failure(clean_line(error.message + hint))
+    return Failure(clean_line(error.message + hint), code=error.code.value, details=error.details)
 
 
 def _join_names(names: list[str]) -> str:

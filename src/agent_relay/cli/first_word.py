@@ -41,6 +41,15 @@ def put_command_first(words: list[str]) -> list[str]:
     return _as_program(words, word)
 
 
+def wants_json(words: list[str]) -> bool:
+    """Whether --json is ours, and not a wrapped program's."""
+    try:
+        command = put_command_first(words)[:1]
+    except Failure:
+        command = []
+    return command != [WRAP] and "--json" in (words[: words.index("--")] if "--" in words else words)
+
+
 def _as_program(words: list[str], word: str) -> list[str]:
     if word in KNOWN_CLIS:
         return [WRAP, *words]

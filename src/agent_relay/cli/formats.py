@@ -18,6 +18,11 @@ def format_time(at_ms: int, now_ms: int, *, exact: bool = False) -> str:
     return f"{day}{at:%H:%M:%S}" + (f".{at_ms % 1000:03d}" if exact else "")
 
 
+def format_minute(at_ms: int, now_ms: int) -> str:
+    """`14:02`; with the date where that is another day than today's."""
+    return format_time(at_ms, now_ms).rpartition(":")[0]
+
+
 def format_span(span_ms: int) -> str:
     """The two units that matter: `840 ms`, `2.4 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`."""
     if span_ms < _SECOND_MS:

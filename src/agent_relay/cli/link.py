@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.interrupts import run_until_interrupted
+from agent_relay.cli.person import person
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import check_agent_name
+from agent_relay.protocol.names import check_agent_name, spare_names
 from agent_relay.protocol.places import ENV_NAME
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
@@ -20,9 +19,7 @@ from agent_relay.sdk.locate import Place
 CONNECT_TIMEOUT_S = 5.0
 _NAME_WAIT_S = 1.5  # another command under the same name is usually over by then
 _NAME_RETRY_S = 0.1
-_SPARE_NAMES = 9
 _CLI = "agent-relay"
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 run = run_until_interrupted  # every command that waits for something
@@ -34,35 +31,25 @@ def observe(place: Place) -> RelayClient:
 
 
 def own_name(given: str | None, environ: Mapping[str, str] = os.environ) -> tuple[str, bool]:
-    """The name to speak as, and whether it is only our suggestion (`cli-<login>`)."""
+    """The name to speak as, and whether it is the person's own, which others may stand in for."""
     name = given or environ.get(ENV_NAME)
     if name:
         check_agent_name(name)
         return name, False
-    return login_name(environ), True
-
-
-def login_name(environ: Mapping[str, str] = os.environ) -> str:
-    login = environ.get("LOGNAME") or environ.get("USER") or ""
-    if not login:
-        try:
-            login = getpass.getuser()
-        except (KeyError, OSError):
-            login = str(os.getuid())
-    return ("cli-" + (_NOT_IN_NAMES.sub("-", login).strip("-") or str(os.getuid())))[:60]
+    return person(), True
 
 
 async def connect_as(
     place: Place, given: str | None, *, max_inflight: int, reconnect_attempts: int = 0, transient: bool = True
 ) -> RelayClient:
-    """Connected under the name, or under the next free one where the name was only a suggestion. `transient`: that we come and
+    """Connected under the name, or under one that stands in for it where it is the person's own. `transient`: that we come and
     go is no event."""
-    name, is_suggestion = own_name(given)
+    name, is_persons = own_name(given)
     deadline = asyncio.get_running_loop().time() + _NAME_WAIT_S
-    for candidate in _spare_names(name) if is_suggestion else [name]:
+    for candidate in spare_names(name) if is_persons else [name]:
         while True:
             client = RelayClient(
-                candidate, socket=place.socket, state_dir=place.state_dir, cli=_CLI if is_suggestion else None,
+                candidate, socket=place.socket, state_dir=place.state_dir, cli=_CLI if is_persons else None,
                 max_inflight=max_inflight, reconnect_attempts=reconnect_attempts, connect_timeout=CONNECT_TIMEOUT_S,
                 meta={"transient": True} if transient else None,
             )  # fmt: skip
@@ -86,9 +73,3 @@ class NameInUse(Failure):
 
 def is_name_in_use(error: RelayError) -> bool:
     return error.code is ErrorCode.PERMISSION_DENIED and error.details.get("reason") == "name_in_use"
-
-
-def _spare_names(name: str) -> Iterator[str]:
-    yield name
-    for number in range(2, _SPARE_NAMES + 1):
-        yield f"{name}-{number}"

@@ -13,6 +13,8 @@ TYPE_CHECKING = False  # as in `typing`, which would have to be imported where C
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from agent_relay.cli.failures import Failure
+
 EXIT_INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
 _DEBUG_VARIABLE = "AGENT_RELAY_DEBUG"
 
@@ -61,8 +63,19 @@ def _run(words: list[str]) -> int:
 
         failure = explain_failure(error)
         sys.stdout.flush()
-        sys.stderr.write(f"agent-relay: {failure.sentence}\n")
+        sys.stderr.write(_show_failure(failure, words))
         return failure.status
+
+
+def _show_failure(failure: Failure, words: list[str]) -> str:
+    """A sentence; with --json an object, on the same stream: what stands on standard output is data and nothing else."""
+    from agent_relay.cli.first_word import wants_json
+
+    if not wants_json(words):
+        return f"agent-relay: {failure.sentence}\n"
+    import json
+
+    return json.dumps(failure.for_programs(), default=str) + "\n"
 
 
 def _hide_secrets() -> None:

@@ -7,13 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_relay.cli.formats import count, format_time
+from agent_relay.cli.person import show_name
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Part, Screen
+from agent_relay.protocol.message_states import MessageState
+from agent_relay.protocol.short_ids import short_id
 
 MESSAGE_TO_PROGRAMS = ("message_id", "from", "to", "topic", "ts", "kind", "thread", "payload")
 _SHOWN_LINES = 10  # of one message in a list on a terminal; `read` shows all of it
-_STATUS_WORDS = {"done": "settled", "sent": "sent, not acknowledged", "queued": "waiting", "dead": "dead letter"}
-_STATUS_STYLES = {"done": "green", "sent": "yellow", "queued": "yellow", "dead": "red"}
+_STATUS_STYLES = {
+    MessageState.DELIVERED: "green", MessageState.READ: "green", MessageState.SENT: "yellow", MessageState.QUEUED: "yellow",
+    MessageState.REJECTED: "red", MessageState.DEAD: "red",
+}  # fmt: skip
 
 
 def now_ms() -> int:
@@ -30,7 +35,7 @@ def target_of(message: Mapping[str, Any]) -> str:
     """`Bob`, `*`, `#dev`, `Bob, Carol`, or the topic where nobody is named."""
     to = message.get("to")
     if isinstance(to, str) and to:
-        return clean_line(to)
+        return clean_line(show_name(to))
     if isinstance(to, Sequence) and to:
         return clean_line(", ".join(str(name) for name in to))
     return f"topic {clean_line(str(message.get('topic') or ''))}".strip()
@@ -38,9 +43,10 @@ def target_of(message: Mapping[str, Any]) -> str:
 
 def show_heading(screen: Screen, message: Mapping[str, Any], *more: Part) -> None:
     at = format_time(int(message.get("ts") or 0), now_ms())
+    sender = clean_line(show_name(str(message.get("from", ""))))
     screen.line(
-        (at, "dim"), "  ", (clean_line(str(message.get("from", ""))), "bold cyan"), " → ", (target_of(message), "bold"),
-        "  ", (clean_line(str(message.get("message_id", ""))), "dim"), *more, *_labels(message),
+        (at, "dim"), "  ", (sender, "bold cyan"), " → ", (target_of(message), "bold"),
+        "  ", (short_id(str(message.get("message_id", ""))), "dim"), *more, *_labels(message),
     )  # fmt: skip
 
 
@@ -50,7 +56,7 @@ def show_text(screen: Screen, message: Mapping[str, Any], *, whole: bool) -> Non
     if not whole and screen.is_terminal and len(lines) > _SHOWN_LINES:
         screen.block("\n".join(lines[:_SHOWN_LINES]))
         hidden = count(len(lines) - _SHOWN_LINES, "more line")
-        screen.block(f"… {hidden}: agent-relay read {clean_line(str(message.get('message_id', '')))}", style="dim")
+        screen.block(f"… {hidden}: agent-relay read {short_id(str(message.get('message_id', '')))}", style="dim")
     else:
         screen.block(text)
 
@@ -61,13 +67,10 @@ def status_part(message: Mapping[str, Any]) -> list[Part]:
     if not statuses:
         return ["  ", ("no recipients", "dim")]
     if len(set(statuses)) == 1:
-        return ["  ", (status_word(statuses[0]), _STATUS_STYLES.get(statuses[0], ""))]
-    settled = statuses.count("done")
-    return ["  ", (f"{settled} of {len(statuses)} settled", "yellow")]
-
-
-def status_word(status: str) -> str:
-    return _STATUS_WORDS.get(status, clean_line(status))
+        style = next((style for state, style in _STATUS_STYLES.items() if state == statuses[0]), "")
+        return ["  ", (clean_line(statuses[0]), style)]
+    delivered = statuses.count(MessageState.DELIVERED)
+    return ["  ", (f"{MessageState.DELIVERED} to {delivered} of {len(statuses)}", "yellow")]
 
 
 def _labels(message: Mapping[str, Any]) -> list[Part]:

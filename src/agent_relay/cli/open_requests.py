@@ -11,6 +11,7 @@ from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.safe_text import clean_line, reveal_block, reveal_line
 from agent_relay.cli.screen import Part, Screen
 from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.short_ids import AMBIGUOUS
 
 if TYPE_CHECKING:
     from agent_relay.sdk.client import RelayClient
@@ -62,7 +63,7 @@ def pick(requests: Sequence[Open], wanted: str, kind: str) -> Open:
     if len(names) > 1:
         raise Failure(clean_line(f"{', '.join(names)} each have a {kind} {wanted}; say which with --agent."))
     ids = ", ".join(str(request.get("id")) for request in found)
-    raise Failure(clean_line(f"{names[0]} has {count(len(found), kind)} that begin so; say more of the id: {ids}."))
+    raise Failure(clean_line(f"{AMBIGUOUS} {names[0]} has {count(len(found), kind)}: {ids}."))
 
 
 def answer(place: Place, kind: str, wanted: str, agent: str | None, command: str, text: str | None) -> Open:

@@ -26,9 +26,9 @@ StateDir = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def agent_option(flag: str, help_text: str) -> Any:
-    """An option that takes an agent's name, and completes it."""
-    return typer.Option(flag, metavar="NAME", help=help_text, autocompletion=complete_names)
+def agent_option(flag: str, help_text: str, *others: str) -> Any:
+    """An option that takes an agent's name, and completes it. `others`: further spellings."""
+    return typer.Option(flag, *others, metavar="NAME", help=help_text, autocompletion=complete_names)
 
 
 def inherit(

@@ -14,6 +14,7 @@ from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.places import ENV_NAME, ENV_SOCKET, ENV_TOKEN
+from agent_relay.protocol.short_ids import short_id
 
 _ENV_OUTBOX = "AGENT_RELAY_OUTBOX"
 ANSWER_S = 10.0
@@ -41,7 +42,9 @@ def send_through(
                      "queued": receipt["queued"], "skipped": []})  # fmt: skip
     else:
         offline = f", {receipt['queued']} offline" if receipt["queued"] else ""
-        screen.line(("stored", "bold green"), f"  {receipt['message_id']}  {count(receipt['recipients'], 'recipient')}{offline}")
+        screen.line(
+            ("stored", "bold green"), f"  {short_id(receipt['message_id'])}  {count(receipt['recipients'], 'recipient')}{offline}"
+        )
     return 0
 
 

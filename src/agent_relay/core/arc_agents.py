@@ -13,6 +13,7 @@ from agent_relay.core.commit import Committer
 from agent_relay.core.context import Context
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.registry import FOLLOWS, Registry
+from agent_relay.core.rights import is_persons_name
 from agent_relay.ports.connection import ARC_UID, NOBODY_UID
 from agent_relay.ports.store import Batch, StoreError, SubscriptionRow
 from agent_relay.protocol.names import fold_name
@@ -36,6 +37,8 @@ class ArcAgents:
     def claim(self, name: str) -> bool:
         known = self._registry.find(name)
         if self._is_arriving(name) or (known is not None and known.uid != NOBODY_UID):
+            return False
+        if is_persons_name(name, self._context.limits.owner):
             return False
         if known is None:
             self._add(name)

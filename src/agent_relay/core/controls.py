@@ -88,6 +88,8 @@ class Controls:
             said["text"] = asked.text
         if command == "pause" and asked.for_ms is not None:
             said["for_ms"] = asked.for_ms
+        elif command == "pause":
+            said["by"] = self._context.limits.owner or by if by == BY_HUMAN else by
         holder.say("CONTROL", said)
         if command == "stop":
             self._stopping.setdefault(holder, self._context.steady_ms + STOP_MS)

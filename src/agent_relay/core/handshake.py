@@ -15,10 +15,10 @@ from agent_relay.core.delivery import Ledger
 from agent_relay.core.rate import Allowance
 from agent_relay.core.registry import Registry
 from agent_relay.core.resume import Resumption
-from agent_relay.core.rights import NAMES, Rights
+from agent_relay.core.rights import NAMES, Rights, is_persons_name
 from agent_relay.core.sending import Sending
 from agent_relay.core.tokens import Tokens, Verdict
-from agent_relay.ports.connection import NOBODY_UID
+from agent_relay.ports.connection import NOBODY_UID, StandIn
 from agent_relay.ports.store import Batch, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, fold_name, is_own, show
@@ -74,17 +74,18 @@ class Handshake:
             token = payload.session.resume_token if payload.session is not None else None
             agent = self._registry.find(payload.agent) or self._arriving.get(fold_name(payload.agent))
             resumes = token is not None and self._may_resume(peer, agent, token, payload.agent)
+            is_owner = False
             traits.wrapped = "control" in traits.capabilities or (agent is not None and agent.traits.wrapped)
             if not resumes:
-                shown = payload.session.owner_token if payload.session is not None else None
-                self._check_claim(peer, payload.agent, agent, is_owner=self._is_owner(peer, shown))
+                is_owner = self._is_owner(peer, payload.session.owner_token if payload.session is not None else None)
+                self._check_claim(peer, payload.agent, agent, traits, is_owner=is_owner)
         except _Stale as stale:
             peer.say_nack(stale, frame.id)
             return
         except RelayError as error:
             self._refuse(peer, error, frame.id)
             return
-        self._open(peer, frame.id, agent, payload.agent, payload.cli, traits, token if resumes else None)
+        self._open(peer, frame.id, agent, payload.agent, payload.cli, traits, token if resumes else None, is_owner=is_owner)
 
     def is_arriving(self, name: str) -> bool:
         return fold_name(name) in self._arriving
@@ -121,13 +122,21 @@ class Handshake:
             return False
         return hmac.compare_digest(shown.encode("utf-8", "replace"), self._owner_token.encode())
 
-    def _check_claim(self, peer: Peer, name: str, agent: Agent | None, *, is_owner: bool) -> None:
+    def _check_claim(self, peer: Peer, name: str, agent: Agent | None, traits: Traits, *, is_owner: bool) -> None:
         """Whether somebody without the session's token may come under this name at all; raises where not."""
         self._rights.check(peer.connection.caller(), NAMES)
-        if is_own(name) and not is_owner:
+        is_persons = is_persons_name(name, self._context.limits.owner)
+        if (is_own(name) or is_persons) and not is_owner:
             raise RelayError(
                 ErrorCode.INVALID_TARGET, f"The name {name!r} is reserved for the relay's owner; choose another.", name=name
             )
+        if is_persons and "control" in traits.capabilities:
+            raise RelayError(
+                ErrorCode.INVALID_TARGET, f"{name} is your own name at this relay: what you send is from {name}. Give the agent "
+                "another name, with -n.", name=name,
+            )  # fmt: skip
+        if is_persons and agent is not None and agent.traits.wrapped:
+            raise _in_use(agent)  # an agent had it before names of people were theirs
         if agent is not None and not agent.connected and agent.traits.wrapped and not is_owner:
             raise RelayError(
                 ErrorCode.PERMISSION_DENIED, f"The name {agent.name} belongs to an agent that the relay ran; it is taken up by "
@@ -143,10 +152,11 @@ class Handshake:
             self._end(agent.peer, CloseReason.REVOKED)
 
     def _open(
-        self, peer: Peer, request_id: str, agent: Agent | None, name: str, cli: str | None, traits: Traits, token: str | None
-    ) -> None:
+        self, peer: Peer, request_id: str, agent: Agent | None, name: str, cli: str | None, traits: Traits, token: str | None,
+        *, is_owner: bool,
+    ) -> None:  # fmt: skip
         try:
-            self._claim(peer, agent, resumes=token is not None)
+            self._claim(peer, agent, resumes=token is not None, is_owner=is_owner)
         except RelayError as error:
             self._refuse(peer, error, request_id)
             return
@@ -178,7 +188,7 @@ class Handshake:
 
         self._save(agent, settled)
 
-    def _claim(self, peer: Peer, agent: Agent | None, *, resumes: bool) -> None:
+    def _claim(self, peer: Peer, agent: Agent | None, *, resumes: bool, is_owner: bool = False) -> None:
         """Makes the name free for this connection, or raises."""
         if agent is None:
             return
@@ -195,13 +205,8 @@ class Handshake:
             )
         if agent.peer is None:
             return
-        if not resumes:
-            raise RelayError(
-                ErrorCode.PERMISSION_DENIED,
-                f"An agent named {agent.name} is connected; choose another name, or resume with its token.",
-                reason="name_in_use",
-                name=agent.name,
-            )
+        if not resumes and not (is_owner and _yields(agent.peer)):
+            raise _in_use(agent)
         agent.peer.say("BYE", {"reason": "superseded"})
         self._end(agent.peer, CloseReason.SUPERSEDED)
 
@@ -333,6 +338,17 @@ class Handshake:
 
 class _Stale(RelayError):  # noqa: N818 - named by the condition
     """A session that is over; the same connection may start a new one."""
+
+
+def _yields(peer: Peer) -> bool:
+    return isinstance(peer.connection, StandIn) and peer.connection.yields
+
+
+def _in_use(agent: Agent) -> RelayError:
+    return RelayError(
+        ErrorCode.PERMISSION_DENIED, f"An agent named {agent.name} is connected; choose another name, or resume with its token.",
+        reason="name_in_use", name=agent.name,
+    )  # fmt: skip
 
 
 def _unavailable(error: StoreError) -> RelayError:

@@ -20,6 +20,7 @@ from agent_relay.core.journal import Journal
 from agent_relay.core.mailbox import NEVER
 from agent_relay.core.publishing import publish
 from agent_relay.events.types import LoopDetected
+from agent_relay.protocol.holds import Hold, HoldReason, encode_waits
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -141,11 +142,7 @@ class Loops:
 
     def _note(self, delivery: Delivery, hop: Hop, stage: Stage) -> None:
         """In the message's trail: why it waits."""
-        why = f"{hop.depth} hops without new input, so it waits"
-        if stage is Stage.HELD:
-            self._journal.noted(delivery, "held", f"{why} until there is any")
-        else:
-            self._journal.noted(delivery, "slowed", f"{why} for {self._delay_ms(hop) / 1000:g} s")
+        self._journal.noted(delivery, "waits", encode_waits(_hold(hop, stage)))
 
     def _notice(self, hop: Hop, stage: Stage) -> None:
         """Tells whoever is part of it and was not told yet."""
@@ -164,6 +161,13 @@ class Loops:
             if agent.loop is not None and agent.peer is not None and agent.peer.active:
                 agent.peer.say("AGENT_EVENT", event)
 
+    def hold_of(self, agent: Agent) -> Hold | None:
+        """Why its queue waits; None: not because of a loop."""
+        standing = agent.loop
+        if standing is None or standing.barrier is None:
+            return None
+        return _hold(standing.barrier, Stage.HELD if standing.until == NEVER else Stage.SLOWED)
+
     def describe(self, agent: Agent) -> dict[str, Any] | None:
         """What LIST_AGENTS says of an agent that is part of a ring, or has to wait because of one."""
         standing = agent.loop
@@ -174,6 +178,11 @@ class Loops:
             return None
         stage = chain.ring.get(agent) or max(chain.ring.values())
         return {"stage": stage.word, "hops": chain.highest - chain.floor, "agents": _names(chain)}
+
+
+def _hold(hop: Hop, stage: Stage) -> Hold:
+    reason = HoldReason.LOOP_GUARD if stage is Stage.HELD else HoldReason.LOOP_SLOWED
+    return Hold(reason.value, count=hop.depth)
 
 
 def _names(chain: Chain) -> list[str]:

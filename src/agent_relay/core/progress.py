@@ -6,26 +6,38 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent_relay.ports.store import TrailRow
+from agent_relay.protocol.message_states import MessageState
 from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.reports import read_seen
 
-_STAGES = {"received": "delivered", "handed": "injected", "injected": "injected", "read": "read"}
-_RANKS = {"delivered": 1, "injected": 2, "read": 3}
-_BY_STATUS = {"dead": "dead", "done": "delivered"}  # where nothing was noted of it alone
+_STATES = {
+    "received": MessageState.RECEIVED, "handed": MessageState.HANDED, "injected": MessageState.DELIVERED,
+    "read": MessageState.READ,
+}  # fmt: skip
+_ORDER = list(MessageState)
+_ENDS = {MessageState.DEAD, MessageState.REJECTED, MessageState.UNKNOWN}
+
+
+def note_refusals(recipients: list[dict[str, Any]], steps: Iterable[TrailRow]) -> None:
+    """Streams know that a message is over; its trail knows that it was refused."""
+    refused = {fold_name(step.recipient) for step in steps if step.event == MessageState.REJECTED}
+    for recipient in recipients:
+        if recipient["status"] == MessageState.DELIVERED and fold_name(recipient["name"]) in refused:
+            recipient["status"] = MessageState.REJECTED.value
 
 
 def add_progress(recipients: list[dict[str, Any]], steps: Iterable[TrailRow]) -> None:
-    """Adds `stage`, when that was reached and what was seen of it to each of a message's recipients."""
-    furthest: dict[str, tuple[str, int, dict[str, str]]] = {}
+    """Adds `stage`, the same word as `status` or a more exact one, when that was reached and what was seen of it."""
+    furthest: dict[str, tuple[MessageState, int, dict[str, str]]] = {}
     for step in steps:
-        stage = _STAGES.get(step.event)
+        state = _STATES.get(step.event)
         known = furthest.get(fold_name(step.recipient))
-        if stage is None or (known is not None and _RANKS[known[0]] > _RANKS[stage]):
+        if state is None or (known is not None and _ORDER.index(known[0]) > _ORDER.index(state)):
             continue
         seen = (known[2] if known is not None else {}) | read_seen(step.detail)  # the door is said once, before the reading
-        furthest[fold_name(step.recipient)] = stage, step.at, seen
+        furthest[fold_name(step.recipient)] = state, step.at, seen
     for recipient in recipients:
-        stage, at, seen = furthest.get(fold_name(recipient["name"]), ("stored", None, {}))
-        if recipient["status"] == "dead" or (stage == "stored" and recipient["status"] in _BY_STATUS):
-            stage = _BY_STATUS[recipient["status"]]
-        recipient.update({"stage": stage, "stage_at": at} | seen)
+        status = MessageState(recipient["status"])
+        state, at, seen = furthest.get(fold_name(recipient["name"]), (status, None, {}))
+        is_behind = status in _ENDS or _ORDER.index(state) < _ORDER.index(status)
+        recipient.update({"stage": (status if is_behind else state).value, "stage_at": at} | seen)

@@ -92,8 +92,9 @@ def publish_state(context: Context, agent: Agent) -> None:
         publish(context, agent, t.AgentState(state="idle" if agent.connected else "offline"))
     else:
         event = t.AgentState(
-            state=said.state, waiting_for=said.waiting_for, door=said.door, door_note=said.door_note, paused=said.paused
-        )
+            state=said.state, waiting_for=said.waiting_for, door=said.door, door_note=said.door_note, paused=said.paused,
+            paused_by=said.paused_by, hold=said.hold,
+        )  # fmt: skip
         publish(context, agent, event)
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
+
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
+from agent_relay.core.holds import find_hold
 from agent_relay.core.loops import Loops
+from agent_relay.core.message_lookup import find_message, unreadable
 from agent_relay.core.paging import (
     AROUND_BYTES,
     read_place,
@@ -16,7 +20,7 @@ from agent_relay.core.paging import (
     take_newest,
     take_what_fits,
 )
-from agent_relay.core.progress import add_progress
+from agent_relay.core.progress import add_progress, note_refusals
 from agent_relay.core.registry import Registry
 from agent_relay.core.requests import Requests
 from agent_relay.core.sending import Sending
@@ -34,9 +38,10 @@ from agent_relay.ports.store import (
 )
 from agent_relay.protocol.encode import encode_json, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.holds import describe_hold, read_waits
+from agent_relay.protocol.message_states import MessageState
 from agent_relay.protocol.names import CHANNEL_MARK, fold_name, is_name, show
 from agent_relay.protocol.reports import describe_seen, read_seen
-from agent_relay.protocol.ulid import number_of
 from agent_relay.version import __version__
 
 if TYPE_CHECKING:
@@ -104,6 +109,7 @@ class Queries:
         stats = self._store.stats()
         return {
             "version": __version__,
+            "owner": self._context.limits.owner,
             "started_at": self._started_at,
             "uptime_ms": self._context.steady_ms - self._started,
             "connected": len(self._registry.connected),
@@ -127,6 +133,8 @@ class Queries:
         connected = _is_here(agent)
         said = agent.report if connected else None
         assumed = "offline" if not connected else "working" if box.inflight else "idle"  # of one that reports nothing
+        requests, depth = self._requests.of(agent), self._backpressure.depth(agent)
+        hold = find_hold(agent, self._loops, requests, depth + len(box.inflight))
         return {
             "name": agent.name,
             "connected": connected,
@@ -135,11 +143,12 @@ class Queries:
             "paused": said.paused if said else False,
             "door": said.door if said else None,
             "door_note": said.door_note if said else None,
+            "hold": None if hold is None else to_builtins(hold),
             "loop": self._loops.describe(agent),
-            "requests": self._requests.of(agent),
+            "requests": requests,
             "cli": agent.cli,
             "session_id": agent.session_id,
-            "queue_depth": self._backpressure.depth(agent),
+            "queue_depth": depth,
             "queue_capacity": self._context.limits.queue_capacity,
             "inflight": len(box.inflight),
             "registered_at": agent.registered_at,
@@ -182,21 +191,20 @@ class Queries:
 
         def found(page: Page | StoreError) -> None:
             if isinstance(page, StoreError):
-                peer.say_error(_unreadable(page), request_id)
+                peer.say_error(unreadable(page), request_id)
                 return
             page.messages = [row for row in page.messages if not asked.pending or self._is_pending(row, to)]
-            if asked.receipts:
-                self._sending.committer.when_written(lambda: self._store.steps(page.messages, lambda steps: tell(page, steps)))
-            else:
-                tell(page, None)
+            self._sending.committer.when_written(lambda: self._store.steps(page.messages, lambda steps: tell(page, steps)))
 
-        def tell(page: Page, steps: list[list[TrailRow]] | StoreError | None) -> None:
+        def tell(page: Page, steps: list[list[TrailRow]] | StoreError) -> None:
             if isinstance(steps, StoreError):
-                peer.say_error(_unreadable(steps), request_id)
+                peer.say_error(unreadable(steps), request_id)
                 return
             shown = [self._show(row) for row in page.messages]
-            for message, noted in zip(shown, steps or (), strict=False):
-                add_progress(message["recipients"], noted)
+            for message, noted in zip(shown, steps, strict=True):
+                note_refusals(message["recipients"], noted)
+                if asked.receipts:
+                    add_progress(message["recipients"], noted)
             messages, all_fit = take_what_fits(shown, self._context.limits.max_frame_bytes)
             last = page.next_before if all_fit else page.messages[len(messages) - 1].number
             cursor = None if last is None else str(last)
@@ -207,7 +215,7 @@ class Queries:
     def _conversations(self, peer: Peer, request_id: str, limit: int) -> None:
         def found(rows: list[tuple[Conversation, MessageRow]] | StoreError) -> None:
             if isinstance(rows, StoreError):
-                peer.say_error(_unreadable(rows), request_id)
+                peer.say_error(unreadable(rows), request_id)
                 return
             shown = [_show_conversation(each, row) for each, row in rows]
             taken = take_conversations(shown, self._context.limits.max_frame_bytes)
@@ -217,41 +225,29 @@ class Queries:
 
     def _is_pending(self, row: MessageRow, to: str | None) -> bool:
         return any(
-            status["status"] in {"queued", "sent"}
+            status["status"] in {MessageState.QUEUED, MessageState.SENT}
             for status in self._statuses(row)
             if to is None or to[:1] == CHANNEL_MARK or fold_name(status["name"]) == fold_name(to)
         )
 
     def _explain(self, peer: Peer, request_id: str, message_id: str | None) -> None:
-        try:
-            number = number_of((message_id or "").removeprefix("msg_"))
-        except ValueError:
-            raise RelayError(
-                ErrorCode.INVALID_FORMAT, "A message's id is `msg_` and 26 characters.", field="payload.id"
-            ) from None
-
-        def found(page: Page | StoreError) -> None:
-            if isinstance(page, StoreError):
-                peer.say_error(_unreadable(page), request_id)
-                return
-            row = page.messages[0] if page.messages else None
-            if row is None or row.id != message_id:
-                peer.say_error(
-                    RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no message {message_id}; it may be older than the history."),
-                    request_id,
-                )
+        def found(row: MessageRow | RelayError) -> None:
+            if isinstance(row, RelayError):
+                peer.say_error(row, request_id)
                 return
             self._sending.committer.when_written(lambda: self._store.trail(row, lambda trail: explain(row, trail)))
 
         def explain(row: MessageRow, trail: list[TrailRow] | StoreError) -> None:
             if isinstance(trail, StoreError):
-                peer.say_error(_unreadable(trail), request_id)
+                peer.say_error(unreadable(trail), request_id)
                 return
             steps = [_show_step(step, at) for at, step in _in_order(trail)]
-            shown, _ = take_what_fits([self._show(row)], self._context.limits.max_frame_bytes - len(encode_json(steps)))
+            message = self._show(row)
+            note_refusals(message["recipients"], trail)
+            shown, _ = take_what_fits([message], self._context.limits.max_frame_bytes - len(encode_json(steps)))
             peer.say("HISTORY_RESULT", {"messages": shown, "trail": steps, "reply_to": request_id})
 
-        self._store.fetch([number], found)
+        find_message(self._store, message_id or "", found)
 
     def _show(self, row: MessageRow) -> dict[str, Any]:
         found = read_tail(row.tail)
@@ -280,19 +276,19 @@ class Queries:
         agent = self._registry.find(name)
         stream = None if agent is None else agent.streams.get((row.topic, fold_name(row.sender)))
         if agent is None or stream is None:
-            return "unknown"
+            return MessageState.UNKNOWN.value
         if (row.number, agent.key) in self._journal.buried:
-            return "dead"
+            return MessageState.DEAD.value
         if stream.is_done(seq):
-            return "done"
-        return "sent" if seq <= stream.wire_seq else "queued"
+            return MessageState.DELIVERED.value
+        return (MessageState.SENT if seq <= stream.wire_seq else MessageState.QUEUED).value
 
     # --- dead letters ---------------------------------------------------------------------------------------------------
 
     def _dead_letters(self, peer: Peer, request_id: str, limit: int) -> None:
         def found(rows: list[tuple[DeadLetterRow, MessageRow]] | StoreError) -> None:
             if isinstance(rows, StoreError):
-                peer.say_error(_unreadable(rows), request_id)
+                peer.say_error(unreadable(rows), request_id)
                 return
             messages = [
                 self._show(row) | {"dead": {"to": dead.recipient, "at": dead.at, "code": dead.code}}
@@ -306,24 +302,25 @@ class Queries:
 
     def retry_dead_letter(self, peer: Peer, frame: envelope.Control) -> None:
         message_id = frame.payload.id or ""
-        try:
-            number = number_of(message_id.removeprefix("msg_"))
-        except ValueError:
-            peer.say_error(
-                RelayError(ErrorCode.INVALID_FORMAT, "Name the dead letter's message id.", field="payload.id"), frame.id
-            )
-            return
 
-        def found(page: Page | StoreError) -> None:
-            lost = [key for dead_number, key in self._journal.buried - self._reviving if dead_number == number]
-            if isinstance(page, StoreError):
-                peer.say_error(_unreadable(page), frame.id)
-            elif not lost or not page.messages or page.messages[0].id != message_id:
+        def found(row: MessageRow | RelayError) -> None:
+            if isinstance(row, RelayError) and row.code is not ErrorCode.ROUTE_NOT_FOUND:
+                peer.say_error(row, frame.id)
+                return
+            lost = [] if isinstance(row, RelayError) else self._lost_keys(row.number)
+            if isinstance(row, RelayError) or not lost:
                 peer.say_error(RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no dead letter {message_id}."), frame.id)
             else:
-                self._recall_and_revive(peer, frame.id, page.messages[0], lost)
+                self._recall_and_revive(peer, frame.id, row, lost)
 
-        self._store.fetch([number], found)
+        try:
+            find_message(self._store, message_id, found, among={number for number, _ in self._journal.buried})
+        except RelayError as error:
+            peer.say_error(error, frame.id)
+
+    def _lost_keys(self, number: int) -> list[str]:
+        """Whom the dead letter could not be delivered to, and is not on its way to again."""
+        return [key for dead, key in self._journal.buried - self._reviving if dead == number]
 
     def _recall_and_revive(self, peer: Peer, request_id: str, row: MessageRow, lost: list[str]) -> None:
         sender = self._registry.find(row.sender)
@@ -336,7 +333,7 @@ class Queries:
             if error is None:
                 self._revive(peer, request_id, row, sender, lost)
             else:
-                peer.say_error(_unreadable(error), request_id)
+                peer.say_error(unreadable(error), request_id)
 
         self._sending.recall(sender, recalled)
 
@@ -347,7 +344,7 @@ class Queries:
             def answered(stored: MessageRow | StoreError, key: str = key, recipient: Agent | None = recipient) -> None:
                 self._reviving.discard((row.number, key))
                 if isinstance(stored, StoreError):
-                    peer.say_error(_unreadable(stored), request_id)
+                    peer.say_error(unreadable(stored), request_id)
                     return
                 self._journal.revived(row.number, key)
                 peer.say(
@@ -409,10 +406,6 @@ def _show_events(stats: EventStats) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _unreadable(error: StoreError) -> RelayError:
-    return RelayError(ErrorCode.SERVICE_UNAVAILABLE, f"The store could not be read ({error}).", retry_after_ms=1_000)
-
-
 def _in_order(trail: list[TrailRow]) -> list[tuple[int, TrailRow]]:
     """The steps as they happened, each with its moment.
 
@@ -431,4 +424,6 @@ def _show_step(step: TrailRow, at: int) -> dict[str, Any]:
     if step.event in {"handed", "injected", "read"}:
         seen = read_seen(step.detail)
         shown |= {"detail": describe_seen(seen)} | seen
+    elif step.event == "waits" and (hold := read_waits(step.detail)) is not None:
+        shown |= {"detail": describe_hold(hold, step.recipient).text, "hold": hold.reason}
     return shown

@@ -22,6 +22,7 @@ from agent_relay.events.codec import build_event
 from agent_relay.events.types import REPORTABLE
 from agent_relay.ports.store import MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.holds import Hold, describe_hold, encode_waits
 from agent_relay.protocol.names import fold_name, show
 from agent_relay.protocol.reports import (
     REPORTS,
@@ -106,9 +107,9 @@ class Reports:
                     publish_state(self._context, agent)
             case ReceivedReport(message_id=message_id):
                 self._take_step(peer, agent, frame.id, message_id, "received", "")
-            case WaitsReport(message_id=message_id, reason=reason):
-                self._tell_sender(agent, message_id, reason)
-                self._take_step(peer, agent, frame.id, message_id, "waits", reason)
+            case WaitsReport() as waits:
+                self._tell_sender(agent, waits.message_id, waits.hold)
+                self._take_step(peer, agent, frame.id, waits.message_id, "waits", encode_waits(waits.hold))
             case HandedReport(message_id=message_id, door=door, evidence=evidence):
                 self._take_step(peer, agent, frame.id, message_id, "handed", encode_seen(door, evidence))
             case ReadReport(message_id=message_id, evidence=evidence):
@@ -127,14 +128,15 @@ class Reports:
                     raise RelayError(ErrorCode.PERMISSION_DENIED, "Only the wrapper of an agent says which program it is.")
                 peer.connection.runs(agent.name, pid)
 
-    def _tell_sender(self, agent: Agent, message_id: str, reason: str) -> None:
+    def _tell_sender(self, agent: Agent, message_id: str, hold: Hold) -> None:
         """Once, and only where it is here: whoever comes back asks for the trail."""
         delivery = _find_on_the_wire(agent, message_id)
         sender = None if delivery is None else delivery.message.sender
         if sender is None or sender.peer is None or not sender.peer.active:
             return
-        text = f"Your message to {agent.name} waits and was not given to it yet: {reason}. Nothing is lost; somebody should look."
-        fields = {"messageId": message_id, "to": agent.name, "reason": reason, "text": text}
+        why = describe_hold(hold, agent.name).text
+        text = f"Your message to {agent.name} waits and was not given to it yet: {why}. Nothing is lost; somebody should look."
+        fields = {"messageId": message_id, "to": agent.name, "reason": hold.reason, "text": text}
         sender.peer.say("AGENT_EVENT", {"type": "message.waits", "fields": fields})
 
     # --- steps of messages --------------------------------------------------------------------------------------------

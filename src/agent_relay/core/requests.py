@@ -28,6 +28,7 @@ from agent_relay.protocol.reports import (
     RequestFailedReport,
     Resolved,
 )
+from agent_relay.protocol.short_ids import AMBIGUOUS, SHORT_ID
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -181,8 +182,17 @@ class Requests:
 
     # --- what people say ------------------------------------------------------------------------------------------------
 
+    def _whole_id(self, agent: Agent, id_: str) -> str:
+        """Of a request of this agent that begins so, as short ids do. Raises RelayError where several do."""
+        mine = [known for owner, known in (*self._open, *self._over) if owner == agent.key]
+        found = [known for known in mine if known.startswith(id_)] if len(id_) >= SHORT_ID and id_ not in mine else []
+        if len(found) > 1:
+            raise RelayError(ErrorCode.INVALID_FORMAT, AMBIGUOUS, field="payload.id", ids=found)
+        return found[0] if found else id_
+
     def answer(self, agent: Agent, id_: str, command: str, text: str, by: str, tell: Tell) -> None:
         """Raises RelayError where there is nothing to answer; else `tell` is called once, later."""
+        id_ = self._whole_id(agent, id_)
         key = (agent.key, id_)
         request = self._open.get(key)
         if request is None and key in self._over:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agent_relay.ports.callers import Caller
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.names import fold_name, spare_names
 
 if TYPE_CHECKING:
     from agent_relay.core.context import Context
@@ -42,6 +42,11 @@ def parse_rights(text: str) -> frozenset[tuple[str, str]]:
         known = ", ".join(RIGHTS)
         raise ValueError(f"none, or pairs such as Lead:approve or *:spawn, separated by commas; the rights are {known}")
     return frozenset((fold_name(name), right) for name, right in pairs)
+
+
+def is_persons_name(name: str, owner: str) -> bool:
+    """Whether it is the name of the daemon's user, or stands in for it."""
+    return bool(owner) and fold_name(name) in {fold_name(each) for each in spare_names(owner)}
 
 
 class Rights:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from agent_relay.core.context import Context
 from agent_relay.core.limits import Limits
+from agent_relay.core.rights import is_persons_name
 from agent_relay.protocol.clis import KNOWN_CLIS
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, show
@@ -23,6 +24,11 @@ _RETRY_MS = 10_000
 def check_wish(asked: Spawn, limits: Limits) -> None:
     """Raises RelayError. A program is a name of the list and nothing else: no path, no arguments, no shell."""
     check_agent_name(asked.name)
+    if is_persons_name(asked.name, limits.owner):
+        raise RelayError(
+            ErrorCode.INVALID_TARGET, f"{asked.name} is the name of the relay's owner; choose another for the agent.",
+            field="payload.name", name=asked.name,
+        )  # fmt: skip
     if asked.cli not in KNOWN_CLIS and asked.cli not in limits.spawn_allow:
         known = ", ".join(sorted(KNOWN_CLIS | limits.spawn_allow))
         raise RelayError(

@@ -158,6 +158,7 @@ class Http:
             screens=ScreenFiles(config.state_dir), live_screens=LiveScreenFiles(config.state_dir),
             keyboards=Keyboards(clock.steady_ms, clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
             workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(), project=config.project_root,
+            you=self._service.name,
             token=self._token, page_keys=keys, guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,
             budgets=self._budgets, files=self._files, is_ready=lambda: not self._is_stopping, arc=desk, callers=self._callers,
             repeats=Repeats(clock.wall_ms),

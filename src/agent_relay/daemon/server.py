@@ -32,6 +32,7 @@ from agent_relay.daemon.http import Http
 from agent_relay.daemon.leavings import DaemonLeavings
 from agent_relay.daemon.logs import RelayLog, logger
 from agent_relay.daemon.missed_events import tell_missed
+from agent_relay.daemon.owner import owner_name
 from agent_relay.daemon.pulse import Pulse
 from agent_relay.daemon.recording import Recording
 from agent_relay.daemon.spawning import WrapperProcesses
@@ -124,7 +125,7 @@ class Daemon:
     async def _serve_with(self, store: MessageStore, snapshot: Snapshot, recording: Recording) -> None:
         config, clock = self._config, self._clock
         # Whoever runs the daemon is no guest of it, also where they listed themselves.
-        limits = dataclasses.replace(config.limits, allowed_uids=config.limits.allowed_uids - {os.geteuid()})
+        limits = dataclasses.replace(config.limits, allowed_uids=config.limits.allowed_uids - {os.geteuid()}, owner=owner_name())
         self._leavings = leavings = DaemonLeavings(
             AgentFiles(config.state_dir), recording.store, recording.bus, clock, config.limits.message_retention_ms, self._post
         )  # fmt: skip
@@ -143,7 +144,7 @@ class Daemon:
         )  # fmt: skip
         self._collect_garbage_rarely()
         self._watch_signals()
-        service = InnerService(self._pump, os.geteuid(), clock.wall_ms, self._api_token)
+        service = InnerService(self._pump, os.geteuid(), clock.wall_ms, self._api_token, limits.owner)
         self._budgets = BudgetKeeper(
             config.file(places.BUDGET_FILE), recording.bus, recording.recorder, self._relay.spawning, service, clock.wall_ms,
             lambda: load_prices(config.home).prices,

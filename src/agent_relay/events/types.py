@@ -78,6 +78,8 @@ class AgentState(Event, tag="agent.state", frozen=True, kw_only=True):
     door: str | None = None
     door_note: str | None = None
     paused: bool = False
+    paused_by: str | None = None
+    hold: str | None = None  # why its messages wait, where it says so itself: a word of the glossary
 
 
 # --- what an agent does --------------------------------------------------------------------------------------------------

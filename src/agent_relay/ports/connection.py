@@ -44,3 +44,13 @@ class LocalConnection(Protocol):
     def ask_to_end(self) -> None:
         """Sends that process SIGTERM; nothing happens where it is not known, or not ours to end."""
         ...
+
+
+@runtime_checkable
+class StandIn(Protocol):
+    """One inside the daemon that holds a person's name while nobody else does."""
+
+    @property
+    def yields(self) -> bool:
+        """Whether it gives way now to whoever comes under its name and shows that they are the owner."""
+        ...

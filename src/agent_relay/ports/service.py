@@ -76,6 +76,10 @@ class RelayService(Protocol):
         topic: str | None,
         await_ms: int | None,
         key: str | None = None,
+        data: dict[str, Any] | None = None,
+        priority: int | None = None,
+        ttl_ms: int | None = None,
+        reply_to: str | None = None,
     ) -> Sent:
         """Returns when it is stored; with `await_ms`, when everyone has it or that time is over. Said again with the same `key`
         it is the same message, over restarts too."""

@@ -14,8 +14,11 @@ RESERVED = frozenset({"relay", "daemon", "system", "all", "everyone", "spawn", "
 # The relay speaks of itself, its owner and the owner's commands under these names: nobody else may be called so.
 OWN_NAMES = frozenset({"http", "policy", "door"})
 OWN_PREFIX = "cli-"
+SPARE_NAMES = 9  # how many of one person's commands can talk at once
 MAX_TOPIC_LENGTH = 256  # a topic is part of every stream's key; a longer one is a mistake, not a topic
 
+_MAX_LOGIN = 50
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 
@@ -39,6 +42,17 @@ def is_reserved(name: str) -> bool:
 def is_own(name: str) -> bool:
     folded = fold_name(name)
     return folded in OWN_NAMES or folded.startswith(OWN_PREFIX)
+
+
+def person_name(login: str) -> str:
+    """The name that a person of this login sends under."""
+    name = _NOT_IN_NAMES.sub("-", login).strip("-.")[:_MAX_LOGIN] or "user"
+    return f"user-{name}" if is_reserved(name) or not is_name(name) else name
+
+
+def spare_names(name: str) -> list[str]:
+    """The name, and those that stand in for it while somebody else has it."""
+    return [name, *(f"{name}-{number}" for number in range(2, SPARE_NAMES + 1))]
 
 
 def check_agent_name(name: str) -> None:

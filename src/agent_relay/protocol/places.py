@@ -8,9 +8,13 @@ from __future__ import annotations
 import hashlib
 import posixpath
 
+from agent_relay.protocol.errors import ErrorCode, RelayError
+
 DEFAULT_HOME = "~/.agent-relay"
 PROJECT_MARKERS = (".agent-relay", ".git", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 MAX_SOCKET_PATH_BYTES = 100  # sun_path holds 108 on Linux and 104 on macOS; beyond that bind() fails
+
+LONGEST_SOCKET_PATH_BYTES = 103  # what fits everywhere, with the zero at its end
 
 SOCKET_FILE = "relay.sock"
 SOCKET_LOCK = ".lock"  # behind a socket that lies elsewhere than its state directory: it holds where that is
@@ -55,6 +59,17 @@ def socket_path(state_dir: str, real_root: str, uid: int) -> str:
     if len(path.encode("utf-8", "surrogateescape")) <= MAX_SOCKET_PATH_BYTES:
         return path
     return posixpath.join(short_socket_directory(uid), project_id(real_root), SOCKET_FILE)
+
+
+def check_socket_path(path: str) -> None:
+    """Raises RelayError for one that no socket can have."""
+    length = len(path.encode("utf-8", "surrogateescape"))
+    if length > LONGEST_SOCKET_PATH_BYTES:
+        raise RelayError(
+            ErrorCode.INVALID_TARGET, f"The socket path is {length} bytes long, and the system allows "
+            f"{LONGEST_SOCKET_PATH_BYTES}: {path}. Choose a shorter one with --socket or {ENV_SOCKET}; without either, the relay "
+            "picks one that fits.", length=length, limit=LONGEST_SOCKET_PATH_BYTES,
+        )  # fmt: skip
 
 
 def foreign_folder_note(path: str, uid: int) -> str:

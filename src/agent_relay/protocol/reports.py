@@ -14,9 +14,11 @@ from msgspec import Meta, Struct
 
 from agent_relay.protocol.decode import convert_fields
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.holds import Hold, HoldReason
 from agent_relay.protocol.names import show
 from agent_relay.protocol.payloads import AgentEvent, Door, Evidence, Identifier, Positive
 
+Word = Annotated[str, Meta(max_length=40)]
 Note = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=20_000)]
 
@@ -27,6 +29,10 @@ class StateReport(Struct, frozen=True, rename="camel"):
     door: Door | None = None  # the way messages go in now
     door_note: Note | None = None  # why it is not a better one
     paused: bool = False
+    paused_by: Note | None = None
+    keyboard: bool = False  # it is paused only while somebody has its keyboard on the page
+    hold: Word | None = None  # why nothing can be typed for it now: a word of protocol.holds …
+    hold_detail: Note | None = None  # … and what was seen
 
 
 class ReceivedReport(Struct, frozen=True, rename="camel"):
@@ -42,10 +48,16 @@ class HandedReport(Struct, frozen=True, rename="camel"):
 
 
 class WaitsReport(Struct, frozen=True, rename="camel"):
-    """It cannot be given to the agent now, and somebody should look why. It is not lost: it waits."""
+    """It cannot be given to the agent now, and somebody should look why. It is not lost: it waits. `reason` is a word of
+    protocol.holds; wrappers of older versions say a sentence."""
 
     message_id: Identifier
     reason: Note
+    detail: Note = ""
+
+    @property
+    def hold(self) -> Hold:
+        return Hold(self.reason, self.detail) if " " not in self.reason else Hold(HoldReason.OTHER.value, self.reason)
 
 
 class ReadReport(Struct, frozen=True, rename="camel"):

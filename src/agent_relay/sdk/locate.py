@@ -42,7 +42,9 @@ def locate(
         state = _expand(os.fspath(state_dir), environ)
         # A long path is shortened by the state directory's own id: two of them in one project must not share a socket.
         path = socket or places.socket_path(state, os.path.realpath(state), os.getuid())
-    return Place(root, places.project_id(root), home, state, _expand(os.fspath(path), environ), tuple(notes))
+    path = _expand(os.fspath(path), environ)
+    places.check_socket_path(path)
+    return Place(root, places.project_id(root), home, state, path, tuple(notes))
 
 
 def find_root(start: StrPath | None, home: str, notes: list[str]) -> str:

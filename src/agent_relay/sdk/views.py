@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from agent_relay.protocol.holds import Hold
+
 
 class AgentInfo(Struct, frozen=True):
     """One agent as the daemon describes it; `raw` has whatever a later daemon adds."""
@@ -19,6 +21,7 @@ class AgentInfo(Struct, frozen=True):
     paused: bool = False  # messages are kept from it until it is resumed
     door: str | None = None  # the way messages go into its program
     door_note: str | None = None  # why it is not a better one
+    hold: Hold | None = None  # why its messages wait; `describe_hold` of protocol.holds has the sentence
     loop: dict[str, Any] | None = None  # it only answers others: `stage` (slowed or held), `hops`, `agents`
     requests: tuple[dict[str, Any], ...] = ()  # permissions and questions that wait for a person
     cli: str | None = None

@@ -20,11 +20,13 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from agent_relay.ports.door import Door, DoorError, DoorMessage, DoorShut, NotTaken, Whereabouts
+from agent_relay.protocol.holds import Hold
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.messages import Message
 from agent_relay.terminal.doorway import TYPING, Doorway
 from agent_relay.terminal.inbox_file import InboxFile
 from agent_relay.terminal.injection import Done, Failed
-from agent_relay.terminal.message_text import Room, render, render_introduction, render_notice, short_id
+from agent_relay.terminal.message_text import Room, render, render_introduction, render_notice
 from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.run_file import RunFile
@@ -205,7 +207,7 @@ class Deliverer:
                 _log.info("%s did not take a notice: %s", door.name, error)
             else:
                 return
-        await self._typist.type_in(render, mark, tell=self._reporter.blocked)
+        await self._typist.type_in(render, mark, tell=self._tell_held)
 
     def _door_for(self, item: _Item) -> Door | None:
         door = self.doorway.current
@@ -320,7 +322,11 @@ class Deliverer:
         self._typed_now, self._read_early = message.id, ""
         try:
             outcome = await self._typist.type_in(
-                give, mark, until=self._settler.deadline_of(message), is_own=is_own, tell=partial(self._tell_blocked, message)
+                give,
+                mark,
+                until=self._settler.deadline_of(message),
+                is_own=is_own,
+                tell=partial(self._tell_held, message=message),
             )
         finally:
             self._typed_now = ""
@@ -331,11 +337,11 @@ class Deliverer:
             case Failed(reason):
                 self._settler.give_up(message, reason)
 
-    def _tell_blocked(self, message: Message, reason: str) -> None:
-        """Whoever looks at the agent sees why it gets nothing; of this message its sender is told too."""
-        self._reporter.blocked(reason)
-        if reason:
-            self._reporter.waits(message.id, reason)
+    def _tell_held(self, hold: Hold | None, is_long: bool, message: Message | None = None) -> None:
+        """Whoever looks at the agent sees why it gets nothing; where that lasts, the message's sender is told too."""
+        self._reporter.held(hold)
+        if hold is not None and is_long and message is not None:
+            self._reporter.waits(message.id, hold)
 
     def _is_own(self, message: Message, draft: str) -> bool:
         """The whole text, and nothing that a person wrote behind it."""

@@ -11,7 +11,8 @@ import os
 from collections import OrderedDict
 from datetime import UTC, datetime
 
-from agent_relay.terminal.message_text import Shown, clean, id_to_read, short_id
+from agent_relay.protocol.short_ids import short_id
+from agent_relay.terminal.message_text import Shown, clean, id_to_read
 from agent_relay.terminal.private_files import append_private, read_private, replace_private
 
 INBOX_FILE = "inbox.md"

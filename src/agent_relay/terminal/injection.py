@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from agent_relay.protocol.holds import HoldReason
 from agent_relay.terminal.profile import GENERIC, Profile
 from agent_relay.terminal.state import State
 
@@ -76,8 +77,9 @@ class Press(Struct, frozen=True):
 
 class Wait(Struct, frozen=True):
     until: float
-    reason: str
-    is_stuck: bool = False  # it may never end by itself: after a while people should know
+    reason: str  # for the log; and, where `hold` needs a detail, for people
+    is_stuck: bool = False  # it may never end by itself: after a while the sender is told too
+    hold: HoldReason | None = None  # why people see that messages wait; None: it is over in a moment, or the state says it
 
 
 class Done(Struct, frozen=True):
@@ -176,25 +178,27 @@ class Injector:
         if view.t + _ROUNDING_S < self._settled_t(view):
             return Wait(self._settled_t(view), "the text before it was only just taken")
         if view.typed_s is not None and view.typed_s < PERSON_S:
-            return Wait(view.t + PERSON_S - view.typed_s, "a person is typing")
+            return Wait(view.t + PERSON_S - view.typed_s, "a person is typing", hold=HoldReason.TYPING)
         if view.is_reading_back and (view.typed_s is None or view.typed_s < SCROLLED_BACK_S):
-            return Wait(view.t + PERSON_S, "a person reads what scrolled off")
+            return Wait(view.t + PERSON_S, "a person reads what scrolled off", hold=HoldReason.SCROLLED_BACK)
         if view.draft and not (not self._pastes and self._is_own(view.draft)):
-            return Wait(later, "there is a half-written draft in the composer")
+            return Wait(later, "there is a half-written draft in the composer", hold=HoldReason.DRAFT)
         return self._forbidden(view) or self._not_ready(view)
 
     def _forbidden(self, view: View) -> Wait | None:
         """Whatever the screen looks like: now no key may be pressed."""
         later = view.t + UNHEARD_S
         if view.danger:
-            return Wait(later, view.danger, is_stuck=True)
+            return Wait(later, view.danger, is_stuck=True, hold=HoldReason.PROGRAM)
         if not self._is_generic:
             return None
         if _SHELL.search(view.cursor_row):
-            return Wait(later, "this looks like the prompt of a shell, which would run the text", is_stuck=True)
+            seen = "this looks like the prompt of a shell, which would run the text"
+            return Wait(later, seen, is_stuck=True, hold=HoldReason.PROGRAM)
         if view.is_full_screen:
-            return Wait(later, "an unknown program fills the screen, and may take letters for commands", is_stuck=True)
-        return Wait(later, view.doubt, is_stuck=True) if view.doubt else None
+            seen = "an unknown program fills the screen, and may take letters for commands"
+            return Wait(later, seen, is_stuck=True, hold=HoldReason.PROGRAM)
+        return Wait(later, view.doubt, is_stuck=True, hold=HoldReason.DECISION) if view.doubt else None
 
     def _settled_t(self, view: View) -> float:
         """An agent that was given something looks idle for a moment before it begins to work."""
@@ -211,12 +215,13 @@ class Injector:
             return self._not_ready_for_line(view)
         if view.is_busy or (view.state is State.WORKING and (view.draft is not None or not self._is_generic)):
             return Wait(view.t + LOOK_AGAIN_S, "it is working")
-        return Wait(view.t + UNHEARD_S, "its prompt is not to be seen", is_stuck=True)
+        return Wait(view.t + UNHEARD_S, "its prompt is not to be seen", is_stuck=True, hold=HoldReason.PROMPT)
 
     def _not_ready_for_line(self, view: View) -> Wait | None:
         """It waits for a line from its terminal; but for which?"""
         if _NO_PROMPT.search(view.cursor_row.rstrip()):
-            return Wait(view.t + UNHEARD_S, "it seems to ask for something else than a message", is_stuck=True)
+            seen = "it seems to ask for something else than a message"
+            return Wait(view.t + UNHEARD_S, seen, is_stuck=True, hold=HoldReason.DECISION)
         return Wait(view.t + IDLE_S - view.quiet_s, "it waits for input only just now") if view.quiet_s < IDLE_S else None
 
     @property
@@ -258,9 +263,10 @@ class Injector:
             return self._vanished(view)
         if has_typed and view.typed_s is not None:
             if view.typed_s < PERSON_S:
-                return Wait(view.t + PERSON_S - view.typed_s, "a person is typing")
+                return Wait(view.t + PERSON_S - view.typed_s, "a person is typing", hold=HoldReason.TYPING)
             if self._is_touched or view.draft != self._shown_draft:
-                return Wait(view.t + POLL_S * 5, "a person went on writing where the text stands")
+                seen = "a person went on writing where the text stands"
+                return Wait(view.t + POLL_S * 5, seen, hold=HoldReason.DRAFT)
         return self._press(view)
 
     def _hidden(self, view: View) -> Wait | None:
@@ -316,13 +322,14 @@ class Injector:
         if hidden is not None:
             return hidden
         if view.draft is None and view.cursor_row != self._armed_row:
-            return Wait(view.t + UNHEARD_S, "it was handed in, and the program does not read it", is_stuck=True)
+            seen = "it was handed in, and the program does not read it"
+            return Wait(view.t + UNHEARD_S, seen, is_stuck=True, hold=HoldReason.NOT_TAKEN)
         if self._presses == len(VERIFY_S):
             return Failed(f"The text stands in the composer and was not taken; Enter was pressed {self._presses} times.")
         if view.typed_s is not None and view.typed_s < max(since_s, PERSON_S):
-            return Wait(view.t + POLL_S * 5, "a person is typing")
+            return Wait(view.t + POLL_S * 5, "a person is typing", hold=HoldReason.TYPING)
         if self._is_another(view.draft):
-            return Wait(view.t + POLL_S * 5, "something else stands in the composer now")
+            return Wait(view.t + POLL_S * 5, "something else stands in the composer now", hold=HoldReason.DRAFT)
         return self._press(view)
 
     def _is_another(self, draft: str | None) -> bool:

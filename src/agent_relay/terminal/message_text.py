@@ -8,16 +8,15 @@ prefix, and neither the echo on the screen nor an agent that quotes it sends any
 
 from __future__ import annotations
 
-import hashlib
 import re
 from functools import lru_cache
 
 from msgspec import Struct
 
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.protocol.visible_text import reveal
 from agent_relay.terminal.parser import BLOCK_OPEN, CLOSE, DEFAULT_PREFIX, OLDER_PREFIXES, OPEN, THINKING_PREFIXES
 
-SHORT_ID = 8
 SHOWN_BLOCK_OPEN = BLOCK_OPEN[1:-1]  # as a CLI that renders Markdown shows it
 URGENT = 2  # priorities 0 to 2 of 0 to 9
 MAX_UNBRACKETED_CHARACTERS = 1_000  # a terminal's own line editing holds 4,096 bytes (1,024 on macOS) and drops the rest
@@ -56,11 +55,6 @@ class Room(Struct, frozen=True):
 
 
 PLAIN = Room(is_bracketed=False, max_characters=MAX_UNBRACKETED_CHARACTERS)
-
-
-def short_id(message_id: str) -> str:
-    """Eight digits that tell messages apart; any eight characters of the ids themselves many messages have in common."""
-    return hashlib.sha256(message_id.encode("utf-8", "replace")).hexdigest()[:SHORT_ID]
 
 
 def id_to_read(message_id: str) -> str:

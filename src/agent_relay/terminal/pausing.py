@@ -10,17 +10,19 @@ from collections.abc import Callable
 
 
 class Pauses:
-    """`tell` is called with whether the agent is kept from its messages, whenever that may have changed."""
+    """`tell` is called with whether the agent is kept from its messages, by whom, and whether only while somebody has its
+    keyboard, whenever that may have changed."""
 
-    def __init__(self, tell: Callable[[bool], None]) -> None:
+    def __init__(self, tell: Callable[[bool, str, bool], None]) -> None:
         self._tell = tell
         self._is_paused = False
+        self._by = ""
         self._timer: asyncio.TimerHandle | None = None
 
-    def pause(self, for_ms: int | None = None) -> None:
+    def pause(self, for_ms: int | None = None, by: str = "") -> None:
         """With a time, it takes the place of the one before; none at all ends it. The other kind of pause stays."""
         if for_ms is None:
-            self._is_paused = True
+            self._is_paused, self._by = True, by
         else:
             self._stop_timer()
             if for_ms:
@@ -43,4 +45,5 @@ class Pauses:
             self._timer = None
 
     def _tell_all(self) -> None:
-        self._tell(self._is_paused or self._timer is not None)
+        has_keyboard = not self._is_paused and self._timer is not None
+        self._tell(self._is_paused or has_keyboard, self._by if self._is_paused else "", has_keyboard)

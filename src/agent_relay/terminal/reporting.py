@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agent_relay.ports.door import Request, RequestKind, Resolution
+from agent_relay.protocol.holds import Hold
 from agent_relay.protocol.states import ClientState
 from agent_relay.protocol.tool_names import kind_of
 from agent_relay.sdk.client import RelayClient
@@ -33,7 +34,6 @@ class Reporter:
         self._state: dict[str, Any] = {"state": "starting"}
         self._unsent: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MAX_UNSENT)
         self._open: dict[str, Request] = {}
-        self._door_note = ""
         self._read: OrderedDict[str, None] = OrderedDict()
         self._process: dict[str, Any] = {}
 
@@ -106,22 +106,21 @@ class Reporter:
         real = self._files.find(kind_of(request.tool), path, request.pattern)
         return found | {"realPath": real, "projectRoot": self._files.root}
 
-    def paused(self, is_paused: bool) -> None:
-        self._change(paused=is_paused)
+    def paused(self, is_paused: bool, by: str = "", *, has_keyboard: bool = False) -> None:
+        """`by`: who said so. `has_keyboard`: somebody types on the page meanwhile."""
+        self._change(paused=is_paused, pausedBy=_line(by) or None, keyboard=has_keyboard or None)
 
     def door(self, name: str, note: str = "") -> None:
         """How messages reach the agent, and why not in a better way."""
-        self._door_note = _line(note)
-        self._change(door=name, doorNote=self._door_note or None)
+        self._change(door=name, doorNote=_line(note) or None)
 
-    def blocked(self, reason: str) -> None:
-        """Why nothing can be typed for the agent; empty: it can again."""
-        note = f"messages wait: {reason}" if reason else self._door_note
-        self._change(doorNote=_line(note) or None)
+    def held(self, hold: Hold | None) -> None:
+        """Why nothing can be typed for the agent; None: it can again."""
+        self._change(hold=None if hold is None else hold.reason, holdDetail=None if hold is None else _line(hold.detail) or None)
 
-    def waits(self, message_id: str, reason: str) -> None:
-        """The message waits for a person to do something about that."""
-        self._say("message.waits", messageId=message_id, reason=_line(reason))
+    def waits(self, message_id: str, hold: Hold) -> None:
+        """The message waits, and somebody should do something about that."""
+        self._say("message.waits", messageId=message_id, reason=hold.reason, detail=_line(hold.detail))
 
     def received(self, message_id: str) -> None:
         self._say("message.received", messageId=message_id)

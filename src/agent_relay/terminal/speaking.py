@@ -19,6 +19,7 @@ from agent_relay.ports.door import Decision
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import HeaderMessage
 from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.errors import ConnectionLost
 from agent_relay.sdk.locate import working_directory
@@ -27,7 +28,6 @@ from agent_relay.sdk.sending import SendOptions
 from agent_relay.terminal.commands import FileCommand, ReleaseCommand, SendCommand, SpawnCommand, words_of
 from agent_relay.terminal.confirmations import Confirmations
 from agent_relay.terminal.launch import Home
-from agent_relay.terminal.message_text import short_id
 from agent_relay.terminal.outbox import Outbox, SentFile
 from agent_relay.terminal.run_file import RunFile
 from agent_relay.terminal.watch import SCREEN, CommandSeen

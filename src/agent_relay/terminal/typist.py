@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from agent_relay.ports.terminal import Key, Terminal
+from agent_relay.protocol.holds import Hold, HoldReason
 from agent_relay.terminal.consoles import danger_at
 from agent_relay.terminal.injection import Done, Failed, Injector, Paste, Press, Step, View, Wait
 from agent_relay.terminal.message_text import MAX_UNBRACKETED_CHARACTERS, Room
@@ -18,7 +19,8 @@ from agent_relay.terminal.screen import Screen
 from agent_relay.terminal.state import State
 from agent_relay.terminal.watch import Watcher
 
-STUCK_S = 30.0  # so long a text waits for a prompt before people are told
+HOLD_S = 1.0  # so long a text waits before people see why: most reasons are over in a moment
+STUCK_S = 30.0  # so long before its sender is told as well, where it may never end by itself
 TOO_LATE = "Its time was over before it could be given to the agent."
 _KEYS = {"\r": Key.ENTER, "\t": Key.TAB}
 _log = logging.getLogger("agent_relay.terminal")
@@ -26,24 +28,39 @@ _log = logging.getLogger("agent_relay.terminal")
 Render = Callable[[Room], str]
 
 
-class Patience:
-    """Tells once for each reason that a text has waited for too long, and that it waits no more."""
+Tell = Callable[[Hold | None, bool], None]
 
-    def __init__(self, tell: Callable[[str], None] | None) -> None:
+
+class Patience:
+    """Tells why a text waits, once for each reason, as soon as that has lasted a moment; that it waits long; and that it waits
+    no more."""
+
+    def __init__(self, tell: Tell | None) -> None:
         self._tell = tell
-        self._since: float | None = None
-        self._told = ""
+        self._hold: Hold | None = None
+        self._since = 0.0
+        self._told: tuple[Hold | None, bool] = (None, False)
+        self._stuck_since: float | None = None
 
     def note(self, step: Step, t: float) -> None:
-        reason = step.reason if isinstance(step, Wait) and step.is_stuck else ""
-        if not reason:
-            self._since = None
-        elif self._since is None:
-            self._since = t
-        is_due = self._since is not None and t - self._since >= STUCK_S
-        if self._tell is not None and reason != self._told and (is_due or not reason):
-            self._told = reason
-            self._tell(reason)
+        hold, is_stuck = _hold_of(step), isinstance(step, Wait) and step.is_stuck
+        if hold != self._hold:
+            self._hold, self._since = hold, t
+        if not is_stuck:
+            self._stuck_since = None
+        elif self._stuck_since is None:
+            self._stuck_since = t
+        is_long = self._stuck_since is not None and t - self._stuck_since >= STUCK_S
+        told = (hold, is_long and hold is not None)
+        if self._tell is not None and told != self._told and (hold is None or is_long or t - self._since >= HOLD_S):
+            self._told = told
+            self._tell(*told)
+
+
+def _hold_of(step: Step) -> Hold | None:
+    if not isinstance(step, Wait) or not (step.hold or step.is_stuck):
+        return None
+    return Hold((step.hold or HoldReason.OTHER).value, step.reason)
 
 
 class Typist:
@@ -117,11 +134,11 @@ class Typist:
 
     async def type_in(
         self, render: Render, mark: str, *, until: float | None = None, is_own: Callable[[str], bool] | None = None,
-        tell: Callable[[str], None] | None = None,
+        tell: Tell | None = None,
     ) -> Done | Failed:  # fmt: skip
         """`mark`: words of the text that no other has. `until`: it is not typed after that moment. `is_own`: whether a draft
-        in the composer is this text. `tell` is given the reason why it waits, once that has lasted and may go on for ever, and
-        an empty one when it goes on. Raises TerminalEnded when the program ends first."""
+        in the composer is this text. `tell` is given the reason why it waits, and whether that has lasted long; None when it
+        goes on. Raises TerminalEnded when the program ends first."""
         injector = Injector(self._profile, self._last_enter, is_own)
         self._awaited, self._is_heard = mark, False
         patience = Patience(tell)
@@ -135,7 +152,7 @@ class Typist:
                 await self._carry_out(step, render)
             patience.note(step, view.t)
             match step:
-                case Wait(moment, why):
+                case Wait(moment, why, _, _):
                     if why != reason:
                         _log.info("%s waits: %s", mark, why)
                         reason = why

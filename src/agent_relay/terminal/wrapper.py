@@ -367,7 +367,7 @@ class Wrapper:
         _log.info("asked to %s", control.command)
         match control.command:
             case "pause":
-                self._pauses.pause(control.for_ms)
+                self._pauses.pause(control.for_ms, control.by or "")
             case "resume":
                 self._pauses.resume()
             case "stop":
@@ -381,12 +381,12 @@ class Wrapper:
             case other:
                 _log.warning("the daemon asked for %r, which this version does not know", other)
 
-    def _note_paused(self, is_paused: bool) -> None:
+    def _note_paused(self, is_paused: bool, by: str, has_keyboard: bool) -> None:
         if is_paused:
             self._typist.pause()
         else:
             self._typist.resume()
-        self._reporter.paused(is_paused)
+        self._reporter.paused(is_paused, by, has_keyboard=has_keyboard)
 
     async def _answer(self, control: Control) -> None:
         """What somebody decided elsewhere. On any doubt nothing is decided: the CLI's own dialog stays."""

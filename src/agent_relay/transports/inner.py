@@ -33,8 +33,9 @@ class InnerClient(Generic[P]):
     """Implements `ports.Connection`. Opened by the first question, and again by the next one after it was closed."""
 
     def __init__(
-        self, pump: Pump[P], uid: int, name: str, *, observer: bool, wall_ms: Callable[[], int], owner_token: str | None = None
-    ) -> None:
+        self, pump: Pump[P], uid: int, name: str, *, observer: bool, wall_ms: Callable[[], int], owner_token: str | None = None,
+        superseded: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
         self.name = name
         self.unsent_bytes = 0
         self.notify_drained = False
@@ -43,6 +44,7 @@ class InnerClient(Generic[P]):
         self._observer = observer
         self._wall_ms = wall_ms
         self._owner_token = owner_token  # what our name is ours by
+        self._superseded = superseded  # called when somebody took the name; without, nobody can
         self._peer: P | None = None
         self._opening: asyncio.Task[None] | None = None
         self._count = 0
@@ -81,12 +83,14 @@ class InnerClient(Generic[P]):
         try:
             self._pump.begin_turn()
             self._peer = self._pump.relay.accepted(self, self._uid)
-            payload = {
+            payload: dict[str, Any] = {
                 "agent": self.name, "cli": "http", "version": 2,
                 "capabilities": {"ack": True, "max_inflight": _OWN_WINDOW}, "session": {"owner_token": self._owner_token},
             }  # fmt: skip
             if self._observer:
                 payload["mode"] = "observer"
+            elif self._superseded is not None:
+                payload["meta"] = {"transient": True}
             async with _Answers(self) as answers:
                 self._say("HELLO", payload, answers.id)
                 await answers.next()
@@ -115,6 +119,11 @@ class InnerClient(Generic[P]):
 
     # --- from the relay -------------------------------------------------------------------------------------------------
 
+    @property
+    def yields(self) -> bool:
+        """Not while somebody waits for what becomes of a message."""
+        return self._superseded is not None and not self._waiting
+
     def caller(self) -> Caller:
         return self._caller
 
@@ -139,8 +148,9 @@ class InnerClient(Generic[P]):
             self.send(frame)
 
     def close(self, reason: CloseReason) -> None:
-        del reason
         self._peer = None
+        if reason is CloseReason.SUPERSEDED and self._superseded is not None:
+            asyncio.get_running_loop().call_soon(self._superseded)
         for waiting in self._waiting.values():
             waiting.put_nowait(_GONE)
 

@@ -1,12 +1,14 @@
-"""`ports.RelayService` over two inner clients: an observer that looks and controls, and an agent that sends.
+"""`ports.RelayService` over inner clients: an observer that looks and controls, and one that sends as the daemon's owner.
 
-The agent is there from the first message that is sent over HTTP. Whatever is written to it can be read in the history and
-in the stream of events, so it acknowledges everything.
+The second is there from the first message that the owner sent, over HTTP or from the command line. Whatever is written to the
+owner can be read in the history and in the stream of events, so it acknowledges everything. It gives way to a command of the
+owner's that comes under the same name, and comes back when that is over.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,36 +16,49 @@ from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.service import KeyReused, MessageLife, MessagePage, Sent
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import check_agent_name, fold_name, show
+from agent_relay.protocol.names import check_agent_name, fold_name, is_own, show, spare_names
 from agent_relay.protocol.payloads import Agents, Control, History, HistoryResult, ListAgents
 from agent_relay.transports.inner import InnerClient
 from agent_relay.transports.pump import Pump
 
 F = TypeVar("F", bound=e.Envelope)
 
-SENDER = "http"  # who messages that are sent over HTTP are from
-_SPARE_NAMES = 9
+SENDER = "http"  # who messages that were sent over HTTP were from before, and are where the owner has no name
+_NAME_WAIT_S = 1.0  # a command under our name is usually over by then
+_NAME_RETRY_S = 0.1
+_COME_BACK_S = 0.5
+_OWN_CLIS = {"http", "agent-relay"}  # what the owner sent with
 
 
 class InnerService:
-    def __init__(self, pump: Pump[Any], uid: int, wall_ms: Callable[[], int], owner_token: str | None = None) -> None:
+    def __init__(
+        self, pump: Pump[Any], uid: int, wall_ms: Callable[[], int], owner_token: str | None = None, name: str = ""
+    ) -> None:  # fmt: skip
         self._pump = pump
         self._uid = uid
         self._wall_ms = wall_ms
         self._owner_token = owner_token
+        self.name = name or SENDER  # the owner's
         self._observer = InnerClient(pump, uid, SENDER, observer=True, wall_ms=wall_ms)
-        self._sender: InnerClient[Any] | None = None
+        self._senders: dict[str, InnerClient[Any]] = {}
         self._choosing = asyncio.Lock()
+        self._coming_back: set[asyncio.Task[None]] = set()
+        self._is_over = False
 
     async def start(self) -> None:
-        """Takes up the name again that messages were sent under before: something may have been written to it meanwhile."""
-        if any(fold_name(agent["name"]) == SENDER and agent["cli"] == "http" for agent in await self.agents()):
-            await self._open_sender()
+        """Takes up the names again that the owner has sent under before: something may have been written to them meanwhile."""
+        known = {fold_name(agent["name"]): agent for agent in await self.agents()}
+        for name in dict.fromkeys((*spare_names(self.name), SENDER)):
+            agent = known.get(fold_name(name))
+            if agent is not None and (agent["cli"] in _OWN_CLIS or is_own(name)):
+                with contextlib.suppress(RelayError):
+                    await self._sender_of(name).open()
 
     def close(self) -> None:
+        self._is_over = True
         self._observer.leave()
-        if self._sender is not None:
-            self._sender.leave()
+        for sender in self._senders.values():
+            sender.leave()
 
     # --- looking --------------------------------------------------------------------------------------------------------
 
@@ -143,12 +158,17 @@ class InnerService:
         topic: str | None,
         await_ms: int | None,
         key: str | None = None,
+        data: dict[str, Any] | None = None,
+        priority: int | None = None,
+        ttl_ms: int | None = None,
+        reply_to: str | None = None,
     ) -> Sent:
         sender = await self._open_sender()
-        payload = {"kind": kind, "body": body} if thread is None else {"kind": kind, "body": body, "thread": thread}
+        payload = _without_nothing({"kind": kind, "body": body, "thread": thread, "data": data})
         fields: dict[str, Any] = {"to": to, "topic": topic}
-        if await_ms is not None:
-            fields["payload_meta"] = {"requires_ack": True}
+        wishes = {"requires_ack": await_ms is not None or None, "priority": priority, "ttl_ms": ttl_ms, "reply_to": reply_to}
+        if meta := _without_nothing(wishes):
+            fields["payload_meta"] = meta
         async with sender.follow(key) as answers:
             await sender.tell("SEND", payload, answers.id, **fields)
             stored = _expect(await answers.next(), e.Receipt).payload
@@ -181,25 +201,56 @@ class InnerService:
             raise KeyReused(key)
 
     async def _open_sender(self) -> InnerClient[Any]:
-        """Connected under our name, or under the next free one where somebody else has it."""
+        """Connected under the owner's name, or under one that stands in for it while somebody else has it."""
         async with self._choosing:
-            if self._sender is not None:
-                await self._sender.open()
-                return self._sender
-            for number in range(1, _SPARE_NAMES + 1):
-                name = SENDER if number == 1 else f"{SENDER}-{number}"
-                client = InnerClient(
-                    self._pump, self._uid, name, observer=False, wall_ms=self._wall_ms, owner_token=self._owner_token
-                )
-                try:
-                    await client.open()
-                except RelayError as error:
-                    if error.details.get("reason") != "name_in_use":
-                        raise
-                else:
-                    self._sender = client
-                    return client
-            raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, f"Every name from {SENDER} to {SENDER}-{_SPARE_NAMES} is taken.")
+            deadline = asyncio.get_running_loop().time() + _NAME_WAIT_S
+            for name in spare_names(self.name):
+                while True:
+                    client = self._sender_of(name)
+                    try:
+                        await client.open()
+                        return client
+                    except RelayError as error:
+                        if not _is_in_use(error):
+                            raise
+                    if asyncio.get_running_loop().time() >= deadline:
+                        break
+                    await asyncio.sleep(_NAME_RETRY_S)
+            raise RelayError(
+                ErrorCode.SERVICE_UNAVAILABLE, f"Every name from {self.name} to {spare_names(self.name)[-1]} is taken."
+            )
+
+    def _sender_of(self, name: str) -> InnerClient[Any]:
+        if name not in self._senders:
+            self._senders[name] = InnerClient(
+                self._pump, self._uid, name, observer=False, wall_ms=self._wall_ms, owner_token=self._owner_token,
+                superseded=lambda: self._plan_to_come_back(name),
+            )  # fmt: skip
+        return self._senders[name]
+
+    def _plan_to_come_back(self, name: str) -> None:
+        task = asyncio.create_task(self._come_back(self._senders[name]))
+        self._coming_back.add(task)
+        task.add_done_callback(self._coming_back.discard)
+
+    async def _come_back(self, client: InnerClient[Any]) -> None:
+        """When the command that took our name is over: what is written to the owner meanwhile waits until then."""
+        while not self._is_over:
+            await asyncio.sleep(_COME_BACK_S)
+            try:
+                await client.open()
+                return
+            except RelayError as error:
+                if not _is_in_use(error):
+                    return  # the daemon is stopping, or the name is not ours any more
+
+
+def _without_nothing(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _is_in_use(error: RelayError) -> bool:
+    return error.details.get("reason") == "name_in_use"
 
 
 def _names(to: str | list[str] | None) -> set[str]:

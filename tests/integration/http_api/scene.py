@@ -13,7 +13,7 @@ import httpx
 
 from tests.integration.stage import Stage, until
 
-from .server import Server
+from .server import ME, Server
 
 DIALOG = {
     "question": "Do you want to proceed?",
@@ -22,7 +22,7 @@ DIALOG = {
     "say": {"Yes": ["it was allowed"], "No": ["it was refused"], "": ["it was refused"]},
 }
 TASK = "please begin"
-ASKS = {"when": TASK, "busy_ms": 20, "dialog": DIALOG, "say": ["->relay:http went on"]}
+ASKS = {"when": TASK, "busy_ms": 20, "dialog": DIALOG, "say": [f"->relay:{ME} went on"]}
 
 
 class Scene:
@@ -87,7 +87,7 @@ class Scene:
         return any(event["mode"] == "dialog" for event in self.recorded("input"))
 
     def said_over_http(self) -> list[str]:
-        found = self.http.get("/api/v1/messages", params={"from": "Bob", "to": "http"}).json()["messages"]
+        found = self.http.get("/api/v1/messages", params={"from": "Bob", "to": ME}).json()["messages"]
         return [message["body"] for message in found]
 
     def close(self) -> None:

@@ -10,11 +10,14 @@ from typing import Any
 
 import httpx
 
+from agent_relay.daemon.owner import owner_name
 from agent_relay.protocol.payloads import Control
 from agent_relay.sdk.sync import SyncRelayClient
 from agent_relay.testing.daemon import DaemonProcess
 
 DEADLINE_S = 60.0
+ME = owner_name()  # whom messages over HTTP are from
+SMALL_MESSAGE = f'{{"to":"{ME}","body":"x"}}'.encode()
 _numbers = itertools.count(1)
 
 

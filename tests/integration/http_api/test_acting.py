@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from .conftest import StartServer
-from .server import Server, until
+from .server import ME, Server, until
 from .test_looking import UNKNOWN, problem
 
 
@@ -20,7 +20,7 @@ def test_a_message_is_stored_when_it_is_answered(server: Server, http: httpx.Cli
     receipt = answer.json()
     assert (answer.status_code, receipt["recipients"], receipt["queued"], receipt["delivered"]) == (201, 1, 0, None)
     got = next(iter(bob.messages()))
-    assert (got.body, got.from_, got.thread, got.kind) == ("good morning", "http", "t", "action")
+    assert (got.body, got.from_, got.thread, got.kind) == ("good morning", ME, "t", "action")
 
 
 def test_waiting_for_delivery_says_the_truth(server: Server, http: httpx.Client) -> None:
@@ -38,10 +38,11 @@ def test_whoever_answers_can_be_read_over_http(server: Server, http: httpx.Clien
     bob = server.join()
     http.post("/api/v1/messages", json={"to": bob.name, "body": "ready?"})
     next(iter(bob.messages())).reply("yes")
-    found = http.get("/api/v1/messages", params={"from": bob.name, "to": "http"}).json()["messages"]
+    found = http.get("/api/v1/messages", params={"from": bob.name, "to": ME}).json()["messages"]
     assert [message["body"] for message in found] == ["yes"]
     until(
-        lambda: http.get(f"/api/v1/messages/{found[0]['messageId']}").json()["recipients"][0]["status"] == "done", "it is taken"
+        lambda: http.get(f"/api/v1/messages/{found[0]['messageId']}").json()["recipients"][0]["status"] == "delivered",
+        "it is taken",
     )
 
 
@@ -58,14 +59,14 @@ def test_several_recipients(server: Server, http: httpx.Client) -> None:
         ({"to": UNKNOWN, "body": "x"}, (404, "AGENT_NOT_FOUND")),
         ({"to": "#nothing", "body": "x"}, (404, "CHANNEL_NOT_FOUND")),
         ({"to": "../etc", "body": "x"}, (422, "INVALID_TARGET")),
-        ({"to": ["http", ""], "body": "x"}, (422, "INVALID_TARGET")),
+        ({"to": [ME, ""], "body": "x"}, (422, "INVALID_TARGET")),
         ({"to": [], "body": "x"}, (422, "INVALID_FORMAT")),
-        ({"to": "http", "body": "x", "topic": "a b"}, (422, "INVALID_FORMAT")),
-        ({"to": "http", "body": ""}, (422, "INVALID_FORMAT")),
-        ({"to": "http", "body": 1}, (422, "INVALID_FORMAT")),
+        ({"to": ME, "body": "x", "topic": "a b"}, (422, "INVALID_FORMAT")),
+        ({"to": ME, "body": ""}, (422, "INVALID_FORMAT")),
+        ({"to": ME, "body": 1}, (422, "INVALID_FORMAT")),
         ({"to": {"a": 1}, "body": "x"}, (422, "INVALID_FORMAT")),
-        ({"to": "http", "body": "x", "await_ms": 0}, (422, "INVALID_FORMAT")),
-        ({"to": "http", "body": "x", "kind": "No Kind"}, (422, "INVALID_FORMAT")),
+        ({"to": ME, "body": "x", "await_ms": 0}, (422, "INVALID_FORMAT")),
+        ({"to": ME, "body": "x", "kind": "No Kind"}, (422, "INVALID_FORMAT")),
         ([], (422, "INVALID_FORMAT")),
         (None, (422, "INVALID_FORMAT")),
     ],
@@ -201,25 +202,25 @@ def test_the_name_of_the_sender_is_taken_up_again_after_a_restart(start_server: 
 
 def _is_connected(server: Server) -> bool:
     with httpx.Client(base_url=server.daemon.wait_for_url(), headers=server.daemon.api_headers) as http:
-        return bool(http.get("/api/v1/agents/http").json().get("connected"))
+        return bool(http.get(f"/api/v1/agents/{ME}").json().get("connected"))
 
 
 def test_where_somebody_has_the_senders_name_another_is_used(start_server: StartServer) -> None:
     server = start_server()
-    taken = server.join("http")
-    sent = server.http.post("/api/v1/messages", json={"to": "http", "body": "x"})
+    taken = server.join(ME)
+    sent = server.http.post("/api/v1/messages", json={"to": ME, "body": "x"})
     assert sent.status_code == 201
-    assert next(iter(taken.messages())).from_ == "http-2"
+    assert next(iter(taken.messages())).from_ == f"{ME}-2"
 
 
 def test_it_stays_connected_however_long_nobody_asks(start_server: StartServer) -> None:
     """It answers the heartbeats of the relay as any client does."""
     server = start_server("--heartbeat-ms=1000")  # others may say nothing for a second or two, on a busy machine
-    assert server.http.post("/api/v1/messages", json={"to": "http", "body": "x"}).status_code == 201
-    session = server.agent("http")["sessionId"]
+    assert server.http.post("/api/v1/messages", json={"to": ME, "body": "x"}).status_code == 201
+    session = server.agent(ME)["sessionId"]
     began = server.http.get("/health").json()["uptimeMs"]
     until(lambda: server.http.get("/ready").status_code == 200 and _uptime(server) > began + 5_000, "five heartbeats pass")
-    found = server.agent("http")
+    found = server.agent(ME)
     assert (found["connected"], found["sessionId"]) == (True, session)
     log = (server.daemon.state_dir / "daemon.log").read_text()
     assert "heartbeat_timeout" not in log

@@ -19,7 +19,7 @@ from agent_relay.transports.http.openapi import describe
 from agent_relay.transports.http.route import JSON, SSE, Route
 from agent_relay.transports.http.table import ROUTES as ALL_ROUTES
 
-from .server import Server
+from .server import ME, SMALL_MESSAGE, Server
 from .test_looking import UNKNOWN, problem
 
 TOKEN = "Geheim-42"
@@ -138,14 +138,14 @@ def test_other_methods_are_refused(server: Server, route: Route) -> None:
 def test_bodies_that_are_no_json(server: Server, route: Route) -> None:
     kinds = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/xml", "", "a/b/c")
     for kind in kinds:
-        answer = ask(server, route, content=b'{"to":"http","body":"x"}', headers={"Content-Type": kind})
+        answer = ask(server, route, content=SMALL_MESSAGE, headers={"Content-Type": kind})
         assert problem(answer) == (415, "INVALID_FORMAT"), kind
 
 
 @every_route
 def test_bodies_that_are_too_large(guarded: Server, route: Route) -> None:
     headers = TYPES | {"Authorization": f"Bearer {TOKEN}"}
-    large = b'{"to":"http","body":"' + b"x" * SMALL + b'"}'
+    large = json.dumps({"to": ME, "body": "x" * SMALL}).encode()
     assert problem(ask(guarded, route, content=large, headers=headers)) == (413, "MESSAGE_TOO_LARGE")
     claims = f"Authorization: Bearer {TOKEN}\r\nContent-Type: {JSON}\r\nContent-Length: {10**15}\r\n"
     assert raw(guarded, route.method, fill(route), claims)[0] == 413  # and none of it was waited for

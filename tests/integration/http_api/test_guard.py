@@ -13,7 +13,7 @@ import pytest
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
 
 from .conftest import StartServer
-from .server import Server, until
+from .server import ME, SMALL_MESSAGE, Server, until
 from .test_looking import problem
 
 TOKEN = "Geheim-42"
@@ -78,7 +78,7 @@ def test_own_hosts_are_not(server: Server, host: str) -> None:
 def test_foreign_pages_are_refused(server: Server, origin: str) -> None:
     headers = {"Origin": origin.format(port=port_of(server))}
     assert problem(server.http.get("/api/v1/agents", headers=headers)) == (403, "PERMISSION_DENIED")
-    assert problem(server.http.post("/api/v1/messages", json={"to": "http", "body": "x"}, headers=headers))[0] == 403
+    assert problem(server.http.post("/api/v1/messages", json={"to": ME, "body": "x"}, headers=headers))[0] == 403
     assert problem(server.http.options("/api/v1/messages", headers=headers))[0] == 403
 
 
@@ -154,7 +154,7 @@ def test_with_it_everybody_does(guarded: Server) -> None:
 
 def test_neither_tokens_nor_bodies_are_logged(guarded: Server) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "X-Request-Id": "my-request"}
-    message = {"to": "http", "body": "SECRETbody"}
+    message = {"to": ME, "body": "SECRETbody"}
     assert guarded.http.post("/api/v1/messages?note=SECRETquery", json=message, headers=headers | {"X-Request-Id": "no"}).is_error
     answer = guarded.http.post("/api/v1/messages", json=message, headers=headers)
     assert (answer.status_code, answer.headers["x-request-id"]) == (201, "my-request")
@@ -187,7 +187,7 @@ def test_strange_request_ids_are_not_passed_on(server: Server) -> None:
 )
 def test_bodies_must_be_json(server: Server, kind: str) -> None:
     for path in ("/api/v1/messages", "/api/v1/agents/x/pause", "/api/v1/sessions", "/workspaces"):
-        answer = server.http.post(path, content=b'{"to":"http","body":"x"}', headers={"Content-Type": kind})
+        answer = server.http.post(path, content=SMALL_MESSAGE, headers={"Content-Type": kind})
         assert problem(answer) == (415, "INVALID_FORMAT"), path
 
 
@@ -197,7 +197,7 @@ def test_a_body_without_a_type_is_refused(server: Server) -> None:
 
 def test_json_with_a_charset_is_taken(server: Server) -> None:
     answer = server.http.post(
-        "/api/v1/messages", content=b'{"to":"http","body":"x"}', headers={"Content-Type": "application/json; charset=UTF-8"}
+        "/api/v1/messages", content=SMALL_MESSAGE, headers={"Content-Type": "application/json; charset=UTF-8"}
     )
     assert answer.status_code == 201
 
@@ -211,11 +211,11 @@ def test_json_with_a_charset_is_taken(server: Server) -> None:
         b'"text"',
         b"[]",
         b"null",
-        b'{"to":"http","body":"\xff"}',
+        b'{"to":"x","body":"\xff"}',
         b"\xef\xbb\xbf{}",
         b'{"a":' * 5_000,
         b"[" * 100_000,
-        b'{"to":"http","body":"\\ud800"}',
+        b'{"to":"x","body":"\\ud800"}',
         b'{"to":1e999,"body":"x"}',
     ],
 )
@@ -226,7 +226,7 @@ def test_broken_json_is_refused_with_a_sentence(server: Server, content: bytes) 
 
 def test_large_bodies_are_refused(guarded: Server) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-    large = json.dumps({"to": "http", "body": "x" * SMALL}).encode()
+    large = json.dumps({"to": ME, "body": "x" * SMALL}).encode()
     assert problem(guarded.http.post("/api/v1/messages", content=large, headers=headers)) == (413, "MESSAGE_TOO_LARGE")
 
     def parts() -> Iterator[bytes]:  # says nothing about its length
@@ -234,7 +234,7 @@ def test_large_bodies_are_refused(guarded: Server) -> None:
             yield large[start : start + 1_000]
 
     assert problem(guarded.http.post("/api/v1/messages", content=parts(), headers=headers)) == (413, "MESSAGE_TOO_LARGE")
-    small = {"to": "http", "body": "x" * (SMALL // 2)}
+    small = {"to": ME, "body": "x" * (SMALL // 2)}
     assert guarded.http.post("/api/v1/messages", json=small, headers=headers).status_code == 201
 
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from .conftest import StartServer
-from .server import Server
+from .server import ME, Server
 from .test_looking import problem
 
 KEYS = "/api/v1/page-keys"
@@ -26,7 +26,7 @@ def test_a_code_lets_one_page_in(server: Server) -> None:
     assert made.status_code == 201
     page = enter(server, made.json()["code"])
     assert server.bare.get("/api/v1/agents", headers=page).status_code == 200
-    assert server.bare.post("/api/v1/messages", json={"to": "http", "body": "x"}, headers=page).status_code == 201
+    assert server.bare.post("/api/v1/messages", json={"to": ME, "body": "x"}, headers=page).status_code == 201
     with server.bare.stream("GET", "/api/v1/events/sse", headers=page) as stream:
         assert stream.status_code == 200
     again = server.bare.post(KEYS, json={"code": made.json()["code"]})

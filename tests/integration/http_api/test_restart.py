@@ -15,6 +15,7 @@ from agent_relay.sdk.sync import SyncRelayClient
 from tests.integration.stage import until
 
 from .scene import ASKS, TASK, Scene
+from .server import ME
 from .streams import Stream, run
 
 pytestmark = pytest.mark.terminals
@@ -24,7 +25,7 @@ KILLS = 2
 
 @pytest.fixture
 def scene(folder: Path) -> Iterator[Scene]:
-    made = Scene(folder, ASKS, {"when": "ping", "busy_ms": 20, "say": ["->relay:http pong"]})
+    made = Scene(folder, ASKS, {"when": "ping", "busy_ms": 20, "say": [f"->relay:{ME} pong"]})
     yield made
     made.close()
 

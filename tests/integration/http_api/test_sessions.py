@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from .scene import Scene
-from .server import until
+from .server import ME, until
 from .test_looking import problem
 
 pytestmark = pytest.mark.terminals
-TURNS = [{"when": "ping", "busy_ms": 20, "say": ["->relay:http pong"]}]
+TURNS = [{"when": "ping", "busy_ms": 20, "say": [f"->relay:{ME} pong"]}]
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_session_from_its_beginning_to_its_end(scene: Scene) -> None:
     path = f"/api/v1/sessions/{started['sessionId']}"
     until(lambda: bool(_said(scene, "pong")), "it answers its task")
     shown = http.get(path).json()
-    assert (shown["agentName"], shown["status"], shown["spawnedBy"]) == ("Bob", "running", "http")
+    assert (shown["agentName"], shown["status"], shown["spawnedBy"]) == ("Bob", "running", ME)
     assert http.get("/api/v1/agents/Bob").json()["sessionId"] == started["sessionId"]
     assert problem(http.post("/api/v1/sessions", json={"agent": "Bob", "cli": scene.program})) == (409, "PERMISSION_DENIED")
 
@@ -56,7 +56,7 @@ def test_a_session_from_its_beginning_to_its_end(scene: Scene) -> None:
 
 
 def _said(scene: Scene, body: str) -> list[str]:
-    found = scene.http.get("/api/v1/messages", params={"from": "Bob", "to": "http"}).json()["messages"]
+    found = scene.http.get("/api/v1/messages", params={"from": "Bob", "to": ME}).json()["messages"]
     return [message["body"] for message in found if message["body"] == body]
 
 

@@ -90,7 +90,7 @@ def test_it_is_held_until_somebody_decides_and_goes_on(make_scene: MakeScene, ve
     assert resolved(scene) == [(outcome, "human", "As it should be.")]
     assert [event["requestId"] for event in scene.events("permission.*")] == [asked["requestId"]] * 2
     assert problem(scene.decide(asked, verdict)) == (409, "PERMISSION_DENIED")
-    until(lambda: scene.http.get(f"/api/v1/messages/{waiting}").json()["recipients"][0]["status"] == "done", "it is taken")
+    until(lambda: scene.http.get(f"/api/v1/messages/{waiting}").json()["recipients"][0]["status"] == "delivered", "it is taken")
 
 
 @pytest.mark.terminals

@@ -70,7 +70,8 @@ def test_a_triangle_is_slowed_then_held_and_goes_on_with_new_input(guarding: Rel
     ring[1].expect_none("DELIVER")
     assert shown(guarding, ring[1]) == {"stage": "held", "hops": 7, "agents": names}
     found = guarding.observer().request("HISTORY", {"view": "message", "id": receipt["message_id"]})
-    assert [step["event"] for step in found["trail"]] == ["held"]
+    assert [step["event"] for step in found["trail"]] == ["waits"]
+    assert found["trail"][0]["hold"] == "loop_guard"
     assert found["messages"][0]["recipients"][0]["status"] == "queued"
 
     guarding.join("Person").send_stored(ring[2].name, "news for another of them")

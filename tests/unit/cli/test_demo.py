@@ -15,8 +15,8 @@ from agent_relay.cli.demo.game import GAME, NAMES, OPENING, Saying, all_sayings,
 from agent_relay.cli.demo.reports import Report, Reports
 from agent_relay.cli.demo.summary import as_json, holds, show_summary
 from agent_relay.cli.screen import Screen
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.views import MessageView
-from agent_relay.terminal.message_text import short_id
 
 # --- the game --------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from agent_relay.sdk.views import MessageView
 
 MESSAGE = {
     "message_id": "msg_1", "from": "Alice", "to": "Bob", "ts": 1_000, "kind": "message", "payload": {"body": "hi\x1b[2J"},
-    "recipients": [{"name": "Bob", "seq": 3, "status": "done"}], "skipped": ["Carol"],
+    "recipients": [{"name": "Bob", "seq": 3, "status": "delivered"}], "skipped": ["Carol"],
 }  # fmt: skip
 TRAIL = [
     {"at": 1_010, "event": "sent", "to": "Bob", "detail": ""},
@@ -54,5 +54,5 @@ def test_the_steps_show_the_time_between_them() -> None:
     show_life(Screen(stream), MessageView(MESSAGE, TRAIL[:4]))
     shown = stream.getvalue()
     assert "\x1b" not in shown
-    for part in ("+10 ms", "+5 s", "+120 ms", "Bob  acknowledged, 5.2 s after it was stored", "queues were full: Carol"):
+    for part in ("+10 ms", "+5 s", "+120 ms", "Bob  delivered, 5.2 s after it was stored", "queues were full: Carol"):
         assert part in shown

@@ -47,7 +47,7 @@ def test_what_is_not_clear_is_asked_back(wanted: str, sentence: str) -> None:
 
 
 def test_two_of_one_agent_are_named() -> None:
-    with pytest.raises(Failure, match="Bob has 2 permissions that begin so; say more of the id: screen-1234, screen-1299"):
+    with pytest.raises(Failure, match=r"Ambiguous id; type more characters\. Bob has 2 permissions: screen-1234, screen-1299"):
         pick(OPEN[:2], "screen", "permission")
 
 

@@ -38,7 +38,7 @@ def refusal(client: HarnessClient, **payload: Any) -> dict[str, Any]:
 def test_a_command_is_passed_on_and_answered(watcher: HarnessClient, bob: HarnessClient, command: str) -> None:
     request = watcher.say("CONTROL", {"command": command, "agent": "bob", "text": "not for this one"})
     assert watcher.payload("ACK") == {"ack_id": request, "stage": "controlled", "by": "Bob"}
-    assert bob.payload("CONTROL") == {"command": command}
+    assert bob.payload("CONTROL") == {"command": command} | ({"by": "human"} if command == "pause" else {})
 
 
 def test_a_pause_may_be_for_a_time(watcher: HarnessClient, bob: HarnessClient) -> None:
@@ -99,7 +99,7 @@ def test_the_capability_outlives_a_restart(relay: RelayHarness, bob: HarnessClie
     again.resume("Bob", token)
     again.take()
     watcher.say("CONTROL", {"command": "pause", "agent": "Bob"})
-    assert again.payload("CONTROL") == {"command": "pause"}
+    assert again.payload("CONTROL") == {"command": "pause", "by": "human"}
 
 
 def test_one_that_does_not_read_is_not_given_more(watcher: HarnessClient, bob: HarnessClient) -> None:

@@ -430,11 +430,11 @@ def test_two_rings_of_one_chain_are_both_told() -> None:
         assert len(pair[0].take("AGENT_EVENT")) == len(pair[1].take("AGENT_EVENT")) == 1
 
 
-@pytest.mark.parametrize(("limits", "event", "detail"), [
-    ({"loop_slow_after": 3, "loop_hold_after": 0}, "slowed", "3 hops without new input, so it waits for 2 s"),
-    ({"loop_slow_after": 0, "loop_hold_after": 3}, "held", "3 hops without new input, so it waits until there is any"),
+@pytest.mark.parametrize(("limits", "hold", "detail"), [
+    ({"loop_slow_after": 3, "loop_hold_after": 0}, "loop_slowed", "loop guard: 3 answers in a row, messages are slowed"),
+    ({"loop_slow_after": 0, "loop_hold_after": 3}, "loop_guard", "loop guard: 3 answers in a row"),
 ])  # fmt: skip
-def test_the_trail_says_why_a_message_waits(limits: dict[str, int], event: str, detail: str) -> None:
+def test_the_trail_says_why_a_message_waits(limits: dict[str, int], hold: str, detail: str) -> None:
     relay = RelayHarness(**limits)
     a, b = wrapped(relay, "A", "B")
     go_round([a, b], 2)
@@ -443,7 +443,7 @@ def test_the_trail_says_why_a_message_waits(limits: dict[str, int], event: str, 
     (receipt,) = a.stored()
     a.say("HISTORY", {"view": "message", "id": receipt["message_id"]})
     trail = a.payload("HISTORY_RESULT")["trail"]
-    assert [(step["event"], step["to"], step["detail"]) for step in trail] == [(event, "B", detail)]
+    assert [(step["event"], step["to"], step["hold"], step["detail"]) for step in trail] == [("waits", "B", hold, detail)]
 
 
 def test_an_agent_that_comes_back_without_a_wrapper_is_guarded_no_more() -> None:

@@ -25,16 +25,18 @@ def progress(status: str, *steps: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("status", "steps", "stage", "at"),
     [
-        ("queued", (), "stored", None),
-        ("sent", (), "stored", None),
-        ("sent", (RECEIVED,), "delivered", 10),
-        ("done", (), "delivered", None),
-        ("sent", (RECEIVED, HANDED), "injected", 20),
-        ("done", (RECEIVED, HANDED, INJECTED), "injected", 21),
-        ("done", (RECEIVED, INJECTED, READ), "read", 30),
-        ("done", (READ, INJECTED), "read", 30),
+        ("queued", (), "queued", None),
+        ("sent", (), "sent", None),
+        ("sent", (RECEIVED,), "received", 10),
+        ("delivered", (), "delivered", None),
+        ("sent", (RECEIVED, HANDED), "handed", 20),
+        ("delivered", (RECEIVED, HANDED), "delivered", 20),
+        ("delivered", (RECEIVED, HANDED, INJECTED), "delivered", 21),
+        ("delivered", (RECEIVED, INJECTED, READ), "read", 30),
+        ("delivered", (READ, INJECTED), "read", 30),
+        ("rejected", (RECEIVED, HANDED), "rejected", 20),
         ("dead", (RECEIVED,), "dead", 10),
-        ("done", (make_trail(1, 1, 5, "resent"),), "delivered", None),
+        ("delivered", (make_trail(1, 1, 5, "resent"),), "delivered", None),
     ],
 )
 def test_the_furthest_step_counts(status: str, steps: tuple[Any, ...], stage: str, at: int | None) -> None:
@@ -43,10 +45,10 @@ def test_the_furthest_step_counts(status: str, steps: tuple[Any, ...], stage: st
 
 
 def test_the_door_is_still_known_when_it_was_read() -> None:
-    assert progress("done", INJECTED, READ) == {"stage": "read", "stage_at": 30, "door": "typing", "evidence": "transcript"}
+    assert progress("delivered", INJECTED, READ) == {"stage": "read", "stage_at": 30, "door": "typing", "evidence": "transcript"}
 
 
 def test_each_recipient_has_its_own() -> None:
     recipients: list[dict[str, Any]] = [{"name": name, "status": "sent"} for name in ("Bob", "Carol")]
     add_progress(recipients, [RECEIVED])
-    assert [recipient["stage"] for recipient in recipients] == ["delivered", "stored"]
+    assert [recipient["stage"] for recipient in recipients] == ["received", "sent"]

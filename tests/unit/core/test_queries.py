@@ -203,7 +203,7 @@ def test_the_life_of_a_message_is_told_up_to_this_moment(relay: RelayHarness, al
     answer = ask(alice, view="message", id=message_id)  # no time has passed since the ACK
     (message,) = answer["messages"]
     assert (message["client_id"], message["from"], message["to"]) == ("mine", "Alice", "Bob")
-    assert message["recipients"] == [{"name": "Bob", "seq": 1, "status": "done"}]
+    assert message["recipients"] == [{"name": "Bob", "seq": 1, "status": "delivered"}]
     assert [(step["event"], step["to"]) for step in answer["trail"]] == [
         ("sent", "Bob"),
         ("resent", "Bob"),
@@ -220,7 +220,7 @@ def test_each_recipient_has_a_status(relay: RelayHarness, alice: HarnessClient, 
     assert status(alice, message_id) == {"Bob": "sent", "Carol": "sent", "Dora": "queued"}
     bob.ack(bob.take_one("DELIVER"))
     relay.advance(1_000)
-    assert status(alice, message_id) == {"Bob": "done", "Carol": "dead", "Dora": "dead"}
+    assert status(alice, message_id) == {"Bob": "delivered", "Carol": "dead", "Dora": "dead"}
     assert carol.frames
 
 

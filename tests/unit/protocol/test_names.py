@@ -18,9 +18,12 @@ from agent_relay.protocol.names import (
     is_channel,
     is_name,
     is_pattern,
+    is_reserved,
     is_topic,
     pattern_matches,
+    person_name,
     show,
+    spare_names,
 )
 
 from .strategies import names
@@ -133,3 +136,17 @@ def test_what_is_shown_is_short_and_harmless(text: str, limit: int) -> None:
     shown = show(text, limit)
     assert len(shown) <= limit
     assert shown.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("login", "name"),
+    [
+        ("anna", "anna"), ("Anna Ó Brien", "Anna-Brien"), ("DOMAIN\\user", "DOMAIN-user"), ("-", "user"), ("ж" * 80, "user"),
+        ("x" * 200, "x" * 50), ("daemon", "user-daemon"), ("http", "user-http"), ("cli-x", "user-cli-x"), ("_apt", "user-_apt"),
+    ],
+)  # fmt: skip
+def test_every_login_gives_a_name_that_an_agent_may_have(login: str, name: str) -> None:
+    assert person_name(login) == name
+    for each in spare_names(person_name(login)):
+        check_agent_name(each)
+        assert not is_reserved(each)

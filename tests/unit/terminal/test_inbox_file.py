@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.terminal.inbox_file import REMEMBERED, InboxFile
-from agent_relay.terminal.message_text import Shown, short_id
+from agent_relay.terminal.message_text import Shown
 
 texts = st.text(st.characters(codec=None), max_size=100)
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.terminal.commands import Found
 from agent_relay.terminal.listening import ScreenListener
 from agent_relay.terminal.message_text import (
@@ -21,7 +22,6 @@ from agent_relay.terminal.message_text import (
     render,
     render_introduction,
     render_notice,
-    short_id,
 )
 from agent_relay.terminal.parser import BLOCK_CLOSE, BLOCK_OPEN, DEFAULT_PREFIX, CommandParser, Syntax
 from agent_relay.terminal.profile import Kind, Profile, load_profiles

@@ -7,6 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.terminal.message_text import (
     PLAIN,
     Room,
@@ -15,7 +16,6 @@ from agent_relay.terminal.message_text import (
     render,
     render_introduction,
     render_notice,
-    short_id,
 )
 from agent_relay.terminal.parser import CommandParser
 

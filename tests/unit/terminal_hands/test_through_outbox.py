@@ -13,6 +13,7 @@ from agent_relay.cli.failures import Failure
 from agent_relay.cli.screen import Screen
 from agent_relay.cli.through_outbox import own_outbox, send_through
 from agent_relay.protocol.headers import parse_headers
+from agent_relay.protocol.short_ids import short_id
 
 
 def test_only_inside_an_agent_that_speaks_as_itself_to_its_own_daemon(tmp_path: Path) -> None:
@@ -41,7 +42,7 @@ def test_everything_asked_for_stands_in_the_file(tmp_path: Path, capsys: pytest.
     options = {"kind": "action", "thread": "t", "topic": None, "priority": 1, "reply_to": "msg_0", "ttl_ms": 5_000}
     assert send_through(str(tmp_path), Screen(), ["Bob", "Carol"], "a\n\nb\n", options, as_json=False) == 0
     taking.join()
-    assert capsys.readouterr().out == "stored  msg_1  2 recipients, 1 offline\n"
+    assert capsys.readouterr().out == f"stored  {short_id('msg_1')}  2 recipients, 1 offline\n"
     (message,) = found
     assert (message.to, message.body, message.kind, message.thread) == (("Bob", "Carol"), "a\n\nb\n", "action", "t")
     assert (message.priority, message.reply_to, message.ttl_ms) == (1, "msg_0", 5_000)

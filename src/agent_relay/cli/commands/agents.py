@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_relay.cli.agent_table import show_agents
+from agent_relay.cli.hold_notes import agent_for_programs
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.screen import Screen
 
@@ -30,7 +31,7 @@ def _list(as_json: bool, socket: str | None, state_dir: str | None, *, connected
     found = run(ask())
     screen = Screen()
     if as_json:
-        screen.json({"agents": [agent.raw for agent in found], "next_cursor": None})
+        screen.json({"agents": [agent_for_programs(agent) for agent in found], "next_cursor": None})
     elif found:
         show_agents(screen, found)
     else:

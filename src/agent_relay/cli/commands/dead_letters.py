@@ -12,6 +12,7 @@ from agent_relay.cli.message_view import now_ms, show_heading, show_text
 from agent_relay.cli.options import Json, Socket, StateDir, find_place, inherit
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.locate import Place
 
 _MOST = 1000
@@ -42,8 +43,7 @@ def list_letters(
 
 @dead_letters.command(
     "retry",
-    epilog="\b\nExamples:\n  agent-relay dead-letters retry msg_01KA2V8Z5T7Q4M9C3XKJ0000A1\n"
-    "  agent-relay dead-letters retry --all",
+    epilog="\b\nExamples:\n  agent-relay dead-letters retry 3f9c2a11\n  agent-relay dead-letters retry --all",
 )
 def retry(
     context: typer.Context,
@@ -66,7 +66,7 @@ def retry(
         screen.json({"retried": retried, "refused": refused})
     else:
         for one in retried:
-            screen.line(("sent again", "bold green"), "  ", one["message_id"], "  as ", clean_line(one["new_message_id"]))
+            screen.line(("sent again", "bold green"), "  ", short_id(one["message_id"]), "  as ", short_id(one["new_message_id"]))
         if not retried and not refused:
             screen.line(("There are no dead letters.", "dim"))
     if refused:
@@ -105,6 +105,7 @@ async def _retry(place: Place, message_id: str | None) -> tuple[list[dict[str, s
     refused: list[dict[str, str]] = []
     async with observe(place) as relay:
         if message_id is not None:
+            message_id = str((await relay.message(message_id)).message["message_id"])
             return [{"message_id": message_id, "new_message_id": await relay.retry_dead_letter(message_id)}], []
         letters = await relay.dead_letters(_MOST)
         for id_ in dict.fromkeys(str(letter["message_id"]) for letter in letters.messages):

@@ -20,9 +20,10 @@ _SIGNS = {"ok": ("✓", "green"), "note": ("!", "yellow"), "bad": ("✗", "bold 
 
 
 def doctor(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """Look at everything the relay needs: tmux, the terminal, folders, the daemon, and the CLIs with their versions.
+    """Try everything the relay needs: tmux and terminals, the folders it writes to, the daemon, and the CLIs.
 
-    Ends with status 1 if something does not work. Nothing is changed.
+    It runs a small program in each backend and writes a file in each folder, and removes them again. Ends with status 1 if
+    something does not work.
     """
     from agent_relay.cli.doctor.clis import check_clis
     from agent_relay.cli.doctor.findings import Verdict
@@ -37,9 +38,10 @@ def doctor(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
             found.append(finding)
             if not as_json:
                 _show(screen, finding)
+    is_bad = any(finding.verdict is Verdict.BAD for finding in found)
     if as_json:
-        screen.json({"findings": msgspec.to_builtins(found)})
-    return 1 if any(finding.verdict is Verdict.BAD for finding in found) else 0
+        screen.json({"ok": not is_bad, "findings": msgspec.to_builtins(found)})
+    return 1 if is_bad else 0
 
 
 def _tries_doors(place: Place) -> bool:

@@ -5,35 +5,53 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from agent_relay.cli.find_message import MessageId, ask_for_message
+from agent_relay.cli.find_message import MessageId
 from agent_relay.cli.formats import count, format_span, format_time
-from agent_relay.cli.message_view import now_ms, show_heading, show_text, status_word, target_of
+from agent_relay.cli.hold_notes import show_waiting, waiting_lines
+from agent_relay.cli.message_view import now_ms, show_heading, show_text, target_of
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
+from agent_relay.protocol.message_states import MessageState
 
 if TYPE_CHECKING:
+    from agent_relay.sdk.locate import Place
     from agent_relay.sdk.views import MessageView
 
 _STYLES = {
     "stored": "green", "acknowledged": "green", "injected": "green", "read": "green", "sent": "cyan", "received": "cyan",
     "handed": "cyan", "waits": "yellow",
-    "resent": "yellow", "busy": "yellow", "unanswered": "yellow", "slowed": "yellow", "held": "yellow",
+    "resent": "yellow", "busy": "yellow", "unanswered": "yellow",
     "rejected": "red", "expired": "red",
 }  # fmt: skip
 _HEARD = ", heard from the screen, where what a tool prints may look like the agent's words"
 
 
 def explain(message_id: MessageId, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """Show what became of a message: when it was stored, every attempt to deliver it, and who acknowledged it."""
-    view = ask_for_message(find_place(socket, state_dir), message_id)
+    """Show what became of a message: when it was stored, every attempt to deliver it, who acknowledged it, and what it
+    waits for."""
+    from agent_relay.cli.link import run
+
+    view, waiting = run(_ask(find_place(socket, state_dir), message_id))
     screen = Screen()
     if as_json:
         stored = {"at": view.message.get("ts"), "event": "stored", "to": view.message.get("to"), "detail": ""}
-        screen.json({"message": view.message, "trail": [stored, *view.trail]})
+        waits = [{"name": name, "line": line} for name, line in waiting]
+        screen.json({"message": view.message, "trail": [stored, *view.trail], "waits": waits})
     else:
         show_life(screen, view)
+        show_waiting(screen, waiting)
     return 0
+
+
+async def _ask(place: Place, message_id: str) -> tuple[MessageView, list[tuple[str, str]]]:
+    """The message, and why each recipient that has not got it yet has not."""
+    from agent_relay.cli.link import observe
+
+    async with observe(place) as relay:
+        view = await relay.message(message_id)
+        agents = (await relay.agents()).agents
+    return view, waiting_lines(view.message, agents)
 
 
 def show_life(screen: Screen, view: MessageView) -> None:
@@ -78,10 +96,10 @@ def _sentence(event: str, name: str, seq: object, detail: str) -> str:
             return f" to {name}, number {seq} in its stream{more}"
         case "resent" | "handed":
             return f" to {name}{more}"
-        case "busy" | "expired" | "unanswered" | "slowed" | "held":
+        case "busy" | "expired" | "unanswered":
             return f": {name}{more}"
         case "waits":
-            return f" for {name}'s terminal{more}"
+            return f" for {name}{more}"
         case "acknowledged" | "rejected" | "received" | "read":
             return f" by {name}{more}"
         case "injected":
@@ -93,6 +111,8 @@ def _sentence(event: str, name: str, seq: object, detail: str) -> str:
 def _fate(one: dict[str, Any], message: dict[str, Any], trail: Iterable[dict[str, Any]]) -> list[str | tuple[str, str]]:
     name = str(one.get("name"))
     last = [step for step in trail if step.get("to") == name]
-    word = str(last[-1]["event"]) if last and one.get("status") == "done" else status_word(str(one.get("status")))
+    word = str(one.get("status"))
+    if word == MessageState.DELIVERED and any(step.get("event") == MessageState.READ for step in last):
+        word = MessageState.READ.value
     took = f", {format_span(max(0, int(last[-1]['at']) - int(message['ts'])))} after it was stored" if last else ""
     return [(clean_line(name), "bold"), f"  {clean_line(word)}{took}"]

@@ -8,7 +8,7 @@ import typer
 
 from agent_relay.cli.find_message import MessageId, ask_for_message
 from agent_relay.cli.formats import format_time
-from agent_relay.cli.message_view import now_ms, show_heading, show_text, status_part, status_word, target_of, text_of
+from agent_relay.cli.message_view import now_ms, show_heading, show_text, status_part, target_of, text_of
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_moment_ms
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
@@ -109,6 +109,6 @@ def _show_whole(screen: Screen, message: dict[str, Any]) -> None:
         if value:
             screen.line((f"{label:<8}", "dim"), "  ", clean_line(str(value)))
     for one in message.get("recipients") or ():
-        screen.line((f"{'status':<8}", "dim"), "  ", clean_line(f"{one.get('name')}: {status_word(str(one.get('status')))}"))
+        screen.line((f"{'status':<8}", "dim"), "  ", clean_line(f"{one.get('name')}: {one.get('status')}"))
     screen.line()
     screen.block(clean_block(text_of(message)).rstrip("\n"), indent=0)

@@ -9,8 +9,11 @@ import typer
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.message_view import MESSAGE_TO_PROGRAMS, show_heading, show_text
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place
+from agent_relay.cli.person import is_you
+from agent_relay.cli.person_inbox import find_unseen, note_seen
 from agent_relay.cli.screen import Screen
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.message_states import MessageState
 from agent_relay.protocol.names import did_you_mean, fold_name
 from agent_relay.sdk.locate import Place
 
@@ -26,9 +29,7 @@ _WINDOW = 32
 
 
 def inbox(
-    name: Annotated[
-        str | None, agent_option("--as", "Whose inbox; by default AGENT_RELAY_NAME's, else cli-<your login>'s.")
-    ] = None,
+    name: Annotated[str | None, agent_option("--as", "Whose inbox; by default AGENT_RELAY_NAME's, else your own.")] = None,
     peek: Annotated[bool, typer.Option("--peek", help="Only look: nothing is acknowledged, everything stays.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on and print messages as they come, until Ctrl-C.")] = False,
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Stop after that many messages.")] = None,
@@ -38,7 +39,8 @@ def inbox(
 ) -> int:
     """Receive the messages that wait for an agent: each is printed, then acknowledged.
 
-    Ends when nothing more is waiting, unless --follow is given. With --json: one object a line.
+    Ends when nothing more is waiting, unless --follow is given. Your own inbox also has what the page has received for you since
+    the last look. With --json: one object a line.
     """
     from agent_relay.cli.link import own_name, run
 
@@ -66,16 +68,30 @@ async def _receive(place: Place, screen: Screen, name: str | None, *, follow: bo
         raise Failure(
             f"{taken.sentence} Its messages go there; to look at what is waiting: agent-relay inbox --as {taken.name} --peek"
         ) from None
+    is_person = is_you(relay.name)
     shown = 0
+    seen: set[str] = set()
     try:
-        while limit is None or shown < limit:
+        if is_person:
+            for each in (await find_unseen(relay, place, relay.name))[:limit]:
+                _show_stored(screen, each, as_json=as_json)
+                seen.add(str(each["message_id"]))
+                note_seen(place, str(each["message_id"]))
+                shown += 1
+        while limit is None or shown < limit or seen:
             message = await _next(relay, follow=follow)
             if message is None:
                 break
-            _show(screen, message, as_json=as_json)
+            if message.id not in seen:
+                if limit is not None and shown >= limit:
+                    break
+                _show(screen, message, as_json=as_json)
+                shown += 1
             screen.flush()
             await message.ack()  # only now: what could not be printed was not received
-            shown += 1
+            seen.discard(message.id)
+            if is_person:
+                note_seen(place, message.id)
     finally:
         await relay.close(_CLOSE_S)
     if not shown and not as_json:
@@ -125,16 +141,20 @@ async def _peek(place: Place, screen: Screen, name: str, limit: int | None, *, a
 
     async with observe(place) as relay:
         agent = await _find_agent(relay, name)
-        messages = await _pending(relay, agent)
+        messages = await (find_unseen(relay, place, agent.name) if is_you(agent.name) else _pending(relay, agent))
     for message in messages[:limit]:
-        if as_json:
-            screen.json_line({field: message.get(field) for field in MESSAGE_TO_PROGRAMS})
-        else:
-            show_heading(screen, message)
-            show_text(screen, message, whole=True)
+        _show_stored(screen, message, as_json=as_json)
     if not messages and not as_json:
         screen.line((f"Nothing is waiting for {agent.name}.", "dim"))
     return 0
+
+
+def _show_stored(screen: Screen, message: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        screen.json_line({field: message.get(field) for field in MESSAGE_TO_PROGRAMS})
+    else:
+        show_heading(screen, message)
+        show_text(screen, message, whole=True)
 
 
 async def _find_agent(relay: RelayClient, name: str) -> AgentInfo:
@@ -162,6 +182,6 @@ async def _pending(relay: RelayClient, agent: AgentInfo) -> list[dict[str, Any]]
 
 def _waits_for(message: dict[str, Any], name: str) -> bool:
     return any(
-        fold_name(str(one.get("name"))) == fold_name(name) and one.get("status") in {"queued", "sent"}
+        fold_name(str(one.get("name"))) == fold_name(name) and one.get("status") in {MessageState.QUEUED, MessageState.SENT}
         for one in message.get("recipients") or ()
     )

@@ -11,12 +11,13 @@ import typer
 
 from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.formats import count, format_span
-from agent_relay.cli.message_view import status_word
+from agent_relay.cli.hold_notes import explain_waiting, show_waiting, waiting_lines
 from agent_relay.cli.names_on_disk import complete_names
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_duration_ms
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.cli.through_outbox import own_outbox, send_through
+from agent_relay.protocol.short_ids import short_id
 
 if TYPE_CHECKING:
     from agent_relay.sdk.client import RelayClient
@@ -33,7 +34,7 @@ def send(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from standard input.")],
     wait: Annotated[str | None, typer.Option("--await", metavar="TIME", help="Wait that long for an answer, e.g. 30s.")] = None,
     sender: Annotated[
-        str | None, agent_option("--from", "Send as this agent; by default AGENT_RELAY_NAME, else cli-<your login>.")
+        str | None, agent_option("--from", "Send under this name; by default AGENT_RELAY_NAME, else your login.", "--as")
     ] = None,
     thread: Annotated[str | None, typer.Option("--thread", metavar="NAME", help="The thread it belongs to.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Publish under this topic.")] = None,
@@ -76,7 +77,9 @@ def send(
         relay = await _connect(place, sender)
         try:
             if timeout_ms is None:
-                show_receipt(screen, await relay.send(target, body, **options), as_json=as_json)
+                receipt = await relay.send(target, body, **options)
+                waiting = await explain_waiting(relay, receipt.message_id) if receipt.recipients else []
+                show_receipt(screen, receipt, waiting, as_json=as_json)
                 return 0
             return await _ask(relay, screen, target, body, timeout_ms, options, as_json=as_json)
         finally:
@@ -122,12 +125,14 @@ async def _connect(place: Any, sender: str | None) -> RelayClient:
 # --- without waiting --------------------------------------------------------------------------------------------------
 
 
-def show_receipt(screen: Screen, receipt: Receipt, *, as_json: bool) -> None:
+def show_receipt(screen: Screen, receipt: Receipt, waiting: list[tuple[str, str]], *, as_json: bool) -> None:
+    """`waiting`: who has not got it yet, and why."""
     if as_json:
         screen.json(
             {
                 "message_id": receipt.message_id, "stage": "stored", "recipients": receipt.recipients,
                 "queued": receipt.queued, "skipped": receipt.skipped,
+                "waits": [{"name": name, "line": line} for name, line in waiting],
             }
         )  # fmt: skip
         return
@@ -136,7 +141,8 @@ def show_receipt(screen: Screen, receipt: Receipt, *, as_json: bool) -> None:
         fate.append(f"{receipt.queued} offline")
     if receipt.skipped:
         fate.append(f"skipped, because their queues are full: {', '.join(receipt.skipped)}")
-    screen.line(("stored", "bold green"), "  ", receipt.message_id, "  ", clean_line(", ".join(fate)))
+    screen.line(("stored", "bold green"), "  ", short_id(receipt.message_id), "  ", clean_line(", ".join(fate)))
+    show_waiting(screen, waiting)
 
 
 # --- with an answer -----------------------------------------------------------------------------------------------------
@@ -163,11 +169,16 @@ async def _ask(
         screen.json(_receipt_with_answer(message, reply))
     elif reply is not None:
         screen.line(
-            ("answered", "bold green"), "  ", str(message.get("message_id", "")), "  by ", (clean_line(reply.by), "bold cyan")
+            ("answered", "bold green"),
+            "  ",
+            short_id(str(message.get("message_id", ""))),
+            "  by ",
+            (clean_line(reply.by), "bold cyan"),
         )
         screen.block(clean_block(reply.body).rstrip("\n"))
     if reply is None:
-        raise Failure(_why_no_answer(message, timeout_ms))
+        waiting = waiting_lines(message, (await relay.agents()).agents)
+        raise Failure(_why_no_answer(message, timeout_ms, waiting))
     return 0
 
 
@@ -185,15 +196,11 @@ def _receipt_with_answer(message: dict[str, Any], reply: Reply | None) -> dict[s
     }  # fmt: skip
 
 
-def _why_no_answer(message: dict[str, Any], timeout_ms: int) -> str:
+def _why_no_answer(message: dict[str, Any], timeout_ms: int, waiting: list[tuple[str, str]]) -> str:
     waited = f"No answer came within {format_span(timeout_ms)}"
     if not message:
         return f"{waited}, and it is not known whether the message was stored."
-    where = ", ".join(f"{one['name']}: {_so_far(one['status'])}" for one in message.get("recipients") or [])
-    return clean_line(f"{waited}. The message is stored ({message['message_id']}); {where or 'nobody was there to get it'}.")
-
-
-def _so_far(status: str) -> str:
-    return {"done": "acknowledged", "queued": "waiting to be delivered", "sent": "sent and not acknowledged"}.get(
-        status, status_word(status)
-    )
+    where = ", ".join(f"{one['name']}: {one['status']}" for one in message.get("recipients") or [])
+    why = "".join(f" {line}." for _, line in waiting)
+    stored = f"The message is stored ({short_id(message['message_id'])}); {where or 'nobody was there to get it'}."
+    return clean_line(f"{waited}. {stored}{why}")

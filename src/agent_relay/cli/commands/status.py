@@ -9,6 +9,7 @@ from agent_relay.cli.agent_table import show_agents
 from agent_relay.cli.config_notes import find_config_notes
 from agent_relay.cli.failures import NOT_RUNNING, Failure
 from agent_relay.cli.formats import count, format_bytes, format_span, format_time
+from agent_relay.cli.hold_notes import agent_for_programs
 from agent_relay.cli.http_place import HttpPlace, read_http_place
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_line
@@ -47,7 +48,7 @@ def status(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
                 "notes": find_config_notes(place),
                 "http": _show_http(place),
                 "rate": _rate(view.server),
-                "agents": [agent.raw for agent in view.agents],
+                "agents": [agent_for_programs(agent) for agent in view.agents],
             }
         )
         return 0

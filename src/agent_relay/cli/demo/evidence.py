@@ -11,9 +11,9 @@ from agent_relay.cli.demo.ledger import Ledger, Verdict
 from agent_relay.cli.demo.reports import Report, Reports
 from agent_relay.cli.link import observe
 from agent_relay.cli.message_view import text_of
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.locate import Place
 from agent_relay.sdk.views import MessageView
-from agent_relay.terminal.message_text import short_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import Any
 from agent_relay.cli.config_notes import find_config_notes
 from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.cli.formats import count
+from agent_relay.cli.hold_notes import hold_line
+from agent_relay.cli.http_place import read_http_place
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.places import DATABASE_FILE
 from agent_relay.sdk.locate import Place
@@ -51,8 +53,10 @@ def check_relay(place: Place) -> Iterator[Finding]:
         if wrong:
             yield Finding("storage", Verdict.BAD, clean_line(str(wrong)))
     yield from _check_events(view.server.get("events") or {})
+    yield from _check_http(place)
     for agent in view.agents:
         yield from _check_agent(agent)
+        yield from _check_hold(agent)
 
 
 def _check_store(place: Place) -> Iterator[Finding]:
@@ -77,6 +81,21 @@ def _check_events(events: dict[str, Any]) -> Iterator[Finding]:
             "events", Verdict.NOTE, f"{clean_line(str(name))} is damaged: readers get a stream.gap for what cannot be read",
             "nothing, or restore it from a copy while the daemon is down",
         )  # fmt: skip
+
+
+def _check_http(place: Place) -> Iterator[Finding]:
+    """A daemon without it does its work; the page is missing."""
+    http = read_http_place(place.state_dir)
+    if http is not None and http.url is None:
+        yield Finding("http", Verdict.NOTE, f"there is no page: {clean_line(http.reason)}", "agent-relay up --port N, after down")
+    elif http is not None and http.warning:
+        yield Finding("http", Verdict.NOTE, clean_line(http.warning))
+
+
+def _check_hold(agent: AgentInfo) -> Iterator[Finding]:
+    """Why its messages wait, where any do or a person should act."""
+    if agent.connected and agent.hold is not None:
+        yield Finding(clean_line(agent.name), Verdict.NOTE, f"messages wait: {hold_line(agent)}")
 
 
 def _check_agent(agent: AgentInfo) -> Iterator[Finding]:

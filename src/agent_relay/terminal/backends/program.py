@@ -7,7 +7,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from agent_relay.ports.terminal import ProgramMissing, TerminalError
-from agent_relay.protocol.names import show
+from agent_relay.protocol.clis import INSTALLERS
+from agent_relay.protocol.names import is_name, show
 
 
 def check_program(argv: Sequence[str], cwd: str, environment: Mapping[str, str]) -> None:
@@ -22,4 +23,12 @@ def check_program(argv: Sequence[str], cwd: str, environment: Mapping[str, str])
     # As the program itself will be looked for: a path counts from its folder, a name from the PATH it is given.
     found = shutil.which(os.path.join(cwd, program) if "/" in program else program, path=environment.get("PATH", os.defpath))
     if found is None:
-        raise ProgramMissing(f"{show(program, 200)} was not found, or is no program. Is it installed, and on the PATH?")
+        raise ProgramMissing(_missing(program))
+
+
+def _missing(program: str) -> str:
+    if "/" in program:
+        return f"{show(program, 200)} is not an executable file."
+    shown = program if is_name(program) else show(program, 200)
+    installer = INSTALLERS.get(program)
+    return f"{shown} is not on PATH. " + (f"Install it with: {installer}" if installer else "Install it, or give its full path.")

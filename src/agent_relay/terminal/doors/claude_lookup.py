@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 from agent_relay.ports.door import DoorMessage, Whereabouts
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.terminal.doors.claude_record import Known, find_session, transcript_paths
 from agent_relay.terminal.doors.claude_signals import Given, NotGiven, Queued, SignalReader
-from agent_relay.terminal.message_text import short_id
 from agent_relay.terminal.transcripts.records import decode_record
 
 WRITTEN_S = 2.0  # Claude Code writes its session file a moment after it took a message

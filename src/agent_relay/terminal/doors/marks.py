@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_relay.ports.door import DoorMessage
-from agent_relay.terminal.message_text import short_id
+from agent_relay.protocol.short_ids import short_id
 
 
 def mark_of(message: DoorMessage) -> str:

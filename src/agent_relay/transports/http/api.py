@@ -41,6 +41,7 @@ class Api(Struct, frozen=True):
     workspaces: Workspaces
     assets: Assets
     project: str  # its directory
+    you: str  # the name that messages from here are from
     token: str | None  # None: nobody is asked for one
     page_keys: PageKeys
     guesses: Guesses

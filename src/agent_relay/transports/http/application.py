@@ -88,7 +88,7 @@ async def _who_asks(api: Api, route: Route, request: Request[Any, Any, Any]) -> 
 
 
 async def _read(route: Route, request: Request[Any, Any, Any]) -> Any:
-    if route.body is None:
+    if route.body is None and (route.is_flat or route.is_open or route.method == "GET"):
         return None
     raw = await request.body()
     return raw if route.is_flat else read_body(route, raw)

@@ -1,9 +1,9 @@
-"""What clients send: bodies and queries, each a struct that says what it may hold. Unknown fields are ignored."""
+"""What clients send: bodies and queries, each a struct that says what it may hold. Unknown fields are refused."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -52,7 +52,11 @@ _CURSOR = "Goes on where the page before ended, or from the message with this id
 _BETWEEN = "Two names with a comma: what either wrote to the other alone."
 
 
-class NewSession(Struct, rename="camel"):
+class Body(Struct, forbid_unknown_fields=True):
+    """A field that would be ignored would seem to have asked for something."""
+
+
+class NewSession(Body, rename="camel"):
     agent: Annotated[str, Meta(min_length=1, max_length=64, description="The new agent's name.")]
     cli: Annotated[str, Meta(min_length=1, max_length=200, description="Which CLI to run: claude, codex, gemini, …")]
     task: Annotated[str, Meta(description="Its first message.")] | None = None
@@ -63,43 +67,49 @@ class NewSession(Struct, rename="camel"):
     environment: dict[str, str] | None = None
 
 
-class PageCodeBody(Struct):
+class PageCodeBody(Body):
     code: Annotated[str, Meta(min_length=1, max_length=1000, description="What `agent-relay open` gave, or the API's token.")]
 
 
-class SessionMessage(Struct):
+class SessionMessage(Body):
     message: Annotated[str, Meta(min_length=1)]
     id: Key | None = None
 
 
-class NewMessage(Struct):
-    to: Targets | Annotated[list[Target], Meta(min_length=1, max_length=100)]
+class NewMessage(Body):
     body: Annotated[str, Meta(min_length=1)]
+    to: Targets | Annotated[list[Target], Meta(min_length=1, max_length=100)] | None = None
     kind: Annotated[str, Meta(pattern="^[a-z][a-z0-9_.-]{0,63}$")] = "message"
     thread: Words | None = None
     topic: Annotated[str, Meta(pattern=_TOPIC, max_length=256)] | None = None
+    data: Annotated[dict[str, Any], Meta(description="Beside the text, for programs.")] | None = None
+    priority: Annotated[int, Meta(ge=0, le=9, description="0 goes first, 9 last.")] | None = None
+    ttl_ms: (
+        Annotated[int, Meta(ge=1, le=LARGEST_NUMBER, description="How long it may wait for delivery, in milliseconds.")] | None
+    ) = None
+    reply_to: Annotated[str, Meta(min_length=1, max_length=128, description="The message this one answers.")] | None = None
     await_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait that long for `delivered`.")] | None = None
     id: Key | None = None
 
 
-class Decision(Struct):
+class Decision(Body):
     reason: Words | None = None
 
 
-class AnswerBody(Struct):
+class AnswerBody(Body):
     answer: Annotated[str, Meta(min_length=1, max_length=20_000)]
 
 
-class InputBody(Struct):
+class InputBody(Body):
     text: Annotated[str, Meta(description="Typed as it is; a line feed is Enter.")]
 
 
-class NewWorkspace(Struct):
+class NewWorkspace(Body):
     path: Path
     name: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
 
 
-class BudgetBody(Struct, rename="camel"):
+class BudgetBody(Body, rename="camel"):
     """US dollars; without a limit there is none."""
 
     max_per_hour: Annotated[float, Meta(gt=0, le=1e9)] | None = None

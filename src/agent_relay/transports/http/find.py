@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from agent_relay.protocol.names import show
+from agent_relay.protocol.short_ids import AMBIGUOUS, read_short_id, stands_for
 from agent_relay.transports.http.api import Api
-from agent_relay.transports.http.errors import not_found
+from agent_relay.transports.http.errors import invalid, not_found
 from agent_relay.transports.http.views import SessionView, build
 
 
@@ -23,7 +24,14 @@ async def all_sessions(api: Api) -> list[SessionView]:
 
 
 async def find_session(api: Api, session_id: str) -> SessionView:
-    for session in await all_sessions(api):
-        if session.session_id == session_id:
-            return session
+    short = read_short_id(session_id)
+    found = [
+        session
+        for session in await all_sessions(api)
+        if session.session_id == session_id or (short is not None and stands_for(short, session.session_id))
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise invalid("id", AMBIGUOUS)
     raise not_found(f"There is no session {show(session_id, 80)}.")

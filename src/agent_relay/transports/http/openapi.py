@@ -162,7 +162,7 @@ def _statuses(route: Route) -> set[int]:
         found.add(422)
     if route.method != "GET":
         found |= {413, 415}
-    if route.body is not None and not route.is_flat:
+    if route.method != "GET" and not route.is_flat:
         found.add(422)
     return found
 

@@ -20,6 +20,7 @@ _MOST_PARAMETERS = 100
 _WHOLE = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 _MISSING = re.compile(r"missing required field `(?P<field>[^`]+)`")
+_UNKNOWN = re.compile(r"contains unknown field `(?P<field>[^`]*)`")
 _PATTERN, _ENUM = "matching regex", "Invalid enum value"  # as msgspec says it
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`(?P<limit>[^,]*)(?:, got `(?P<given>[^`]+)`)?")
 _TYPES = {
@@ -73,12 +74,21 @@ def _is_whole(kind: inspect.Type) -> bool:
 def read_body(route: Route, raw: bytes) -> Any:
     kind = route.body
     if kind is None:
+        _refuse_body(raw)
         return None
     if not raw:
         if route.needs_body:
             raise invalid("body", "The body is missing; it must be a JSON object.")
         return kind()
     return _explained(lambda: msgspec.convert(_read_json(raw), kind), "the body", kind)
+
+
+def _refuse_body(raw: bytes) -> None:
+    """Of a route that takes none; an empty object says nothing and does no harm."""
+    found = _explained(lambda: _read_json(raw), "the body", Struct) if raw.strip() else {}
+    if found != {}:
+        field = next(iter(found)) if isinstance(found, dict) else "body"
+        raise invalid(field, f"There is no field {show(field, 80)} here; this takes no body.")
 
 
 def _read_json(raw: bytes) -> Any:
@@ -111,6 +121,12 @@ def _mistyped(error: msgspec.ValidationError, what: str, kind: type[Struct]) -> 
     if match := _MISSING.search(text):
         path = f"{path}.{match['field']}".lstrip(".")
         return RelayError(ErrorCode.INVALID_FORMAT, f"`{path}` is missing.", field=path)
+    if match := _UNKNOWN.search(text):
+        path = f"{path}.{match['field']}".lstrip(".")
+        known = ", ".join(_parameters(kind))
+        return RelayError(
+            ErrorCode.INVALID_FORMAT, f"There is no field {show(path, 80)} here; known fields: {known}.", field=path
+        )
     said = _sentence(text, kind, path)
     if not path:
         return RelayError(ErrorCode.INVALID_FORMAT, f"In {what}: it {said}.", field=what.removeprefix("the "))
@@ -121,7 +137,7 @@ def _sentence(text: str, kind: type[Struct], path: str) -> str:
     """What msgspec says, in words of people who write JSON; of a pattern, what it is for."""
     if _PATTERN in text:
         about = _described(kind, path, "description")
-        return f"does not have the form that it must have{': ' if about else ''}{str(about).rstrip('.')}"
+        return f"has an invalid format{': ' if about else ''}{str(about).rstrip('.')}"
     if text.startswith(_ENUM) and (words := _described(kind, path, "enum")):
         return f"must be one of {', '.join(words)}"
     match = _EXPECTED.fullmatch(text)

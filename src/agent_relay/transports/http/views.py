@@ -68,6 +68,7 @@ class Status(Struct, rename="camel"):
     """Everything that is shown of the relay as a whole."""
 
     version: str
+    you: str  # the name that messages from here are from
     project: str  # its directory
     started_at: int
     uptime_ms: int
@@ -81,6 +82,16 @@ class Status(Struct, rename="camel"):
     estimated_cost_usd: float | None
     last_seq: int  # of the events
     storage: Store
+
+
+class HoldView(Struct):
+    """Why its messages wait: a word of the glossary, what the matter is, what to do about it ("": it ends by itself), and both in
+    one line."""
+
+    reason: str
+    text: str
+    todo: str
+    line: str
 
 
 class AgentView(Struct, rename="camel"):
@@ -98,6 +109,7 @@ class AgentView(Struct, rename="camel"):
     paused: bool = False
     door: str | None = None
     door_note: str | None = None
+    hold: HoldView | None = None
     loop: dict[str, Any] | None = None
     open_requests: int = 0  # permissions and questions that wait for a person
     subscriptions: list[str] = []
@@ -125,8 +137,8 @@ class RecipientView(Struct, rename={"stage_at": "stageAt"}):
 
     name: str
     seq: int
-    status: str  # queued, sent, done, dead, unknown
-    stage: Literal["stored", "delivered", "injected", "read", "dead"] | None = None
+    status: Literal["queued", "sent", "delivered", "rejected", "dead", "unknown"]
+    stage: Literal["queued", "sent", "received", "handed", "delivered", "read", "rejected", "dead", "unknown"] | None = None
     stage_at: int | None = None
     door: str | None = None
     evidence: str | None = None
@@ -145,6 +157,7 @@ class Step(Struct):
     detail: str = ""
     door: str | None = None
     evidence: str | None = None
+    hold: str | None = None  # of a step `waits`: why
 
 
 class MessageView(Struct, rename={"message_id": "messageId", "from_": "from", "expires_at": "expiresAt"}):

@@ -13,9 +13,9 @@ from websockets.asyncio.server import Server, ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 
 from agent_relay.ports.door import DoorMessage
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.terminal.doors.codex_server import CodexServer
 from agent_relay.terminal.doors.launching import AgentPlace
-from agent_relay.terminal.message_text import short_id
 from tests.unit.terminal.doors.heard import Heard
 
 Json = dict[str, Any]

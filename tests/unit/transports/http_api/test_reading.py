@@ -28,7 +28,7 @@ STREAM, OUTPUT = find("GET", "/api/v1/events/sse"), find("GET", "/api/v1/agents/
         (SEND, b'{"to": "Bob", "body": 1}', "body", "`body` must be text, not a whole number."),
         (SEND, b'{"to": "Bob", "body": ""}', "body", "`body` must be text of length >= 1."),
         (SEND, b'{"to": "Bob", "body": "x", "thread": []}', "thread", "`thread` must be text or null, not a list."),
-        (SEND, b'{"to": "Bob", "body": "x", "kind": "No"}', "kind", "`kind` does not have the form that it must have."),
+        (SEND, b'{"to": "Bob", "body": "x", "kind": "No"}', "kind", "`kind` has an invalid format."),
         (SEND, b"[]", "body", "In the body: it must be an object, not a list."),
         (SEND, b"", "body", "The body is missing; it must be a JSON object."),
         (BUDGET, b'{"action": "sing"}', "action", "`action` must be one of alert, pause-spawning, stop-all."),
@@ -49,7 +49,7 @@ def test_bodies(route: Route, body: bytes, field: str, sentence: str) -> None:
         (OUTPUT, b"lines=1&lines=1", "lines", "`lines` is given twice."),
         (
             STREAM, b"types=nothing", "types",
-            "`types` does not have the form that it must have: Types of events, separated by commas; `item.*` is all of those.",
+            "`types` has an invalid format: Types of events, separated by commas; `item.*` is all of those.",
         ),
     ],
 )  # fmt: skip
@@ -69,5 +69,24 @@ def test_a_parameter_that_the_route_does_not_know_is_refused_and_the_others_name
     assert read_query(Route("GET", "/health", cast("Any", None), "", "", is_open=True), b"x=1") is None
 
 
-def test_a_field_that_the_route_does_not_know_is_ignored() -> None:
-    assert read_body(SEND, b'{"to": "Bob", "body": "x", "await_ms": 5.0, "more": 1}').await_ms == 5
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    assert read_body(SEND, b'{"to": "Bob", "body": "x", "await_ms": 5.0}').await_ms == 5
+
+
+@pytest.mark.parametrize(
+    "route", [route for route in ROUTES if not route.is_flat and route.method != "GET"], ids=lambda r: r.path
+)
+def test_a_field_that_the_route_does_not_know_is_refused_and_named(route: Route) -> None:
+    with pytest.raises(RelayError) as wrong:
+        read_body(route, b'{"frobnicate": 1}')
+    assert wrong.value.code is ErrorCode.INVALID_FORMAT
+    if route.body is None:
+        assert wrong.value.details == {"field": "frobnicate"}
+        assert read_body(route, b" ") is read_body(route, b"{}") is None
+
+
+def test_the_unknown_field_is_named_with_those_there_are() -> None:
+    with pytest.raises(RelayError) as wrong:
+        read_body(SEND, b'{"to": "Bob", "body": "x", "prio": 1}')
+    assert wrong.value.details == {"field": "prio"}
+    assert wrong.value.message.startswith("There is no field 'prio' here; known fields: body, to, kind, ")

@@ -3,13 +3,19 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/ui.js";
 import { newId, postOnce } from "../lib/api.js";
 import { addShortcut } from "../lib/keys.js";
-import { plural } from "../lib/format.js";
+import { agents } from "../lib/store.js";
 import { orSay, say } from "../lib/toasts.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { answerTo, change, clear, draftOf, giveUpAnswer, leave } from "./drafts.js";
 import { showName, showThread } from "./place.js";
 import { Recipients } from "./recipients.js";
+
+/** The reason of each recipient whose messages wait. */
+function sayWhyItWaits(to) {
+  const lines = to.map((name) => agents.value.get(name)).filter((agent) => agent?.hold).map((agent) => `${agent.name} waits: ${agent.hold.line}.`);
+  if (lines.length) say(`Stored. ${lines.join(" ")}`);
+}
 
 const KINDS = ["message", "action", "state", "thinking"];
 const TALLEST_PX = 220;
@@ -49,7 +55,7 @@ export function Composer({ place, last }) {
       attempt.current = null;
       clear(draft);
       if (receipt.recipients === 0) say("Stored, but nobody is there to get it.", { tone: "warning" });
-      else if (receipt.queued) say(`Stored. ${plural(receipt.queued, "recipient")} offline: it waits for them.`);
+      else sayWhyItWaits(to);
     } finally {
       setSending(false);
       field.current?.focus();

@@ -4,7 +4,7 @@
 // Only while nothing is written, nobody was chosen and the field is not in use does it follow whoever spoke last.
 
 import { signal } from "../lib/ui.js";
-import { OWN_NAME } from "../lib/store.js";
+import { isYou } from "../lib/store.js";
 
 const drafts = new Map();
 
@@ -40,6 +40,6 @@ export function clear(draft) {
 
 /** Who gets an answer to a message: its channel, whoever it went to where it was our own, else its sender. */
 export function answerTo({ from, to }) {
-  const isSame = to.startsWith("#") || from === OWN_NAME;
+  const isSame = to.startsWith("#") || isYou(from);
   return isSame ? to.split(",").map((name) => name.trim()).filter(Boolean) : [from];
 }

@@ -180,11 +180,10 @@ export class Feed {
 }
 
 function withDelivery(message, { to, door, evidence, _ts: at }) {
-  const stage = door ? "injected" : "delivered";
   const others = message.recipients.filter((each) => each.name !== to);
   const before = message.recipients.find((each) => each.name === to);
-  if (before && !isLater(stage, before.stage)) return message;
-  return { ...message, recipients: [...others, { name: to, stage, door, evidence, at }] };
+  if (before && !isLater("delivered", before.stage)) return message;
+  return { ...message, recipients: [...others, { name: to, stage: "delivered", door, evidence, at }] };
 }
 
 function unique(items) {

@@ -1,7 +1,7 @@
 // Which conversation the page shows: all of it, one agent's, a pair's, a channel's, a thread's, or what was found by a search.
 
 import { showTime } from "../lib/format.js";
-import { OWN_NAME } from "../lib/store.js";
+import { isYou } from "../lib/store.js";
 
 /** The conversation of a route: `home` names it whatever is searched for in it, `query` is what the API is asked, `matches` whether a new message belongs to it, `to` who gets what is
  * written there (null: whoever spoke last). */
@@ -18,13 +18,13 @@ const kinds = {
   all: () => ({ type: "all", key: "", title: "All messages", icon: "messages", query: {}, matches: () => true, to: [] }),
   agent: (key) => ({
     type: "agent", key, title: showName(key), icon: "robot", query: { with: key }, matches: (message) => isWith(message, key),
-    to: key === OWN_NAME ? [] : [key],
+    to: isYou(key) ? [] : [key],
   }),
   pair(key) {
     const names = key.split(",");
     return {
       type: "pair", key, title: names.map(showName).join(" and "), icon: "users", query: { between: key },
-      matches: (message) => names.includes(message.from) && names.includes(message.to), to: names.filter((name) => name !== OWN_NAME),
+      matches: (message) => names.includes(message.from) && names.includes(message.to), to: names.filter((name) => !isYou(name)),
     };
   },
   channel: (key) => ({
@@ -41,7 +41,7 @@ const kinds = {
 
 const isWith = (message, name) => message.from === name || message.to === "*" || message.to.split(",").some((each) => each.trim() === name);
 
-export const showName = (name) => (name === OWN_NAME ? "You" : name);
+export const showName = (name) => (isYou(name) ? "You" : name);
 
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 

@@ -1,4 +1,5 @@
-// What became of a message, as far as it is known: stored, delivered, injected, read; or dead. Stages only move forward.
+// What became of a message, as far as it is known, in the words of the glossary: queued, sent, received, handed, delivered, read; or rejected, or
+// dead. Stages only move forward.
 
 import { html } from "../lib/ui.js";
 import { get, part } from "../lib/api.js";
@@ -7,10 +8,11 @@ import { useReading } from "../lib/reading.js";
 import { Icon } from "../parts/icon.js";
 import { Tip } from "../parts/tooltip.js";
 
-const STAGES = ["stored", "delivered", "injected", "read"];
-const OF_STATUS = { done: "delivered", dead: "dead" };
+const STAGES = ["queued", "sent", "received", "handed", "delivered", "read"];
+const ENDS = ["dead", "rejected", "unknown"];
 const WORDS = {
-  stored: "Stored, not delivered yet", delivered: "Delivered to", injected: "Given to", read: "Read by", dead: "Not delivered to",
+  queued: "Queued for", sent: "Sent to", received: "Received by the wrapper of", handed: "Handed to", delivered: "Delivered to", read: "Read by",
+  rejected: "Rejected by", dead: "Not delivered to", unknown: "Not known any more:",
 };
 
 const SHOWN = 8;
@@ -21,28 +23,29 @@ export const isLater = (one, other) => STAGES.indexOf(one) > STAGES.indexOf(othe
 /** A message of the API, each recipient with its stage. */
 export const normalise = (message) => ({
   ...message,
-  recipients: message.recipients.map((each) => ({ ...each, stage: each.stage ?? OF_STATUS[each.status] ?? "stored" })),
+  recipients: message.recipients.map((each) => ({ ...each, stage: each.stage ?? each.status })),
 });
 
 /** A message of the stream: its recipients are known where it names them. */
 export function fromEvent({ messageId, from, to, body, kind, thread = null, channel = null, _ts: ts }) {
   const names = !to || to === "*" || to.startsWith("#") ? [] : to.split(",").map((name) => name.trim());
-  const recipients = names.map((name) => ({ name, stage: "stored" }));
+  const recipients = names.map((name) => ({ name, stage: "queued" }));
   return { messageId, from, to, body, kind, thread, topic: to ? null : channel, ts, recipients };
 }
 
 /** The stage that all of them have reached. */
 export function stageOf({ recipients }) {
-  if (recipients.some((each) => each.stage === "dead")) return "dead";
+  const end = ENDS.find((word) => recipients.some((each) => each.stage === word));
+  if (end) return end;
   if (!recipients.length) return "stored";
   return STAGES[Math.min(...recipients.map((each) => STAGES.indexOf(each.stage)))];
 }
 
 export function Ticks({ message }) {
   const stage = stageOf(message);
-  const reached = message.recipients.filter((each) => isLater(each.stage, "stored")).length;
+  const reached = message.recipients.filter((each) => isLater(each.stage, "handed")).length;
   const of = message.recipients.length > 1 ? ` ${reached}/${message.recipients.length}` : "";
-  const icon = { dead: "warning", stored: "check" }[stage] ?? "checks";
+  const icon = ENDS.includes(stage) ? "warning" : isLater(stage, "handed") ? "checks" : "check";
   return html`<${Tip} render=${() => html`<${Evidence} message=${message} />`}>
     <button type="button" class=${`ticks ${stage}`} aria-label=${`Receipt: ${stage}${of}`} data-stage=${stage}>
       ${of && html`<span class="tabular" aria-hidden="true">${of}</span>`}<${Icon} name=${icon} size=${15} weight=${2} />
@@ -71,13 +74,13 @@ function StepLine({ event, at, door, evidence, start }) {
 }
 
 const STEPS = {
-  stored: "Stored", queued: "Queued for", sent: "Sent to", received: "Reached the wrapper of", handed: "Handed to", acknowledged: "Acknowledged by",
-  injected: "Given to", read: "Read by", rejected: "Refused by", expired: "Given up for", dead: "Given up for", retried: "Sent again to",
+  stored: "Stored", sent: "Sent to", resent: "Sent again to", received: "Received by the wrapper of", waits: "Waits for", handed: "Handed to",
+  acknowledged: "Delivered to", injected: "Delivered to", read: "Read by", rejected: "Rejected by", expired: "Expired for",
 };
 
 const SHORT = {
-  queued: "Queued", sent: "Sent", received: "At the wrapper", handed: "Handed over", acknowledged: "Acknowledged", injected: "Given", read: "Read",
-  rejected: "Refused", expired: "Given up", dead: "Given up", retried: "Sent again",
+  sent: "Sent", resent: "Sent again", received: "Received by the wrapper", waits: "Waits", handed: "Handed", acknowledged: "Delivered", injected: "Delivered",
+  read: "Read", rejected: "Rejected", expired: "Expired",
 };
 
 /** A step of a message's life, in words. */

@@ -1,7 +1,7 @@
 // The field that says who gets a message: names as chips, with suggestions. A channel or everyone stands alone.
 
 import { html, useId, useState } from "../lib/ui.js";
-import { agents, OWN_NAME } from "../lib/store.js";
+import { agents, isYou } from "../lib/store.js";
 import { Avatar } from "../parts/avatar.js";
 import { Icon } from "../parts/icon.js";
 import { showName } from "./place.js";
@@ -81,7 +81,7 @@ const showTarget = (target) => (target === "*" ? "Everyone" : showName(target));
 function suggestions(text, chosen) {
   const word = text.trim().toLowerCase();
   const channels = new Set([...agents.value.values()].flatMap((agent) => agent.channels));
-  const all = [...[...agents.value.keys()].filter((name) => name !== OWN_NAME), ...channels, "*"];
+  const all = [...[...agents.value.keys()].filter((name) => !isYou(name)), ...channels, "*"];
   const fits = (target) => target.toLowerCase().includes(word) || (target === "*" && "everyone".startsWith(word));
   const found = all.filter((target) => !chosen.includes(target) && fits(target));
   const isNew = /^#[a-z0-9][\w.-]*$/i.test(text.trim()) && !channels.has(text.trim());

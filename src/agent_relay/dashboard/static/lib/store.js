@@ -24,8 +24,17 @@ export const isReady = signal(false);
 export const asking = computed(() => new Set([...permissions.value.values(), ...questions.value.values()].map((each) => each.agentName)));
 export const attentionCount = computed(() => permissions.value.size + questions.value.size);
 
-/** The agent in whose name messages from here are sent. */
-export const OWN_NAME = "http";
+const OLDER_NAMES = ["http"]; // that earlier versions sent under from here
+const SPARE_NAMES = 9;
+
+/** Whether it is the name that messages from here are from, or stands in for it while a command line has it. */
+export const isYou = (name) => ownNames.value.has(name.toLowerCase());
+
+const ownNames = computed(() => {
+  const you = status.value?.you.toLowerCase();
+  const spare = you ? Array.from({ length: SPARE_NAMES - 1 }, (_, index) => `${you}-${index + 2}`) : [];
+  return new Set([...OLDER_NAMES, ...(you ? [you] : []), ...spare]);
+});
 
 const AGENTS_MS = 1_500;
 const REQUESTS_MS = 250;
@@ -85,9 +94,11 @@ function noteStates(events) {
       continue;
     }
     const { state, waitingFor = null, door = known.door, doorNote = known.doorNote, paused = false } = event;
-    next.set(known.name, { ...known, state, waitingFor, door, doorNote, paused, connected: state !== "offline" });
+    const hold = state === known.state && paused === known.paused ? known.hold : null;
+    next.set(known.name, { ...known, state, waitingFor, door, doorNote, paused, hold, connected: state !== "offline" });
   }
   agents.value = next;
+  readAgents(); // why messages wait is the daemon's to say
 }
 
 function dropResolved(events) {

@@ -22,6 +22,7 @@ export function AgentDetails({ id }) {
   const messages = link("conversations", ["agent", agent.name], { select: `agent:${agent.name}` });
   return html`<${Who} agent=${agent} />
     ${agent.waitingFor && html`<p class="note warn">Waits for: ${reveal(agent.waitingFor)}</p>`}
+    ${agent.hold && html`<p class="note hold" data-hold=${agent.hold.reason}>Messages wait: ${reveal(agent.hold.line)}</p>`}
     <div class="line wrap">
       <${Button} small icon="messages" href=${messages}>Messages<//><${Slot} place="agent-actions" agent=${agent} />
     </div>
@@ -60,7 +61,6 @@ function Messages({ agent }) {
     <dt>Under way</dt><dd class="tabular">${showNumber(agent.inflight)}</dd>
     ${channels.length > 0 && html`<dt>Channels</dt><dd class="line wrap">${channels}</dd>`}
     ${agent.subscriptions.length > 0 && html`<dt>Topics</dt><dd>${agent.subscriptions.join(", ")}</dd>`}
-    ${agent.loop && html`<dt>Loop</dt><dd>It only exchanges answers with others.</dd>`}
   </dl></section>`;
 }
 

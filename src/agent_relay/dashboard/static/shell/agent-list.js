@@ -5,7 +5,7 @@ import { showCost, showCount } from "../lib/format.js";
 import { change, link, selected, viewId } from "../lib/router.js";
 import { isPhone } from "../lib/screen.js";
 import { Slot } from "../lib/slots.js";
-import { agents, asking, isReady, OWN_NAME } from "../lib/store.js";
+import { agents, asking, isReady, isYou } from "../lib/store.js";
 import { Avatar } from "../parts/avatar.js";
 import { Badge } from "../parts/badge.js";
 import { CliIcon } from "../parts/icon.js";
@@ -16,8 +16,10 @@ const FILTER_FROM = 12; // so many agents need a field to find one
 const ORDER = { waiting: 0, working: 1, starting: 2, idle: 3, offline: 4 };
 const WORDS = { waiting: "Waiting for you", working: "Working", starting: "Starting", idle: "Idle", offline: "Offline" };
 
+const PLAIN = new Set(["offline", "working", "starting", "unacknowledged"]);
+
 const wanted = signal("");
-const others = computed(() => [...agents.value.values()].filter((agent) => agent.name !== OWN_NAME));
+const others = computed(() => [...agents.value.values()].filter((agent) => !isYou(agent.name)));
 const shown = computed(() => {
   const word = wanted.value.trim().toLowerCase();
   const found = others.value.filter((agent) => !word || agent.name.toLowerCase().includes(word) || agent.cli?.includes(word));
@@ -29,6 +31,9 @@ export const stateOf = (agent) => (agent.connected && asking.value.has(agent.nam
 
 /** The same in words. */
 export const showState = (agent) => (agent.paused && agent.connected ? "Paused" : WORDS[stateOf(agent)]);
+
+/** Why its messages wait, where a person should know: that it is offline, working or starting its state says already. */
+export const showHold = ({ hold }) => (hold && !PLAIN.has(hold.reason) ? hold.line : null);
 
 export function AgentList() {
   const all = others.value.length;
@@ -70,6 +75,7 @@ function AgentRow({ agent }) {
         ${agent.estimatedCostUsd ? html`<span class="cost tabular">${showCost(agent.estimatedCostUsd)}</span>` : null}</span>
       <span class="about"><${CliIcon} cli=${agent.cli} /><span class="state">${showState(agent)}</span>
         ${agent.model && html`<span class="clip">· ${agent.model}</span>`}</span>
+      ${showHold(agent) && html`<span class="about hold"><span class="clip" title=${showHold(agent)}>${showHold(agent)}</span></span>`}
     </span>
   </a>`;
 }

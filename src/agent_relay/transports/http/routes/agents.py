@@ -7,12 +7,14 @@ from typing import Any
 
 from agent_relay.events.costs import Breakdown
 from agent_relay.ports.watchers import Shown
+from agent_relay.protocol.holds import show_hold
 from agent_relay.protocol.names import fold_name
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import InputBody, LinesQuery
 from agent_relay.transports.http.errors import not_found
+from agent_relay.transports.http.moments import show_minute
 from agent_relay.transports.http.route import Call, Handler, Route
-from agent_relay.transports.http.views import AgentList, AgentView, Done, Output, build
+from agent_relay.transports.http.views import AgentList, AgentView, Done, HoldView, Output, build
 
 
 async def find_name(api: Api, name: str) -> str:
@@ -20,8 +22,12 @@ async def find_name(api: Api, name: str) -> str:
     return str((await api.service.agent(name))["name"])
 
 
-def show_agent(found: dict[str, Any], used: dict[str, tuple[str, Breakdown]]) -> AgentView:
-    shown = build(AgentView, found, open_requests=len(found["requests"]))
+def show_agent(api: Api, found: dict[str, Any], used: dict[str, tuple[str, Breakdown]]) -> AgentView:
+    now_ms = api.wall_ms()
+    hold = show_hold(found, lambda at_ms: show_minute(at_ms, now_ms), api.you)
+    shown = build(
+        AgentView, found | {"hold": None if hold is None else build(HoldView, hold)}, open_requests=len(found["requests"])
+    )
     usage = used.get(fold_name(shown.name))
     if usage is not None:
         shown.model, shown.total_tokens, shown.estimated_cost_usd = usage[0], usage[1].total_tokens, usage[1].estimated_cost_usd
@@ -31,11 +37,11 @@ def show_agent(found: dict[str, Any], used: dict[str, tuple[str, Breakdown]]) ->
 async def list_agents(api: Api, call: Call) -> AgentList:
     del call
     used = api.usage.agents()
-    return AgentList([show_agent(found, used) for found in await api.service.agents()])
+    return AgentList([show_agent(api, found, used) for found in await api.service.agents()])
 
 
 async def get_agent(api: Api, call: Call) -> AgentView:
-    return show_agent(await api.service.agent(call.names["name"]), api.usage.agents())
+    return show_agent(api, await api.service.agent(call.names["name"]), api.usage.agents())
 
 
 async def output(api: Api, call: Call) -> Output:

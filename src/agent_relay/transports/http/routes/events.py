@@ -31,8 +31,8 @@ async def agent_events(api: Api, call: Call) -> Flow:
 
 
 async def session_events(api: Api, call: Call) -> Flow:
-    await find_session(api, call.names["id"])
-    return _open(api, call, make_filter(_types(call.query.types), session_id=call.names["id"]))
+    session = await find_session(api, call.names["id"])
+    return _open(api, call, make_filter(_types(call.query.types), session_id=session.session_id))
 
 
 def _open(api: Api, call: Call, wanted: EventFilter) -> Flow:

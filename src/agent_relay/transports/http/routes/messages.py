@@ -28,7 +28,7 @@ from agent_relay.transports.http.views import (
     build,
 )
 
-_ID = re.compile("msg_[0-9A-Z]{26}", re.ASCII)
+_ID = re.compile("msg_[0-9A-Z]{26}|[0-9a-fA-F]{8,64}", re.ASCII)
 
 
 def show_message(found: dict[str, Any]) -> MessageView:
@@ -102,7 +102,8 @@ async def send(api: Api, call: Call) -> Receipt:
     if isinstance(to, str) and "," in to:
         to = [name.strip() for name in to.split(",")]
     sent = await api.service.send(
-        to, asked.body, kind=asked.kind, thread=asked.thread, topic=asked.topic, await_ms=asked.await_ms, key=call.key
+        to, asked.body, kind=asked.kind, thread=asked.thread, topic=asked.topic, await_ms=asked.await_ms, key=call.key,
+        data=asked.data, priority=asked.priority, ttl_ms=asked.ttl_ms, reply_to=asked.reply_to,
     )  # fmt: skip
     return Receipt(sent.message_id, sent.recipients, sent.queued, sent.skipped, sent.delivered, sent.by, sent.failure)
 
@@ -124,9 +125,9 @@ ROUTES = (
           errors=(404, 409, 429, 503), right="names", takes_key=True),
     Route("GET", "/api/v1/conversations", list_conversations, "Who talks to whom, the newest first.", _TAG, ConversationList,
           query=PageQuery, errors=(503,)),
-    Route("GET", _MESSAGES + "/{id}", get_message, "One message.", _TAG, MessageView, errors=(404, 503)),
+    Route("GET", _MESSAGES + "/{id}", get_message, "One message.", _TAG, MessageView, errors=(404, 422, 503)),
     Route("GET", _MESSAGES + "/{id}/timeline", timeline, "What became of it, step by step.", _TAG, Timeline,
-          errors=(404, 503)),
+          errors=(404, 422, 503)),
     Route("GET", _DEAD, dead_letters, "What could not be delivered.", _TAG, DeadLetterList, query=PageQuery, errors=(503,)),
     Route("POST", _DEAD + "/{id}/retry", retry, "Send a dead letter again.", _TAG, Retried, errors=(404, 409, 429, 503),
           right="retry", takes_key=True),

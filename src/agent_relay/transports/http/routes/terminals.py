@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name, show
 from agent_relay.transports.http.api import Api
+from agent_relay.transports.http.bodies import Body
 from agent_relay.transports.http.keyboards import LEASE_MS
 from agent_relay.transports.http.route import SSE, Call, Flow, Route
 from agent_relay.transports.http.routes.agents import find_name
@@ -22,12 +23,12 @@ class TerminalsQuery(Struct):
     agents: Annotated[str, Meta(pattern=f"^{_SEVERAL}$", description="Names of agents, separated by commas; 16 at most.")]
 
 
-class KeyboardBody(Struct):
+class KeyboardBody(Body):
     holder: Annotated[str, Meta(max_length=64, description="What taking it gave, to keep it.")] | None = None
     force: Annotated[bool, Meta(description="Take it from whoever has it.")] = False
 
 
-class ReleaseBody(Struct):
+class ReleaseBody(Body):
     holder: Annotated[str, Meta(min_length=1, max_length=64)]
 
 
