@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -72,14 +72,34 @@ class SessionMessage(Struct):
     id: Key | None = None
 
 
-class NewMessage(Struct):
-    to: Targets | Annotated[list[Target], Meta(min_length=1, max_length=100)]
+class NewMessage(Struct, kw_only=True):
+    """To agents, a channel or everyone, or under a topic to whoever listens."""
+
+    to: Targets | Annotated[list[Target], Meta(min_length=1, max_length=100)] | None = None
     body: Annotated[str, Meta(min_length=1)]
     kind: Annotated[str, Meta(pattern="^[a-z][a-z0-9_.-]{0,63}$")] = "message"
     thread: Words | None = None
     topic: Annotated[str, Meta(pattern=_TOPIC, max_length=256)] | None = None
-    await_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait that long for `delivered`.")] | None = None
+    data: dict[str, Any] | None = None
+    priority: Annotated[int, Meta(ge=0, le=9, description="0 goes first, 9 last.")] | None = None
+    ttl_ms: Annotated[int, Meta(ge=1, le=LARGEST_NUMBER, description="How long it may wait for delivery.")] | None = None
+    reply_to: Annotated[str, Meta(min_length=1, max_length=128, description="The message this one answers.")] | None = None
+    wait_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait that long for `delivered`.")] | None = None
+    reply_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait that long for an answer: `reply`.")] | None = None
+    await_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="The same as `wait_ms`, which it is called now.")] | None = (
+        None
+    )
     id: Key | None = None
+
+    @property
+    def waits(self) -> bool:
+        return any(each is not None for each in (self.wait_ms, self.reply_ms, self.await_ms))
+
+
+class MemberBody(Struct):
+    agent: Annotated[str, Meta(min_length=1, max_length=64, description="Which agent; without, the one you send as.")] | None = (
+        None
+    )
 
 
 class Decision(Struct):
