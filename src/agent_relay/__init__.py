@@ -16,12 +16,24 @@ if TYPE_CHECKING:
 
     from agent_relay import patterns
     from agent_relay.protocol.errors import ErrorCode, RelayError
+    from agent_relay.protocol.states import ClientState
     from agent_relay.sdk.client import RelayClient
+    from agent_relay.sdk.errors import ConnectionLost, DaemonNotRunning, StrangerAtSocket, TimedOut
+    from agent_relay.sdk.events import EventFeed, EventsPage
     from agent_relay.sdk.messages import Message
-    from agent_relay.sdk.receipts import Receipt
+    from agent_relay.sdk.receipts import Delivered, Receipt
+    from agent_relay.sdk.requests import Question, Reply
+    from agent_relay.sdk.streams import MessageStream
     from agent_relay.sdk.sync import SyncRelayClient
+    from agent_relay.sdk.sync_parts import SyncEventFeed, SyncMessage, SyncMessageStream, SyncQuestion, SyncReceipt
+    from agent_relay.sdk.views import AgentInfo, AgentsView, ChannelInfo, HistoryPage, MessageView, Spawned
 
-__all__ = ["ErrorCode", "Message", "Receipt", "RelayClient", "RelayError", "SyncRelayClient", "__version__", "patterns"]
+__all__ = [
+    "AgentInfo", "AgentsView", "ChannelInfo", "ClientState", "ConnectionLost", "DaemonNotRunning", "Delivered", "ErrorCode",
+    "EventFeed", "EventsPage", "HistoryPage", "Message", "MessageStream", "MessageView", "Question", "Receipt", "RelayClient",
+    "RelayError", "Reply", "Spawned", "StrangerAtSocket", "SyncEventFeed", "SyncMessage", "SyncMessageStream", "SyncQuestion",
+    "SyncReceipt", "SyncRelayClient", "TimedOut", "__version__", "patterns",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -31,12 +43,26 @@ def __getattr__(name: str) -> Any:
             value = import_module("agent_relay.sdk.client").RelayClient
         case "SyncRelayClient":
             value = import_module("agent_relay.sdk.sync").SyncRelayClient
+        case "SyncEventFeed" | "SyncMessage" | "SyncMessageStream" | "SyncQuestion" | "SyncReceipt":
+            value = getattr(import_module("agent_relay.sdk.sync_parts"), name)
         case "RelayError" | "ErrorCode":
             value = getattr(import_module("agent_relay.protocol.errors"), name)
+        case "ConnectionLost" | "DaemonNotRunning" | "StrangerAtSocket" | "TimedOut":
+            value = getattr(import_module("agent_relay.sdk.errors"), name)
+        case "ClientState":
+            value = import_module("agent_relay.protocol.states").ClientState
         case "Message":
             value = import_module("agent_relay.sdk.messages").Message
-        case "Receipt":
-            value = import_module("agent_relay.sdk.receipts").Receipt
+        case "MessageStream":
+            value = import_module("agent_relay.sdk.streams").MessageStream
+        case "Delivered" | "Receipt":
+            value = getattr(import_module("agent_relay.sdk.receipts"), name)
+        case "Question" | "Reply":
+            value = getattr(import_module("agent_relay.sdk.requests"), name)
+        case "EventFeed" | "EventsPage":
+            value = getattr(import_module("agent_relay.sdk.events"), name)
+        case "AgentInfo" | "AgentsView" | "ChannelInfo" | "HistoryPage" | "MessageView" | "Spawned":
+            value = getattr(import_module("agent_relay.sdk.views"), name)
         case "patterns":
             value = import_module("agent_relay.patterns")
         case _:

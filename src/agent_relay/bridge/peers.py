@@ -105,7 +105,7 @@ class Peers:
         while True:
             client = RelayClient(
                 name, socket=self._socket, cli="arc", meta={"arc_relay": self._url, "arc_agent": remote}, max_inflight=_WINDOW,
-                reconnect_attempts=None,
+                reconnect_attempts=None, default_channels=False,  # only what is written to it leaves the project
             )  # fmt: skip
             try:
                 await client.connect()

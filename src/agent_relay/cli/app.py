@@ -22,6 +22,7 @@ _EXAMPLES = (
     "agent-relay send Bob 'Please review auth.py.' --from Alice",
     "agent-relay inbox --as Bob",
 )
+_SEND = "send"
 _OF_WRAP = {"allow_interspersed_args": False}  # what follows the program's name is the program's own
 
 
@@ -81,6 +82,10 @@ def run_app(words: list[str]) -> int:
     if COMPLETE_VARIABLE in os.environ:
         return _complete(program)
     words = put_command_first(words)
+    if words[:1] == [_SEND]:
+        from agent_relay.cli.waits import spell_out_waits
+
+        words = spell_out_waits(words)
     command = build_command(words[:1] if words and words[0] in COMMANDS else COMMANDS)
     try:
         # Not `main`, which has its own opinion about Ctrl-C and closed pipes.

@@ -118,8 +118,24 @@ COMMANDS: dict[str, Listed] = {
         lambda: import_module("agent_relay.cli.commands.send").send,
         "Send a message and print its receipt.",
         "agent-relay send Bob 'Please review auth.py.' --from Alice",
-        "agent-relay send Bob 'Are you ready?' --await 30s",
+        "agent-relay send Bob 'Are you ready?' --reply 30s",
+        "agent-relay send '#general' 'The build is green.' --wait",
         "git diff | agent-relay send Bob,Carol -",
+    ),
+    "join": _list(
+        lambda: import_module("agent_relay.cli.commands.channels").join,
+        "Join a channel.",
+        "agent-relay join '#dev'",
+        "agent-relay join dev --as Bob",
+    ),
+    "leave": _list(
+        lambda: import_module("agent_relay.cli.commands.channels").leave, "Leave a channel.", "agent-relay leave dev --as Bob"
+    ),
+    "channels": _list(
+        lambda: import_module("agent_relay.cli.commands.channels").channels,
+        "List the channels and who is in them.",
+        "agent-relay channels",
+        "agent-relay channels --json",
     ),
     "inbox": _list(
         lambda: import_module("agent_relay.cli.commands.inbox").inbox,
@@ -135,6 +151,7 @@ COMMANDS: dict[str, Listed] = {
         lambda: import_module("agent_relay.cli.commands.history").history,
         "Show and search what was said.",
         "agent-relay history --with Bob --since 1h",
+        "agent-relay history --to '#general' -f",
         "agent-relay history --search 'auth token' --json",
     ),
     "explain": _list(

@@ -51,7 +51,7 @@ async def connect_as(
             client = RelayClient(
                 candidate, socket=place.socket, state_dir=place.state_dir, cli=_CLI if is_persons else None,
                 max_inflight=max_inflight, reconnect_attempts=reconnect_attempts, connect_timeout=CONNECT_TIMEOUT_S,
-                meta={"transient": True} if transient else None,
+                meta={"transient": True} if transient else None, default_channels=not transient,
             )  # fmt: skip
             try:
                 await client.connect()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Open = dict[str, Any]
 _RISKS = {"low": "green", "medium": "yellow", "high": "red", "critical": "bold white on red"}
+_LOOK_AGAIN_S = 0.5
 _LEAST_ID = 8  # characters; enough to look at, and more where they do not tell two requests apart
 
 
@@ -49,6 +50,39 @@ def list_all(place: Place, kind: str, agent: str | None, if_none: str, *, as_jso
     if not found:
         screen.line((if_none, "dim"))
     return 0
+
+
+def follow(place: Place, kind: str, agent: str | None, *, as_json: bool) -> int:
+    """Shows each as it comes and goes, until the daemon goes or somebody interrupts it."""
+    from agent_relay.cli.link import run
+
+    run(_follow(Screen(), place, kind, agent, as_json=as_json))
+    return 0
+
+
+async def _follow(screen: Screen, place: Place, kind: str, agent: str | None, *, as_json: bool) -> None:
+    import asyncio
+
+    from agent_relay.cli.link import observe
+
+    seen: dict[tuple[str, str], Open] = {}
+    async with observe(place) as relay:
+        while True:
+            found = {(str(each["agent"]), str(each["id"])): each for each in await fetch(relay, kind, agent)}
+            new = [each for key, each in found.items() if key not in seen]
+            over = [each for key, each in seen.items() if key not in found]
+            if as_json:
+                for change, requests in (("requested", new), ("over", over)):
+                    for each in requests:
+                        screen.json_line({"change": change, kind: each})
+            else:
+                show(screen, new, list(found.values()))
+                for each in over:
+                    word = "is decided" if kind == "permission" else "is answered"
+                    screen.line((clean_line(f"{each['agent']}: {str(each['id'])[:_LEAST_ID]} {word}"), "dim"))
+            screen.flush()
+            seen = found
+            await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 def pick(requests: Sequence[Open], wanted: str, kind: str) -> Open:

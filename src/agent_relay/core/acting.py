@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from agent_relay.core.erasing import COMMANDS as ERASE_COMMANDS
 from agent_relay.core.guests import check_guest
+from agent_relay.core.membership import COMMANDS as MEMBER_COMMANDS
 from agent_relay.core.rights import RETRY
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -116,6 +117,8 @@ class Acting:
                     self._retry(peer, frame)
                 elif frame.payload.command in ERASE_COMMANDS:
                     self._erasing.receive(peer, frame)
+                elif frame.payload.command in MEMBER_COMMANDS:
+                    self._membership.control(peer, frame)
                 else:
                     self._controls.receive(peer, frame)
             case e.Hello() | e.Resume():

@@ -30,6 +30,7 @@ class Traits(msgspec.Struct):
     max_inflight: int = 256
     first_number: int = 0  # ids of messages with a lower number are those of whoever had the name before
     wrapped: bool = False  # the relay runs it, or did: its name is not for whoever comes first
+    has_defaults: bool = False  # it joined the default channels once; those that it left since, it does not join again
 
 
 class Agent:

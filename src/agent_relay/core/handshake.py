@@ -19,7 +19,7 @@ from agent_relay.core.rights import NAMES, Rights, is_persons_name
 from agent_relay.core.sending import Sending
 from agent_relay.core.tokens import Tokens, Verdict
 from agent_relay.ports.connection import NOBODY_UID, StandIn
-from agent_relay.ports.store import Batch, StoreError
+from agent_relay.ports.store import Batch, MemberRow, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, fold_name, is_own, show
 from agent_relay.protocol.negotiation import negotiate_capabilities, negotiate_version
@@ -27,7 +27,7 @@ from agent_relay.protocol.states import CloseReason, DaemonEvent
 from agent_relay.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from agent_relay.core.peer import Peer
     from agent_relay.protocol import envelope
@@ -85,7 +85,10 @@ class Handshake:
         except RelayError as error:
             self._refuse(peer, error, frame.id)
             return
-        self._open(peer, frame.id, agent, payload.agent, payload.cli, traits, token if resumes else None, is_owner=is_owner)
+        joins = payload.join_defaults and not peer.guest
+        self._open(
+            peer, frame.id, agent, payload.agent, payload.cli, traits, token if resumes else None, is_owner=is_owner, joins=joins
+        )
 
     def is_arriving(self, name: str) -> bool:
         return fold_name(name) in self._arriving
@@ -153,7 +156,7 @@ class Handshake:
 
     def _open(
         self, peer: Peer, request_id: str, agent: Agent | None, name: str, cli: str | None, traits: Traits, token: str | None,
-        *, is_owner: bool,
+        *, is_owner: bool, joins: bool,
     ) -> None:  # fmt: skip
         try:
             self._claim(peer, agent, resumes=token is not None, is_owner=is_owner)
@@ -169,6 +172,8 @@ class Handshake:
             agent.session_id = promised or "ses_" + self._context.ids.reserve(self._context.wall_ms)[0]
             agent.notices.clear()
         traits.first_number = agent.traits.first_number
+        channels = self._default_channels() if joins and not agent.traits.has_defaults else []
+        traits.has_defaults = agent.traits.has_defaults or bool(channels)
         agent.traits = traits
         agent.cli = cli if cli is not None else agent.cli
         agent.last_seen_at = self._context.wall_ms
@@ -180,13 +185,21 @@ class Handshake:
                 self._arriving.pop(agent.key, None)
             if error is None:
                 self._registry.add(agent)
+                for channel in channels:
+                    self._registry.join(agent, channel)
                 if not peer.closed:
                     self._welcome(peer, request_id, agent.session_id, fresh, traits, agent.name)
             elif agent.peer is peer:
                 self._undo(peer, agent, before)
+                traits.has_defaults = traits.has_defaults and not channels
                 self._refuse(peer, _unavailable(error), request_id)
 
-        self._save(agent, settled)
+        self._save(agent, settled, [MemberRow(channel, agent.name) for channel in channels])
+
+    def _default_channels(self) -> list[str]:
+        """As they are spelled by whoever was there first."""
+        known = ((self._registry.channel(name), name) for name in self._context.limits.default_channels)
+        return [name if found is None else found.name for found, name in known]
 
     def _claim(self, peer: Peer, agent: Agent | None, *, resumes: bool, is_owner: bool = False) -> None:
         """Makes the name free for this connection, or raises."""
@@ -291,9 +304,12 @@ class Handshake:
         limit = self._context.limits.rate_limit
         peer.allowance = Allowance(limit, self._context.steady_ms) if limit else None
 
-    def _save(self, agent: Agent, settled: Callable[[StoreError | None], None]) -> None:
+    def _save(
+        self, agent: Agent, settled: Callable[[StoreError | None], None], members: Sequence[MemberRow] = ()
+    ) -> None:  # fmt: skip
         def fill(batch: Batch) -> None:
             batch.agents.append(agent.row())
+            batch.members += members
 
         def recalled(error: StoreError | None) -> None:
             if error is None:

@@ -36,6 +36,7 @@ class Limits:
     spawn_unattended: tuple[str, ...] = ()  # permission modes that ask nobody, and may be asked for all the same
     message_retention_ms: int = 30 * DAY_MS
     allowed_uids: frozenset[int] = field(default_factory=frozenset)
+    default_channels: tuple[str, ...] = ("#general",)  # what a new agent joins that asks for them
     bad_frames: int = 20  # the so-manieth malformed frame in a row ends the connection
     cursor_flush_ms: int = 100  # a recipient's ACK is durable within 200 ms; half of that leaves room for the write
     arc_ephemeral: bool = False  # nothing is kept for agents over ARC that are not connected

@@ -1,4 +1,5 @@
-"""SUBSCRIBE and CHANNEL_JOIN, and their opposites: in force at once, durable before they are acknowledged."""
+"""SUBSCRIBE and CHANNEL_JOIN, and their opposites: in force at once, durable before they are acknowledged. What an agent does
+for itself, CONTROL `join` and `leave` do for it, connected or not."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.commit import Committer
 from agent_relay.core.registry import Registry
+from agent_relay.core.rights import CONTROL, Rights
+from agent_relay.core.router import Router
 from agent_relay.ports.store import Batch, MemberRow, StoreError, SubscriptionRow
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import check_channel, is_pattern, show
+from agent_relay.protocol.names import check_channel, did_you_mean, fold_name, is_pattern, show
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -18,10 +21,15 @@ if TYPE_CHECKING:
     from agent_relay.protocol import envelope
 
 
+COMMANDS = frozenset({"join", "leave"})
+
+
 class Membership:
-    def __init__(self, registry: Registry, committer: Committer) -> None:
+    def __init__(self, registry: Registry, committer: Committer, rights: Rights) -> None:
         self._registry = registry
         self._committer = committer
+        self._router = Router(registry)
+        self._rights = rights
 
     def subscribe(self, peer: Peer, agent: Agent, frame: envelope.Subscribe) -> None:
         pattern = self._pattern(peer, frame)
@@ -43,27 +51,55 @@ class Membership:
 
     def join(self, peer: Peer, agent: Agent, frame: envelope.ChannelJoin) -> None:
         channel = self._channel(peer, frame)
-        if channel is None:
-            return
-        known = self._registry.channel(channel)
-        name = channel if known is None else known.name
-        row, answer = MemberRow(name, agent.name), {"stage": "joined", "channel": name}
-        do, undo = partial(self._registry.join, agent, name), partial(self._registry.leave, agent, name)
-        is_new = name not in agent.channels
-        self._save(peer, frame.id, lambda batch: batch.members.append(row), do, undo if is_new else None, answer)
+        if channel is not None:
+            self._join(peer, agent, channel, frame.id)
 
     def leave(self, peer: Peer, agent: Agent, frame: envelope.ChannelLeave) -> None:
         channel = self._channel(peer, frame)
-        if channel is None:
+        if channel is not None:
+            self._leave(peer, agent, channel, frame.id)
+
+    def control(self, peer: Peer, frame: envelope.Control) -> None:
+        """For another agent, by whoever may command agents."""
+        asked = frame.payload
+        try:
+            caller = self._rights.caller_of(peer)
+            if asked.agent is None:
+                raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.agent` is missing.", field="payload.agent")
+            if caller.agent is None or fold_name(caller.agent) != fold_name(asked.agent):
+                self._rights.check(caller, CONTROL)
+            agent = self._router.find(asked.agent, "payload.agent")
+            if asked.channel is None:
+                raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.channel` is missing.", field="payload.channel")
+            check_channel(asked.channel)
+        except RelayError as error:
+            peer.say_error(error, frame.id)
             return
+        if asked.command == "join":
+            self._join(peer, agent, asked.channel, frame.id)
+        else:
+            self._leave(peer, agent, asked.channel, frame.id)
+
+    def _join(self, peer: Peer, agent: Agent, channel: str, request_id: str) -> None:
+        known = self._registry.channel(channel)
+        name = channel if known is None else known.name
+        row, answer = MemberRow(name, agent.name), {"stage": "joined", "channel": name} | _for_whom(peer, agent)
+        do, undo = partial(self._registry.join, agent, name), partial(self._registry.leave, agent, name)
+        is_new = name not in agent.channels
+        self._save(peer, request_id, lambda batch: batch.members.append(row), do, undo if is_new else None, answer)
+
+    def _leave(self, peer: Peer, agent: Agent, channel: str, request_id: str) -> None:
         known = self._registry.channel(channel)
         if known is None:
-            peer.say_error(RelayError(ErrorCode.CHANNEL_NOT_FOUND, f"There is no channel {channel}.", channel=channel), frame.id)
+            near = did_you_mean(channel, [members.name for members in self._registry.channels.values()])
+            error = RelayError(ErrorCode.CHANNEL_NOT_FOUND, f"There is no channel {channel}.", channel=channel, did_you_mean=near)
+            peer.say_error(error, request_id)
             return
         row, answer = MemberRow(known.name, agent.name, active=False), {"stage": "left", "channel": known.name}
+        answer |= _for_whom(peer, agent)
         do, undo = partial(self._registry.leave, agent, known.name), partial(self._registry.join, agent, known.name)
         was_there = known.name in agent.channels
-        self._save(peer, frame.id, lambda batch: batch.members.append(row), do, undo if was_there else None, answer)
+        self._save(peer, request_id, lambda batch: batch.members.append(row), do, undo if was_there else None, answer)
 
     def _pattern(self, peer: Peer, frame: envelope.Subscribe | envelope.Unsubscribe) -> str | None:
         pattern = frame.payload.topic if frame.payload.topic is not None else frame.topic
@@ -112,3 +148,8 @@ class Membership:
 
         do()
         self._committer.change(fill, settled)
+
+
+def _for_whom(peer: Peer, agent: Agent) -> dict[str, Any]:
+    """Said to whoever did it for somebody else."""
+    return {} if peer.agent is agent else {"by": agent.name}

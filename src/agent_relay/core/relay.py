@@ -103,7 +103,7 @@ class Relay:
         )  # fmt: skip
         self._controls = Controls(context, self.registry, self.requests, self.on_input, self.rights)
         self._acting = Acting(
-            context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer),
+            context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer, self.rights),
             Reports(context, store, self.journal, self.requests, self.on_input),
             self._controls, self.queries, self.spawning, self._watching, erasing, self.rights, self._end,
         )  # fmt: skip

@@ -22,7 +22,7 @@ APPROVE, CONTROL, SPAWN, SPAWN_ANY, RETRY, NAMES, BUDGET, ADMIN = (
 )  # fmt: skip
 RIGHTS = {
     APPROVE: "answer what agents ask a person",
-    CONTROL: "type to agents, pause, resume, interrupt or stop them",
+    CONTROL: "type to agents, pause, resume, interrupt or stop them, or let them join and leave channels",
     SPAWN: "start agents, and release those it started",
     SPAWN_ANY: "choose how an agent is started, or release one that others started",
     RETRY: "send dead letters again",

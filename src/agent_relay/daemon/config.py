@@ -19,6 +19,7 @@ from agent_relay.daemon.config_files import PROJECT_MAY, ConfigFile, name_keys, 
 from agent_relay.daemon.permission_rules import PERMISSIONS_KEY, read_policy
 from agent_relay.protocol import places
 from agent_relay.protocol.durations import parse_duration_ms
+from agent_relay.protocol.names import CHANNEL_MARK, is_channel
 from agent_relay.transports.arc.settings import HARD_BYTES as ARC_HARD_BYTES
 from agent_relay.transports.arc.settings import ArcSettings
 
@@ -86,6 +87,15 @@ def _folders(text: str) -> tuple[str, ...]:
     if not all(os.path.isabs(path) for path in found):
         raise ValueError("absolute paths of folders, separated by commas")
     return tuple(os.path.realpath(path) for path in found)
+
+
+def _channels(text: str) -> tuple[str, ...]:
+    """`none`, which an environment can say as well, or channels; the `#` may be left out, as a shell takes it for a comment."""
+    words = [] if text.strip().lower() in {"none", "off", "false"} else text.replace(",", " ").split()
+    found = [word if word.startswith(CHANNEL_MARK) else CHANNEL_MARK + word for word in words]
+    if not all(is_channel(word) for word in found):
+        raise ValueError("channels such as #general, separated by commas, or none")
+    return tuple(found)
 
 
 def _path(text: str) -> str:
@@ -173,6 +183,8 @@ SETTINGS: tuple[Setting, ...] = (
             "leaves them and types, try uses them"),
     Setting("strict_prefix", _switch, "false", "on the screens of agents only commands with the nonce of the run count",
             is_switch=True),
+    Setting("default_channels", _channels, "#general", "channels that every new agent joins by itself, separated by commas, or "
+            "none"),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
     Setting("event_bytes", _whole(1_048_576), "268435456", "bytes that all recorded events may take on disk; beyond that the "
@@ -301,6 +313,7 @@ def load_config(
         agent_rights=values["agent_rights"],
         message_retention_ms=max(values["message_retention"], values["message_ttl"], values["dedup_window"]),
         allowed_uids=values["allowed_uids"],
+        default_channels=values["default_channels"],
         arc_ephemeral=values["arc_ephemeral"],
     )
     return Config(

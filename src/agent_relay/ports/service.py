@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from agent_relay.ports.callers import OWNER, Caller
+from agent_relay.protocol.channels import ChannelFacts
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.payloads import History
 
@@ -25,6 +26,32 @@ class MessageLife(Struct, frozen=True):
     trail: list[dict[str, Any]]
 
 
+class Outgoing(Struct, frozen=True):
+    """A message that is to be sent; without `to`, to whoever listens to the topic."""
+
+    to: str | list[str] | None
+    body: str
+    kind: str = "message"
+    thread: str | None = None
+    topic: str | None = None
+    data: dict[str, Any] | None = None
+    priority: int | None = None
+    ttl_ms: int | None = None
+    reply_to: str | None = None
+    wait_ms: int | None = None  # for everyone to have it,
+    reply_ms: int | None = None  # and for an answer
+
+
+class Answer(Struct, frozen=True):
+    """What somebody answered; `message_id` where it came as a message of its own."""
+
+    by: str
+    body: str
+    response: Any = None
+    data: Any = None
+    message_id: str | None = None
+
+
 class Sent(Struct, frozen=True):
     """`delivered` is None where nobody waited for it."""
 
@@ -35,6 +62,7 @@ class Sent(Struct, frozen=True):
     delivered: bool | None = None
     by: list[str] = []  # who acknowledged it while somebody waited
     failure: str | None = None  # why it will not be delivered, where that is known already
+    reply: Answer | None = None
 
 
 class KeyReused(RelayError):  # noqa: N818 - named by the condition
@@ -66,23 +94,15 @@ class RelayService(Protocol):
 
     async def message(self, message_id: str) -> MessageLife: ...
 
-    async def send(
-        self,
-        to: str | list[str] | None,
-        body: str,
-        *,
-        kind: str,
-        thread: str | None,
-        topic: str | None,
-        await_ms: int | None,
-        key: str | None = None,
-        data: dict[str, Any] | None = None,
-        priority: int | None = None,
-        ttl_ms: int | None = None,
-        reply_to: str | None = None,
-    ) -> Sent:
-        """Returns when it is stored; with `await_ms`, when everyone has it or that time is over. Said again with the same `key`
-        it is the same message, over restarts too."""
+    async def channels(self) -> list[ChannelFacts]: ...
+
+    async def change_membership(self, command: str, channel: str, agent: str | None, caller: Caller = OWNER) -> str:
+        """`join` or `leave`, for that agent or for whom messages are sent as; says who did."""
+        ...
+
+    async def send(self, message: Outgoing, key: str | None = None) -> Sent:
+        """Returns when it is stored; with `wait_ms` when everyone has it, with `reply_ms` when it is answered, or when that time
+        is over. Cancelled, nobody waits any more. Said again with the same `key` it is the same message, over restarts too."""
         ...
 
     async def dead_letters(self, limit: int) -> list[dict[str, Any]]: ...

@@ -26,6 +26,8 @@ from agent_relay.protocol.payloads import LARGEST_NUMBER
 _REQUIRED = {
     "spawn": ("NAME", "CLI"),
     "release": ("NAME",),
+    "join": ("TO",),
+    "leave": ("TO",),
     "event": ("TYPE",),
     "error": ("CODE",),
     "backpressure": (),

@@ -35,6 +35,7 @@ class Hello(Struct):
     session: HelloSession | None = None
     meta: dict[str, Any] | None = None
     mode: str | None = None  # "observer": looks and controls, holds no name, is sent no messages
+    join_defaults: bool = False  # an agent that is new here joins the daemon's default channels
 
 
 class ServerInfo(Struct):
@@ -277,8 +278,8 @@ class HistoryResult(Struct):
 
 class Control(Struct, omit_defaults=True):
     """`pause`, `resume`, `interrupt`, `stop`, `input`, and `approve`, `deny`, `answer` for the request `id`: from a client with
-    the `agent` it is for, then on to that agent's connection. For the daemon itself: `retry_dead_letter`, and `count_data` and
-    `forget` for what is kept of an `agent`."""
+    the `agent` it is for, then on to that agent's connection. For the daemon itself: `retry_dead_letter`, `join` and `leave`
+    for an `agent` and a `channel`, and `count_data` and `forget` for what is kept of an `agent`."""
 
     command: str
     agent: str | None = None
@@ -286,6 +287,7 @@ class Control(Struct, omit_defaults=True):
     id: str | None = None
     by: str | None = None  # who decided, as the agent's wrapper is told
     for_ms: Count | None = None  # how long a `pause` lasts if nobody asks again
+    channel: str | None = None
 
 
 class Spawn(Struct):

@@ -4,8 +4,9 @@
         receipt = await relay.send("Bob", "review auth.py")   # durable when this returns
         await receipt.delivered(timeout=60)                   # Bob has acknowledged it
         reply = await relay.request("Bob", "ready?", timeout=30)
-        async for message in relay.messages():                # acknowledged after the body ran without an exception
-            await message.reply("on it")
+        async for message in relay.messages():
+            async with message:                               # acknowledged at its end, unless it raises
+                await message.reply("on it")
 
 A lost connection is made again by itself; what was not answered is sent again, what was not acknowledged comes again,
 and nothing is doubled by that. Everything raised is a RelayError with a code of the wire.
@@ -18,7 +19,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 from agent_relay.protocol import payloads
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -32,10 +33,11 @@ from agent_relay.sdk.locate import StrPath, locate, working_directory
 from agent_relay.sdk.looking import Looking
 from agent_relay.sdk.messages import Message
 from agent_relay.sdk.owner import find_owner_token
+from agent_relay.sdk.pace import SLOW_DOWN_S
 from agent_relay.sdk.queries import expect_receipt, expect_spawned
 from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question, Reply
-from agent_relay.sdk.sending import PublishOptions, SendOptions, Target
+from agent_relay.sdk.sending import PUBLISH_OPTIONS, SEND_OPTIONS, PublishOptions, SendOptions, Target, check_options
 from agent_relay.sdk.session import Greeting
 from agent_relay.sdk.streams import MessageStream
 from agent_relay.sdk.views import Spawned
@@ -51,7 +53,9 @@ class RelayClient(Looking):
 
     `reconnect_attempts` counts the tries after a loss, None means for ever. With `observer` it holds no name, is sent no
     messages and sends none, and may ask about everything. `resume_token` takes up a session of an earlier process. With
-    `control` it is an agent that others may pause, resume, interrupt, stop and type to: `on_control` is told.
+    `control` it is an agent that others may pause, resume, interrupt, stop and type to: `on_control` is told. A new agent
+    joins the project's default channels (`#general`) unless `default_channels` is False. A message to a recipient that is
+    busy waits at most `slow_down` seconds before it is sent; 0 sends it at once.
     """
 
     def __init__(
@@ -70,6 +74,8 @@ class RelayClient(Looking):
         reconnect_attempts: int | None = RECONNECT_ATTEMPTS,
         connect_timeout: float = CONNECT_TIMEOUT_S,
         backoff: Backoff | None = None,
+        default_channels: bool = True,
+        slow_down: float = SLOW_DOWN_S,
     ) -> None:
         name = name or ("observer" if observer else os.environ.get(ENV_NAME))
         if not name:
@@ -90,6 +96,7 @@ class RelayClient(Looking):
             },
             "meta": {"pid": os.getpid(), "cwd": working_directory(), **(meta or {})},
             **({"mode": "observer"} if observer else {}),
+            **({"join_defaults": True} if default_channels and not observer else {}),
         }
         self.observer = observer
         self.on_state: Callable[[ClientState], None] | None = None
@@ -101,12 +108,16 @@ class RelayClient(Looking):
         greeting = Greeting(hello, resume_token, None if observer else find_owner_token(place))
         engine = Engine(
             place.socket, greeting, self, self._reply,
-            backoff=backoff or Backoff(), attempts=reconnect_attempts, connect_timeout=connect_timeout,
+            backoff=backoff or Backoff(), attempts=reconnect_attempts, connect_timeout=connect_timeout, slow_down=slow_down,
         )  # fmt: skip
         super().__init__(engine)
         self._session = engine.session
         self._inbox = engine.inbox
         self._sender = engine.sender
+
+    def __repr__(self) -> str:
+        busy = f", busy={sorted(self.backpressure)}" if self.backpressure else ""
+        return f"{type(self).__name__}({self.name}, state={self.state.value}{busy})"
 
     # --- the connection -------------------------------------------------------------------------------------------
 
@@ -143,8 +154,8 @@ class RelayClient(Looking):
 
     @property
     def backpressure(self) -> Mapping[str, payloads.Busy]:
-        """Recipients with long queues, by name, until their queues are short again."""
-        return self._engine.backpressure
+        """Recipients with long queues, by name, until their queues are short again. What is sent to them goes more slowly."""
+        return self._engine.pace.busy
 
     @property
     def socket(self) -> str:
@@ -165,37 +176,69 @@ class RelayClient(Looking):
 
     # --- sending --------------------------------------------------------------------------------------------------
 
-    async def send(self, to: Target, body: str, *, retry_for: float = 0.0, **options: Unpack[SendOptions]) -> Receipt:
+    @overload
+    async def send(
+        self, to: Target, body: str, *, wait: float | None = None, reply: None = None, retry_for: float = 0.0,
+        **options: Unpack[SendOptions],
+    ) -> Receipt: ...  # fmt: skip
+
+    @overload
+    async def send(
+        self, to: Target, body: str, *, wait: None = None, reply: float, retry_for: float = 0.0, **options: Unpack[SendOptions]
+    ) -> Reply: ...
+
+    async def send(
+        self, to: Target, body: str, *, wait: float | None = None, reply: float | None = None, retry_for: float = 0.0,
+        **options: Unpack[SendOptions],
+    ) -> Receipt | Reply:  # fmt: skip
         """Sends to an agent, a list of agents, `#channel` or `*`; returns when the message is durable.
 
+        With `wait`, when every recipient has acknowledged it; TimedOut where that takes longer than so many seconds: the
+        message is stored all the same. With `reply` it is a question, and its answer is returned, as by `request`.
         Raises the RelayError it was refused with. With `retry_for`, a refusal that may pass (QUEUE_FULL, RATE_LIMITED)
         is tried again for that many seconds, when the daemon advises.
         """
+        check_options("send", options, SEND_OPTIONS)
         self._check_agent()
-        return await self._sender.send(to, body, retry_for, **options)
+        if reply is not None:
+            if wait is not None:
+                raise TypeError("send() takes wait or reply: an answer comes after the delivery.")
+            return await self._sender.request(to, body, reply, **options)
+        receipt = await self._sender.send(to, body, retry_for, **options)
+        if wait is not None:
+            await receipt.delivered(wait)
+        return receipt
 
     async def submit(self, to: Target, body: str, **options: Unpack[SendOptions]) -> Receipt:
         """As `send`, without waiting for the daemon: the receipt can be awaited later. For many messages in a row.
 
-        Waits only while 1,000 messages are unanswered. A refusal shows when the receipt is awaited, and nowhere else.
+        Waits only while 1,000 messages are unanswered, and a moment where the recipient is busy (`slow_down`). A refusal shows
+        when the receipt is awaited, and nowhere else.
         """
+        if options:
+            check_options("submit", options, SEND_OPTIONS)
         self._check_agent()
         return await self._sender.submit(to, body, **options)
 
-    async def publish(self, topic: str, body: str, **options: Unpack[PublishOptions]) -> Receipt:
-        """Sends to everyone who listens to the topic."""
-        return await self.send(None, body, topic=topic, **options)
+    async def publish(
+        self, topic: str, body: str, *, wait: float | None = None, **options: Unpack[PublishOptions]
+    ) -> Receipt:  # fmt: skip
+        """Sends to everyone who listens to the topic; `wait` as for `send`."""
+        check_options("publish", options, PUBLISH_OPTIONS)
+        return await self.send(None, body, topic=topic, wait=wait, **options)
 
     async def request(self, to: Target, body: str, timeout: float = 30.0, **options: Unpack[SendOptions]) -> Reply:  # noqa: ASYNC109
         """Sends a question and returns its answer: a reply message, or an acknowledgement with a response.
 
         Raises TimedOut (DELIVERY_TIMEOUT) when none comes in `timeout` seconds. Cancelling the task calls it off.
         """
+        check_options("request", options, SEND_OPTIONS)
         self._check_agent()
         return await self._sender.request(to, body, timeout, **options)
 
     async def ask(self, to: Target, body: str, timeout: float = 30.0, **options: Unpack[SendOptions]) -> Question:  # noqa: ASYNC109
         """As `request`, and returns as soon as the question is durable; `answer_to` waits for the answer."""
+        check_options("ask", options, SEND_OPTIONS)
         self._check_agent()
         return await self._sender.ask(to, body, timeout, **options)
 
@@ -208,8 +251,9 @@ class RelayClient(Looking):
 
     # --- receiving ------------------------------------------------------------------------------------------------
 
-    def messages(self, *, timeout: float | None = None) -> MessageStream:
-        """The messages to this agent, to loop over; see `sdk.streams` for when they are acknowledged.
+    def messages(self, timeout: float | None = None) -> MessageStream:
+        """The messages to this agent, to loop over. Each is acknowledged when the loop comes back for the next; the one at which
+        it is left (`break`, an exception) is put back, unless it was answered: see `Message`.
 
         The loop ends when the client is closed, or when `timeout` seconds pass without a message. It raises when the
         connection is lost for good.
@@ -218,7 +262,7 @@ class RelayClient(Looking):
         return MessageStream(self._inbox, self._inbox.queue, timeout)
 
     async def receive(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109
-        """The next message. It is not acknowledged until `message.ack()`, `nack()` or `reply()` says so."""
+        """The next message. It is not acknowledged until `async with message`, `message.ack()`, `nack()` or `reply()` does it."""
         return await self.messages().receive(timeout)
 
     @contextlib.asynccontextmanager
@@ -245,14 +289,21 @@ class RelayClient(Looking):
             with contextlib.suppress(TimeoutError, RelayError):
                 await asyncio.wait_for(outcome.wait(), _UNSUBSCRIBE_S)
 
-    async def join(self, channel: str) -> None:
-        """Joins `#channel`; the first to join creates it."""
-        self._check_agent()
-        await self._queries.ask("CHANNEL_JOIN", {"channel": channel})
+    async def join(self, channel: str, *, agent: str | None = None) -> str:
+        """Joins `#channel`; the first to join creates it. With `agent`, that one joins, connected or not. Returns who did."""
+        return await self._change_membership("CHANNEL_JOIN", "join", channel, agent)
 
-    async def leave(self, channel: str) -> None:
+    async def leave(self, channel: str, *, agent: str | None = None) -> str:
+        """Leaves `#channel`, also one that was joined by default: a later session does not join it again."""
+        return await self._change_membership("CHANNEL_LEAVE", "leave", channel, agent)
+
+    async def _change_membership(self, kind: str, command: str, channel: str, agent: str | None) -> str:
+        if agent is not None:
+            asked = payloads.Control(command, agent, channel=channel)
+            return expect_receipt(await self._queries.ask("CONTROL", asked)).by or agent
         self._check_agent()
-        await self._queries.ask("CHANNEL_LEAVE", {"channel": channel})
+        await self._queries.ask(kind, {"channel": channel})
+        return self.name
 
     # --- agents the relay runs, and what was not delivered ----------------------------------------------------------
 

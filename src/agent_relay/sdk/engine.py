@@ -30,6 +30,7 @@ from agent_relay.sdk.errors import read_error
 from agent_relay.sdk.events import EventFeeds
 from agent_relay.sdk.inbox import Inbox, ReplySender
 from agent_relay.sdk.outbox import Outbox
+from agent_relay.sdk.pace import Pace
 from agent_relay.sdk.queries import Queries
 from agent_relay.sdk.reports import Reports
 from agent_relay.sdk.sending import Sender
@@ -60,6 +61,7 @@ class Engine:
         backoff: Backoff,
         attempts: int | None,
         connect_timeout: float,
+        slow_down: float,
     ) -> None:
         self.session = Session(socket, greeting, self, backoff=backoff, attempts=attempts, connect_timeout=connect_timeout)
         self.outbox = Outbox(self.session)
@@ -67,19 +69,20 @@ class Engine:
         self.events = EventFeeds(self.queries)
         self.reports = Reports(self.session)
         self.inbox = Inbox(self.session, send_reply)
-        self.sender = Sender(self.session, self.outbox, self.queries, self.inbox.questions, backoff)
-        self.backpressure: dict[str, BusyPayload] = {}
+        self.pace = Pace(slow_down)
+        self.sender = Sender(self.session, self.outbox, self.queries, self.inbox.questions, backoff, self.pace)
         self._listener = listener
 
     # --- what the session says ------------------------------------------------------------------------------------
 
     def on_ready(self) -> None:
-        self.backpressure.clear()  # a daemon that came back says again who is busy
+        self.pace.clear()  # a daemon that came back says again who is busy
         self.reports.on_ready()
         self.outbox.on_ready()
         self.queries.on_ready()
 
     def on_closed(self, error: RelayError | None) -> None:
+        self.pace.clear()
         self.outbox.on_closed(error)
         self.queries.on_closed(error)
         self.events.on_closed(error)
@@ -110,7 +113,8 @@ class Engine:
             ):  # fmt: skip
                 self.queries.resolve(said.reply_to, said)
             case Busy(payload=said):
-                self._on_busy(said)
+                self.pace.note(said)
+                _tell(self._listener.on_busy, said)
             case Control(payload=said):
                 _tell(self._listener.on_control, said)
             case AgentEvent(payload=said):
@@ -126,13 +130,6 @@ class Engine:
             self.queries.fail(about, error) or self.outbox.refuse(about, error) or self.events.fail(about, error)
         ):
             _log.warning("the daemon complains: %s: %s", error.code, error.message)
-
-    def _on_busy(self, said: BusyPayload) -> None:
-        if said.cleared:
-            self.backpressure.pop(said.to, None)
-        else:
-            self.backpressure[said.to] = said
-        _tell(self._listener.on_busy, said)
 
 
 def _tell(callback: Callable[[T], None] | None, value: T) -> None:

@@ -42,6 +42,9 @@ class EventFeed:
         self._error: RelayError | None = None
         self._is_closed = False
 
+    def __repr__(self) -> str:
+        return f"EventFeed(cursor={self.cursor}, held={len(self._held)}, closed={self._is_closed})"
+
     async def __aenter__(self) -> EventFeed:
         """Begins now, and not with the loop: nothing that happens from here on is missed."""
         await self._subscribe()

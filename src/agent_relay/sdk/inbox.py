@@ -110,6 +110,7 @@ class Inbox:
         if message.delivery_id not in self._open:
             return  # answered already
         if response is None and response_data is None and door is None:
+            self._take_out(message)
             self._settle(message.delivery_id, message.seq, None)
             return
         payload = AckPayload(message.delivery_id, message.seq)
@@ -128,11 +129,13 @@ class Inbox:
         except (TypeError, ValueError, RecursionError) as error:
             raise RelayError(ErrorCode.INVALID_FORMAT, f"The response cannot be written as JSON: {error}.") from None
         self._session.check_size(frame)
+        self._take_out(message)
         self._settle(message.delivery_id, message.seq, frame)
 
     def nack(self, message: Message, code: ErrorCode, text: str | None, retry_after_ms: int | None) -> None:
         if message.delivery_id not in self._open:
             return
+        self._take_out(message)
         frame = self._encode_nack(message.delivery_id, code, text, retry_after_ms)
         if code is ErrorCode.AGENT_BUSY:
             del self._open[message.delivery_id]  # it comes again, and is then handed out again
@@ -149,8 +152,13 @@ class Inbox:
 
     def release(self, message: Message) -> None:
         """Its handler left without an answer: it is the next one to be handed out."""
-        if message.delivery_id in self._open and not self._closed:
+        if message.delivery_id in self._open and not message.is_back and not self._closed:
             self._queue_of(message).put_back(message)
+
+    def _take_out(self, message: Message) -> None:
+        """Whoever answers it after it was put back has dealt with it."""
+        if message.is_back:
+            self._queue_of(message).discard(message)
 
     # --- feeds ----------------------------------------------------------------------------------------------------
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agent_relay.protocol import payloads
+from agent_relay.protocol.channels import gather_channels
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import EVENTS_TOPIC
 from agent_relay.sdk.engine import Engine
 from agent_relay.sdk.events import EventFeed, EventsPage, read_events
 from agent_relay.sdk.queries import expect_agents, expect_history
-from agent_relay.sdk.views import AgentsView, HistoryPage, MessageView, read_agent
+from agent_relay.sdk.views import AgentsView, ChannelInfo, HistoryPage, MessageView, read_agent
+
+_CONVERSATIONS = 1_000  # the most that the daemon tells at once
 
 
 class Looking:
@@ -43,15 +46,23 @@ class Looking:
         limit: int = 50,
         cursor: str | None = None,
         pending: bool = False,
+        oldest_first: bool = False,
     ) -> HistoryPage:
         """Messages, newest first. `since` and `until` are milliseconds since 1970; `pending`: only what `to` has not
-        acknowledged."""
+        acknowledged. With `oldest_first` they come in the order they were sent, those after `cursor`."""
         asked = payloads.History(
             with_=with_, from_=from_, to=to, topic=topic, thread=thread, search=search, since=since, until=until,
-            limit=limit, cursor=cursor, pending=pending,
+            limit=limit, cursor=cursor, pending=pending, oldest_first=oldest_first,
         )  # fmt: skip
         found = expect_history(await self._queries.ask("HISTORY", asked))
         return HistoryPage(found.messages, found.next_cursor)
+
+    async def channels(self) -> list[ChannelInfo]:
+        """Every channel that has members, or in which something was said, by name."""
+        agents = [agent.raw for agent in (await self.agents()).agents]
+        asked = payloads.History(view="conversations", limit=_CONVERSATIONS)
+        said = expect_history(await self._queries.ask("HISTORY", asked)).conversations
+        return [ChannelInfo(*facts) for facts in gather_channels(agents, said)]
 
     async def message(self, message_id: str) -> MessageView:
         """One message and everything that happened to it."""

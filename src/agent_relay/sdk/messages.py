@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -84,12 +85,31 @@ class Incoming:
 
 
 class Message(Incoming):
-    __slots__ = ("_inbox", "order")
+    """Answered by `ack()`, `nack()` or `reply()`, or by a block:
+
+        async with message:
+            ...  # acknowledged at the end; put back, first in line, where the block raises
+
+    Until then the relay keeps it, and delivers it again when this process dies.
+    """
+
+    __slots__ = ("_inbox", "handed", "is_back", "order")
 
     def __init__(self, frame: Deliver, inbox: Inbox, order: int) -> None:
         super().__init__(frame)
         self._inbox = inbox
         self.order = order  # of arrival, so that a message that is put back finds its place
+        self.handed = 0  # how many times it was handed out
+        self.is_back = False  # it was, and lies in the queue again
+
+    async def __aenter__(self) -> Message:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self._inbox.ack(self)
+        else:
+            self._inbox.release(self)
 
     async def ack(
         self, response: Any = None, response_data: Any = None, *, door: str | None = None, evidence: str | None = None

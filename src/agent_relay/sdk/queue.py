@@ -29,6 +29,7 @@ class MessageQueue:
 
     def put_back(self, message: Message) -> None:
         """Where it was before: ahead of everything that arrived later."""
+        message.is_back = True
         place = 0
         while place < len(self._messages) and self._messages[place].order < message.order:
             place += 1
@@ -51,7 +52,15 @@ class MessageQueue:
                 if waiter.done() and not waiter.cancelled() and self._messages:
                     self._wake_one()  # this one was called and cannot come; somebody else can
                 raise
-        return self._messages.popleft()
+        message = self._messages.popleft()
+        message.handed += 1
+        message.is_back = False
+        return message
+
+    def discard(self, message: Message) -> None:
+        """Taken out again, where it was put back and then dealt with all the same."""
+        if message in self._messages:
+            self._messages.remove(message)
 
     def take_reply(self, message_id: str) -> Message | None:
         """The first waiting message that replies to this id, taken out."""

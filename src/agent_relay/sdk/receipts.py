@@ -34,8 +34,8 @@ class Receipt:
     """The fields below `id` are known once the message is stored: after `send`, or after `await receipt`."""
 
     __slots__ = (
-        "__weakref__", "_acknowledged", "_delivered", "_outbox", "_stored", "asked_on", "duplicate", "frame", "id",
-        "message_id", "number", "queued", "recipients", "requires_ack", "sent_at_ms", "size_bytes", "skipped", "written",
+        "__weakref__", "_acknowledged", "_delivered", "_outbox", "_stored", "asked_on", "duplicate", "frame", "held_ms",
+        "id", "message_id", "number", "queued", "recipients", "requires_ack", "sent_at_ms", "size_bytes", "skipped", "written",
     )  # fmt: skip
 
     def __init__(self, outbox: Outbox, id_: str, frame: bytes, *, requires_ack: bool) -> None:
@@ -45,6 +45,7 @@ class Receipt:
         self.queued = 0  # how many of them were offline
         self.skipped: list[str] = []  # recipients of a broadcast whose queue was full
         self.duplicate = False  # True: the daemon had this id already, and nothing was sent twice
+        self.held_ms = 0  # how long it waited here, because a recipient was busy
         self.requires_ack = requires_ack
         self.frame: bytes | None = frame  # kept as long as it may have to be sent again
         self.size_bytes = len(frame)
@@ -61,7 +62,7 @@ class Receipt:
         return self.stored().__await__()
 
     def __repr__(self) -> str:
-        return f"Receipt({self.message_id or self.id}, recipients={self.recipients}, queued={self.queued})"
+        return f"{type(self).__name__}({self.message_id or self.id}, recipients={self.recipients}, queued={self.queued})"
 
     async def stored(self) -> Receipt:
         """Returns when the message is durable; raises the RelayError it was refused with."""
@@ -87,7 +88,9 @@ class Receipt:
             if isinstance(error, RelayError):
                 raise
             missing = self.recipients - len(self._acknowledged)
-            raise TimedOut(f"{missing} of {self.recipients} recipients have not acknowledged within {timeout:g} s.") from None
+            late = TimedOut(f"{missing} of {self.recipients} recipients have not acknowledged within {timeout:g} s.")
+            late.details["message_id"] = self.message_id
+            raise late from None
 
     # --- for the outbox -------------------------------------------------------------------------------------------
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, TypedDict, Unpack
 
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import did_you_mean
 from agent_relay.protocol.payloads import History, SyncRequest
 from agent_relay.protocol.retry import REDELIVERY
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.errors import ConnectionLost, TimedOut
 from agent_relay.sdk.ids import wall_ms
 from agent_relay.sdk.outbox import Outbox, SendFrame, SendMeta, SendPayload, encode_send
+from agent_relay.sdk.pace import Pace
 from agent_relay.sdk.queries import Queries, expect_history
 from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question, Questions, Reply
@@ -41,19 +43,40 @@ class SendOptions(PublishOptions, total=False):
     heard: str | None  # `screen`: read off the sender's screen, where tool output may look like its words
 
 
+def check_options(method: str, options: Mapping[str, object], known: frozenset[str]) -> None:
+    """Python itself checks no keyword that `**options` takes. Raises TypeError, as it would."""
+    for name in options:
+        if name not in known:
+            near = did_you_mean(name, sorted(known))
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}.{hint}")
+
+
+SEND_OPTIONS = frozenset(SendOptions.__annotations__)
+PUBLISH_OPTIONS = frozenset(PublishOptions.__annotations__)
+
+
 class Sender:
-    def __init__(self, session: Session, outbox: Outbox, queries: Queries, questions: Questions, backoff: Backoff) -> None:
+    def __init__(
+        self, session: Session, outbox: Outbox, queries: Queries, questions: Questions, backoff: Backoff, pace: Pace
+    ) -> None:
         self._session = session
         self._outbox = outbox
         self._queries = queries
         self._questions = questions
         self._backoff = backoff
+        self._pace = pace
 
     async def submit(self, to: Target, body: str, **options: Unpack[SendOptions]) -> Receipt:
         id_, frame = self._draft(to, body, options, None)
         receipt = Receipt(self._outbox, id_, frame, requires_ack=options.get("requires_ack", True))
-        await self._outbox.submit(receipt)
+        await self._submit(to, receipt)
         return receipt
+
+    async def _submit(self, to: Target, receipt: Receipt) -> None:
+        if self._pace.busy:
+            receipt.held_ms = await self._pace.ease(to)
+        await self._outbox.submit(receipt)
 
     async def send(self, to: Target, body: str, retry_for: float, **options: Unpack[SendOptions]) -> Receipt:
         options["id"] = options.get("id") or self._session.ids.next("s_")
@@ -82,11 +105,11 @@ class Sender:
 
     async def request(self, to: Target, body: str, timeout: float, **options: Unpack[SendOptions]) -> Reply:  # noqa: ASYNC109
         question = self._make_question(to, body, timeout, options)
-        return await self._until_answered(question, timeout, self._outbox.submit(question))
+        return await self._until_answered(question, timeout, self._submit(to, question))
 
     async def ask(self, to: Target, body: str, timeout: float, **options: Unpack[SendOptions]) -> Question:  # noqa: ASYNC109
         question = self._make_question(to, body, timeout, options)
-        await self._outbox.submit(question)
+        await self._submit(to, question)
         await question.stored()
         return question
 

@@ -4,186 +4,70 @@
         receipt = relay.send("Bob", "review auth.py")
         receipt.delivered(timeout=60)
         for message in relay.messages():
-            message.reply("on it")
+            with message:
+                message.reply("on it")
 
 The connection lives on an event loop in a thread of its own, so heartbeats are answered whatever the program does.
-Every method may be called from any thread.
+Every method may be called from any thread. What each does is said at `RelayClient`; a test holds both to the same names.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
-from types import CodeType, TracebackType
-from typing import Any, TypeVar, Unpack
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, TypeVar, Unpack, overload
 
-from agent_relay.events.types import AnyEvent
-from agent_relay.protocol.errors import ErrorCode
-from agent_relay.protocol.payloads import Busy, ServerInfo
+from agent_relay.protocol.payloads import AgentEvent, Busy, Control, ServerInfo
+from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
 from agent_relay.protocol.states import ClientState
-from agent_relay.sdk.client import CLOSE_TIMEOUT_S, RelayClient
-from agent_relay.sdk.errors import ConnectionLost, TimedOut
+from agent_relay.sdk.backoff import Backoff
+from agent_relay.sdk.client import CLOSE_TIMEOUT_S, CONNECT_TIMEOUT_S, MAX_INFLIGHT, RelayClient
+from agent_relay.sdk.errors import ConnectionLost
 from agent_relay.sdk.events import EventFeed, EventsPage
+from agent_relay.sdk.locate import StrPath
 from agent_relay.sdk.loop_thread import LoopThread
-from agent_relay.sdk.messages import Incoming, Message
-from agent_relay.sdk.receipts import Delivered, Receipt
+from agent_relay.sdk.pace import SLOW_DOWN_S
 from agent_relay.sdk.requests import Reply
 from agent_relay.sdk.sending import PublishOptions, SendOptions, Target
-from agent_relay.sdk.streams import MessageStream, code_of_loop, left_deliberately
-from agent_relay.sdk.views import AgentsView, HistoryPage, MessageView, Spawned
+from agent_relay.sdk.sync_parts import SyncEventFeed, SyncMessage, SyncMessageStream, SyncQuestion, SyncReceipt
+from agent_relay.sdk.views import AgentsView, ChannelInfo, HistoryPage, MessageView, Spawned
 
 T = TypeVar("T")
-
-
-class SyncReceipt:
-    """As `Receipt`; its methods block."""
-
-    def __init__(self, receipt: Receipt, thread: LoopThread) -> None:
-        self._receipt = receipt
-        self._thread = thread
-
-    @property
-    def id(self) -> str:
-        return self._receipt.id
-
-    @property
-    def message_id(self) -> str:
-        return self._receipt.message_id
-
-    @property
-    def recipients(self) -> int:
-        return self._receipt.recipients
-
-    @property
-    def queued(self) -> int:
-        return self._receipt.queued
-
-    @property
-    def skipped(self) -> list[str]:
-        return self._receipt.skipped
-
-    @property
-    def duplicate(self) -> bool:
-        return self._receipt.duplicate
-
-    def stored(self) -> SyncReceipt:
-        self._thread.run(self._receipt.stored())
-        return self
-
-    def delivered(self, timeout: float | None = None) -> list[Delivered]:
-        return self._thread.run(self._receipt.delivered(timeout))
-
-
-class SyncMessage(Incoming):
-    """As `Message`; its methods block."""
-
-    __slots__ = ("_message", "_thread")
-
-    def __init__(self, message: Message, thread: LoopThread) -> None:
-        for name in Incoming.__slots__:
-            setattr(self, name, getattr(message, name))
-        self._message = message
-        self._thread = thread
-
-    def ack(
-        self, response: Any = None, response_data: Any = None, *, door: str | None = None, evidence: str | None = None
-    ) -> None:
-        self._thread.run(self._message.ack(response, response_data, door=door, evidence=evidence))
-
-    def nack(self, code: ErrorCode = ErrorCode.REJECTED, message: str | None = None, retry_after_ms: int | None = None) -> None:
-        self._thread.run(self._message.nack(code, message, retry_after_ms))
-
-    def reply(self, body: str, *, data: dict[str, Any] | None = None, kind: str = "message", ack: bool = True) -> SyncReceipt:
-        return SyncReceipt(self._thread.run(self._message.reply(body, data=data, kind=kind, ack=ack)), self._thread)
-
-
-class SyncMessageLoop:
-    """One `for` over a stream; messages are acknowledged by the same rules as in `MessageLoop`."""
-
-    def __init__(self, stream: MessageStream, thread: LoopThread, timeout: float | None) -> None:
-        self._stream = stream
-        self._thread = thread
-        self._timeout = timeout
-        self._current: Message | None = None
-        self._body: CodeType | None = None
-
-    def __iter__(self) -> SyncMessageLoop:
-        return self
-
-    def __next__(self) -> SyncMessage:
-        self._body = code_of_loop()
-        message, self._current = self._current, None
-        if message is not None:
-            self._thread.call(self._stream.acknowledge, message)
-        try:
-            self._current = self._thread.run(self._stream.receive(self._timeout))
-        except TimedOut:
-            raise StopIteration from None
-        except ConnectionLost as error:
-            if error.details.get("reason") == "closed":
-                raise StopIteration from None
-            raise
-        return SyncMessage(self._current, self._thread)
-
-    def __del__(self) -> None:
-        if self._current is not None:
-            deliberately = left_deliberately(self._body)
-            self._thread.call(self._stream.acknowledge if deliberately else self._stream.put_back, self._current)
-
-
-class SyncMessageStream:
-    def __init__(self, stream: MessageStream, thread: LoopThread, timeout: float | None = None) -> None:
-        self._stream = stream
-        self._thread = thread
-        self._timeout = timeout
-
-    def __iter__(self) -> SyncMessageLoop:
-        return SyncMessageLoop(self._stream, self._thread, self._timeout)
-
-    def receive(self, timeout: float | None = None) -> SyncMessage:
-        return SyncMessage(self._thread.run(self._stream.receive(timeout)), self._thread)
-
-
-class SyncEventFeed:
-    """As `EventFeed`; waiting for an event blocks."""
-
-    def __init__(self, feed: EventFeed, thread: LoopThread) -> None:
-        self._feed = feed
-        self._thread = thread
-
-    @property
-    def cursor(self) -> int | None:
-        return self._feed.cursor
-
-    def __iter__(self) -> SyncEventFeed:
-        return self
-
-    def __next__(self) -> AnyEvent:
-        event = self._thread.run(_next_or_none(self._feed))
-        if event is None:
-            raise StopIteration
-        return event
-
-    def close(self) -> None:
-        self._thread.run(self._feed.aclose())
-
-
-async def _begin(feed: EventFeed) -> EventFeed:
-    return await feed.__aenter__()
-
-
-async def _next_or_none(feed: EventFeed) -> AnyEvent | None:
-    """StopAsyncIteration cannot leave a coroutine."""
-    return await anext(feed, None)
 
 
 class SyncRelayClient:
     """Takes what `RelayClient` takes. The callbacks `on_state`, `on_busy`, `on_control` and `on_event` are called on its
     thread."""
 
-    def __init__(self, name: str | None = None, **options: Any) -> None:
-        self.client = RelayClient(name, **options)
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        socket: StrPath | None = None,
+        state_dir: StrPath | None = None,
+        cli: str | None = None,
+        meta: Mapping[str, Any] | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+        max_inflight: int = MAX_INFLIGHT,
+        control: bool = False,
+        observer: bool = False,
+        resume_token: str | None = None,
+        reconnect_attempts: int | None = RECONNECT_ATTEMPTS,
+        connect_timeout: float = CONNECT_TIMEOUT_S,
+        backoff: Backoff | None = None,
+        default_channels: bool = True,
+        slow_down: float = SLOW_DOWN_S,
+    ) -> None:
+        self.client = RelayClient(
+            name, socket=socket, state_dir=state_dir, cli=cli, meta=meta, capabilities=capabilities, max_inflight=max_inflight,
+            control=control, observer=observer, resume_token=resume_token, reconnect_attempts=reconnect_attempts,
+            connect_timeout=connect_timeout, backoff=backoff, default_channels=default_channels, slow_down=slow_down,
+        )  # fmt: skip
         self._thread = LoopThread()
+
+    def __repr__(self) -> str:
+        return f"Sync{self.client!r}"
 
     # --- the connection -------------------------------------------------------------------------------------------
 
@@ -212,6 +96,10 @@ class SyncRelayClient:
         return self.client.name
 
     @property
+    def observer(self) -> bool:
+        return self.client.observer
+
+    @property
     def state(self) -> ClientState:
         return self.client.state
 
@@ -235,19 +123,75 @@ class SyncRelayClient:
     def backpressure(self) -> Mapping[str, Busy]:
         return dict(self.client.backpressure)
 
+    @property
+    def on_state(self) -> Callable[[ClientState], None] | None:
+        return self.client.on_state
+
+    @on_state.setter
+    def on_state(self, callback: Callable[[ClientState], None] | None) -> None:
+        self.client.on_state = callback
+
+    @property
+    def on_busy(self) -> Callable[[Busy], None] | None:
+        return self.client.on_busy
+
+    @on_busy.setter
+    def on_busy(self, callback: Callable[[Busy], None] | None) -> None:
+        self.client.on_busy = callback
+
+    @property
+    def on_control(self) -> Callable[[Control], None] | None:
+        return self.client.on_control
+
+    @on_control.setter
+    def on_control(self, callback: Callable[[Control], None] | None) -> None:
+        self.client.on_control = callback
+
+    @property
+    def on_event(self) -> Callable[[AgentEvent], None] | None:
+        return self.client.on_event
+
+    @on_event.setter
+    def on_event(self, callback: Callable[[AgentEvent], None] | None) -> None:
+        self.client.on_event = callback
+
     # --- messages -------------------------------------------------------------------------------------------------
 
-    def send(self, to: Target, body: str, *, retry_for: float = 0.0, **options: Unpack[SendOptions]) -> SyncReceipt:
-        return SyncReceipt(self._run(self.client.send(to, body, retry_for=retry_for, **options)), self._thread)
+    @overload
+    def send(
+        self, to: Target, body: str, *, wait: float | None = None, reply: None = None, retry_for: float = 0.0,
+        **options: Unpack[SendOptions],
+    ) -> SyncReceipt: ...  # fmt: skip
+
+    @overload
+    def send(
+        self, to: Target, body: str, *, wait: None = None, reply: float, retry_for: float = 0.0, **options: Unpack[SendOptions]
+    ) -> Reply: ...
+
+    def send(
+        self, to: Target, body: str, *, wait: float | None = None, reply: float | None = None, retry_for: float = 0.0,
+        **options: Unpack[SendOptions],
+    ) -> SyncReceipt | Reply:  # fmt: skip
+        if reply is not None:
+            if wait is not None:
+                raise TypeError("send() takes wait or reply: an answer comes after the delivery.")
+            return self._run(self.client.send(to, body, reply=reply, **options))
+        return SyncReceipt(self._run(self.client.send(to, body, wait=wait, retry_for=retry_for, **options)), self._thread)
 
     def submit(self, to: Target, body: str, **options: Unpack[SendOptions]) -> SyncReceipt:
         return SyncReceipt(self._run(self.client.submit(to, body, **options)), self._thread)
 
-    def publish(self, topic: str, body: str, **options: Unpack[PublishOptions]) -> SyncReceipt:
-        return SyncReceipt(self._run(self.client.publish(topic, body, **options)), self._thread)
+    def publish(self, topic: str, body: str, *, wait: float | None = None, **options: Unpack[PublishOptions]) -> SyncReceipt:
+        return SyncReceipt(self._run(self.client.publish(topic, body, wait=wait, **options)), self._thread)
 
     def request(self, to: Target, body: str, timeout: float = 30.0, **options: Unpack[SendOptions]) -> Reply:
         return self._run(self.client.request(to, body, timeout, **options))
+
+    def ask(self, to: Target, body: str, timeout: float = 30.0, **options: Unpack[SendOptions]) -> SyncQuestion:
+        return SyncQuestion(self._run(self.client.ask(to, body, timeout, **options)), self._thread)
+
+    def answer_to(self, question: SyncQuestion, timeout: float = 30.0) -> Reply:
+        return self._run(self.client.answer_to(question.question, timeout))
 
     def receive(self, timeout: float | None = None) -> SyncMessage:
         return SyncMessage(self._run(self.client.receive(timeout)), self._thread)
@@ -265,19 +209,41 @@ class SyncRelayClient:
             with contextlib.suppress(ConnectionLost):
                 self._run(feed.__aexit__(None, None, None))
 
-    def join(self, channel: str) -> None:
-        self._run(self.client.join(channel))
+    def join(self, channel: str, *, agent: str | None = None) -> str:
+        return self._run(self.client.join(channel, agent=agent))
 
-    def leave(self, channel: str) -> None:
-        self._run(self.client.leave(channel))
+    def leave(self, channel: str, *, agent: str | None = None) -> str:
+        return self._run(self.client.leave(channel, agent=agent))
 
     # --- asking about the relay -----------------------------------------------------------------------------------
 
     def agents(self) -> AgentsView:
         return self._run(self.client.agents())
 
-    def history(self, **filters: Any) -> HistoryPage:
-        return self._run(self.client.history(**filters))
+    def channels(self) -> list[ChannelInfo]:
+        return self._run(self.client.channels())
+
+    def history(
+        self,
+        *,
+        with_: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        topic: str | None = None,
+        thread: str | None = None,
+        search: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        pending: bool = False,
+        oldest_first: bool = False,
+    ) -> HistoryPage:
+        asked = self.client.history(
+            with_=with_, from_=from_, to=to, topic=topic, thread=thread, search=search, since=since, until=until, limit=limit,
+            cursor=cursor, pending=pending, oldest_first=oldest_first,
+        )  # fmt: skip
+        return self._run(asked)
 
     def message(self, message_id: str) -> MessageView:
         return self._run(self.client.message(message_id))
@@ -294,12 +260,37 @@ class SyncRelayClient:
     def retry_dead_letter(self, message_id: str) -> str:
         return self._run(self.client.retry_dead_letter(message_id))
 
-    def events(self, types: Iterable[str] = (), **options: Any) -> SyncEventFeed:
-        """Takes what `RelayClient.events` takes, and begins at once."""
-        return SyncEventFeed(self._run(_begin(self.client.events(types, **options))), self._thread)
+    def events(
+        self,
+        types: Iterable[str] = (),
+        *,
+        agent: str | None = None,
+        session_id: str | None = None,
+        after_seq: int | None = None,
+        since: int | None = None,
+        timeout: float | None = None,
+    ) -> SyncEventFeed:
+        """Begins at once."""
+        feed = self.client.events(
+            types, agent=agent, session_id=session_id, after_seq=after_seq, since=since, timeout=timeout
+        )  # fmt: skip
+        return SyncEventFeed(self._run(_begin(feed)), self._thread)
 
-    def past_events(self, types: Iterable[str] = (), **filters: Any) -> EventsPage:
-        return self._run(self.client.past_events(types, **filters))
+    def past_events(
+        self,
+        types: Iterable[str] = (),
+        *,
+        agent: str | None = None,
+        session_id: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> EventsPage:
+        asked = self.client.past_events(
+            types, agent=agent, session_id=session_id, since=since, until=until, limit=limit, cursor=cursor
+        )  # fmt: skip
+        return self._run(asked)
 
     # --- agents the relay runs ------------------------------------------------------------------------------------
 
@@ -310,12 +301,29 @@ class SyncRelayClient:
     def control(self, agent: str, command: str, text: str | None = None, *, request_id: str | None = None) -> str:
         return self._run(self.client.control(agent, command, text, request_id=request_id))
 
-    def spawn(self, name: str, cli: str, task: str | None = None, **options: Any) -> Spawned:
-        """Takes what `RelayClient.spawn` takes."""
-        return self._run(self.client.spawn(name, cli, task, **options))
+    def spawn(
+        self,
+        name: str,
+        cli: str,
+        task: str | None = None,
+        *,
+        cwd: str | None = None,
+        backend: str = "auto",
+        environment: Mapping[str, str] | None = None,
+        permission_mode: str | None = None,
+        sandbox: bool = False,
+    ) -> Spawned:
+        started = self.client.spawn(
+            name, cli, task, cwd=cwd, backend=backend, environment=environment, permission_mode=permission_mode, sandbox=sandbox
+        )  # fmt: skip
+        return self._run(started)
 
     def release(self, name: str, reason: str | None = None) -> None:
         self._run(self.client.release(name, reason))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._thread.run(work)
+
+
+async def _begin(feed: EventFeed) -> EventFeed:
+    return await feed.__aenter__()

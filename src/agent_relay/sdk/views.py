@@ -36,6 +36,19 @@ class AgentInfo(Struct, frozen=True):
     meta: dict[str, Any] = {}
     raw: dict[str, Any] = {}
 
+    def __repr__(self) -> str:
+        return f"AgentInfo({self.name}, state={self.state}, queue_depth={self.queue_depth})"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelInfo:
+    """A channel with its members, connected or not, and what was said in it so far."""
+
+    name: str
+    members: tuple[str, ...] = ()
+    messages: int = 0
+    last_at: int | None = None  # milliseconds since 1970; None: nothing was said yet
+
 
 @dataclass(frozen=True, slots=True)
 class Spawned:

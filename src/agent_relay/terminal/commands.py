@@ -9,17 +9,18 @@ from msgspec import Struct
 
 
 class SendCommand(Struct, frozen=True, tag="send"):
-    """`to` holds names, or one channel (`#dev`), or `*`."""
+    """`to` holds names, or one channel (`#dev`), or `*`; nothing where a topic is all that is said."""
 
     to: tuple[str, ...]
     body: str
     kind: str = "message"
     thread: str | None = None
     data: dict[str, Any] | None = None
+    topic: str | None = None
 
     @property
     def target(self) -> str:
-        return ",".join(self.to)
+        return ",".join(self.to) or f"the topic {self.topic}"
 
 
 class SpawnCommand(Struct, frozen=True, tag="spawn"):
@@ -33,13 +34,21 @@ class ReleaseCommand(Struct, frozen=True, tag="release"):
     reason: str = ""
 
 
+class JoinCommand(Struct, frozen=True, tag="join"):
+    channel: str
+
+
+class LeaveCommand(Struct, frozen=True, tag="leave"):
+    channel: str
+
+
 class FileCommand(Struct, frozen=True, tag="file"):
     """Send the message that stands in this file of the agent's outbox."""
 
     name: str
 
 
-Command: TypeAlias = SendCommand | SpawnCommand | ReleaseCommand | FileCommand
+Command: TypeAlias = SendCommand | SpawnCommand | ReleaseCommand | JoinCommand | LeaveCommand | FileCommand
 
 
 class Spoken(Struct, frozen=True):
@@ -69,7 +78,7 @@ def sounds_like(one: Command, other: Command) -> bool:
     """The same command, seen through different renderings: what a screen changes does not count."""
     match one, other:
         case SendCommand(), SendCommand():
-            return one.to == other.to and one.kind == other.kind and _same_words(one.body, other.body)
+            return one.target == other.target and one.kind == other.kind and _same_words(one.body, other.body)
         case SpawnCommand(), SpawnCommand():
             return (one.name, one.cli) == (other.name, other.cli) and _same_words(one.task, other.task)
         case _:
@@ -81,7 +90,7 @@ def words_of(command: Command) -> str:
     match command:
         case SendCommand():
             return f"{command.target} {_MARKS.sub('', command.body)}"
-        case SpawnCommand() | ReleaseCommand() | FileCommand():
+        case SpawnCommand() | ReleaseCommand() | JoinCommand() | LeaveCommand() | FileCommand():
             return repr(command)
 
 

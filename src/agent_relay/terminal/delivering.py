@@ -77,7 +77,7 @@ class Deliverer:
 
     def __init__(
         self, manners: Manners, typist: Typist, inbox: InboxFile, run: RunFile, reporter: Reporter,
-        expect_answer: Callable[[str, str], None], was_seen: Callable[[str], bool], is_idle: Callable[[], bool],
+        expect_answer: Callable[[Message], None], was_seen: Callable[[str], bool], is_idle: Callable[[], bool],
     ) -> None:  # fmt: skip
         self.manners = manners
         self._typist = typist
@@ -355,7 +355,7 @@ class Deliverer:
 
     def _expect_answer_to(self, message: Message) -> None:
         if message.correlation_id is not None:
-            self._expect_answer(message.from_, message.id)
+            self._expect_answer(message)
 
     def _note_given(self, message: Message) -> None:
         mark = short_id(message.id)

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from datetime import UTC, datetime
 
 from agent_relay.protocol.short_ids import short_id
-from agent_relay.terminal.message_text import Shown, clean, id_to_read
+from agent_relay.terminal.message_text import Shown, clean, id_to_read, is_plain_id
 from agent_relay.terminal.private_files import append_private, read_private, replace_private
 
 INBOX_FILE = "inbox.md"
@@ -39,6 +39,8 @@ class InboxFile:
         if len(self._written) > REMEMBERED:
             self._written.popitem(last=False)
         about = [part for part in (message.channel, message.thread and f"thread {clean(message.thread)!r}") if part]
+        if message.correlation is not None and is_plain_id(message.correlation):
+            about.append(f"waits for an answer, CORRELATION: {message.correlation}")
         heading = f"## {_now()}  from {message.sender}  [{short_id(message.id)}]{''.join(f'  {part}' for part in about)}"
         quoted = "\n".join(f"> {line}" for line in clean(message.body).split("\n"))
         self._append(self.path, f"{heading}\n\n`agent-relay read {id_to_read(message.id)}`\n\n{quoted}\n\n")

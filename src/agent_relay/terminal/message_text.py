@@ -45,6 +45,7 @@ class Shown(Struct, frozen=True):
     channel: str | None = None
     priority: int | None = None
     awaits_answer: bool = False
+    correlation: str | None = None  # what the header CORRELATION of an answer says
 
 
 class Room(Struct, frozen=True):
@@ -59,7 +60,11 @@ PLAIN = Room(is_bracketed=False, max_characters=MAX_UNBRACKETED_CHARACTERS)
 
 def id_to_read(message_id: str) -> str:
     """What follows `agent-relay read`: the id, or the short one where a shell would make something else of it."""
-    return message_id if _SAFE_ID.fullmatch(message_id) else short_id(message_id)
+    return message_id if is_plain_id(message_id) else short_id(message_id)
+
+
+def is_plain_id(text: str) -> bool:
+    return _SAFE_ID.fullmatch(text) is not None
 
 
 def clean(text: str) -> str:
@@ -114,9 +119,9 @@ def _how_to_write(name: str, prefix: str, signed_prefix: str) -> str:
     )
     return (
         f"you are {name}, one of several agents that can write to each other. To send a message, begin a line of your "
-        f"answer with `{prefix}AgentName` (the agent's name instead of AgentName; `*` for all), a space, and the text; for "
-        f"several lines put `{OPEN}` after the name and `{CLOSE}` at the end of the text. What others write to you comes as "
-        f"`Relay message from …`."
+        f"answer with `{prefix}AgentName` (the agent's name instead of AgentName; `*` for all, `#general` for a channel), a "
+        f"space, and the text; for several lines put `{OPEN}` after the name and `{CLOSE}` at the end of the text. What others "
+        f"write to you comes as `Relay message from …`."
         f"{others if signed_prefix else ''}"
     )
 

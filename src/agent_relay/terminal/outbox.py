@@ -2,7 +2,8 @@
 
 A file is picked up by renaming it, so that nobody can take it twice; a plain file once it has not changed for a moment, one
 that the agent named (`->relay-file:NAME`) at once. A file nobody can take becomes `NAME.failed`, with the reason in
-`NAME.error`. For one that says so (`NAME` begins with `send-`) a receipt is left in `NAME.sent`.
+`NAME.error`. For one that says so (`NAME` begins with `send-`) a receipt is left in `NAME.sent`; and what it asked to wait for,
+in `NAME.reply`, for as long as somebody holds the lock of `NAME.waiting`.
 
 What a wrapper had picked up when it died is sent by the next one, with the same id: the daemon knows whether it has it. Two
 wrappers that work at the same time for a moment may therefore both send a file, and either may find it gone.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import hashlib
 import logging
 import os
@@ -21,6 +23,8 @@ import stat
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -30,13 +34,13 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import HeaderMessage, parse_headers, write_error_answer, write_headers
 
 RECEIPT_PREFIX = "send-"
-SENT, ERROR, FAILED = ".sent", ".error", ".failed"
+SENT, ERROR, FAILED, WAITING, REPLY = ".sent", ".error", ".failed", ".waiting", ".reply"
 SETTLED_S = 0.3  # unchanged for so long: whoever writes it is done
 LOOK_AGAIN_MS = 2_000
 MAX_FILE_BYTES = 1_048_576
 _PICKED = re.compile(r"\.picked-[0-9a-f]{8}-(?P<name>.+)", re.DOTALL)
 _DROPPED = re.compile(r"send-\d{10,}-[0-9a-f]{8}")  # appeared whole, as `drop` makes them
-_OURS = (SENT, ERROR, FAILED, ".tmp", ".part", ".swp", "~")
+_OURS = (SENT, ERROR, FAILED, WAITING, REPLY, ".tmp", ".part", ".swp", "~")
 _REMEMBERED = 200
 _MAX_NAME_BYTES = 200  # a file system takes 255, and we put marks before and behind
 _log = logging.getLogger("agent_relay.terminal")
@@ -52,11 +56,13 @@ class SentFile(Struct, frozen=True, omit_defaults=True):
     session_id: str | None = None  # it was a `spawn`: the new agent's session
 
 
-Send = Callable[[HeaderMessage, str], Awaitable[SentFile]]
+Leave = Callable[[dict[str, Any]], bool]  # what came of it later, for whoever waits; False: nobody does any more
+Send = Callable[[HeaderMessage, str, Leave], Awaitable[SentFile]]
 
 
 class Outbox:
-    """`send` is given the message and an id that is the same for the same file; what it raises is the answer."""
+    """`send` is given the message, an id that is the same for the same file, and where to leave what becomes known later; what it
+    raises is the answer."""
 
     def __init__(self, folder: str, send: Send) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -119,7 +125,7 @@ class Outbox:
     async def _send_picked(self, picked: str, name: str) -> None:
         try:
             text, identity = _read(self._path(picked), name)
-            sent = await self._send(parse_headers(text), f"ob_{identity}")
+            sent = await self._send(parse_headers(text), f"ob_{identity}", partial(self._leave, name))
         except asyncio.CancelledError:
             if picked not in self._left:
                 self._left.append(picked)
@@ -134,6 +140,13 @@ class Outbox:
                 os.unlink(self._path(picked))  # before the receipt: a full disk has room for it then
             if name.startswith(RECEIPT_PREFIX):
                 self._answer(name + SENT, msgspec.json.encode(sent).decode())
+
+    def _leave(self, name: str, found: dict[str, Any]) -> bool:
+        """False: nobody holds the lock that says that somebody waits."""
+        if not name.startswith(RECEIPT_PREFIX) or not _is_locked(self._path(name + WAITING)):
+            return False
+        self._answer(name + REPLY, msgspec.json.encode(found).decode())
+        return True
 
     def _refuse(self, picked: str, name: str, error: RelayError) -> None:
         try:
@@ -173,6 +186,20 @@ class Outbox:
 
     def _path(self, name: str) -> str:
         return os.path.join(self.folder, name)
+
+
+def _is_locked(path: str) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _may_be_taken(name: str) -> bool:

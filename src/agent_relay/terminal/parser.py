@@ -16,11 +16,13 @@ from typing import Any
 
 import msgspec
 
-from agent_relay.protocol.names import BROADCAST, is_channel, is_name
+from agent_relay.protocol.names import BROADCAST, is_channel, is_name, is_topic
 from agent_relay.terminal.commands import (
     Command,
     FileCommand,
     Found,
+    JoinCommand,
+    LeaveCommand,
     ReleaseCommand,
     SendCommand,
     SpawnCommand,
@@ -34,6 +36,7 @@ OLDER_PREFIXES = ("@relay:",)
 THINKING_PREFIXES = ("->thinking:", "@thinking:")
 OPEN, CLOSE = "<<<", ">>>"
 BLOCK_OPEN, BLOCK_CLOSE = "[[RELAY]]", "[[/RELAY]]"
+TOPIC = "topic:"  # before a topic, which would pass for a name
 PLACEHOLDERS = frozenset({"AgentName", "Agent-Name", "AGENT", "NAME", "TARGET", "RECIPIENT", "TO"})
 MAX_BODY_CHARACTERS = 1_000_000  # a frame holds 1 MiB; a longer body could not be sent anyway
 
@@ -224,11 +227,20 @@ def read_target(text: str) -> tuple[str, ...] | None:
     return names if all(is_name(name) and name not in PLACEHOLDERS for name in names) else None
 
 
+def read_topic(text: str) -> str | None:
+    """`topic:code.review`."""
+    topic = text.removesuffix(":").removeprefix(TOPIC)
+    return topic if text.startswith(TOPIC) and is_topic(topic) and topic.isascii() else None
+
+
+_MEMBERSHIP: dict[str, type[JoinCommand] | type[LeaveCommand]] = {"join": JoinCommand, "leave": LeaveCommand}
+
+
 def _reads_as_head(head: str, kind: str) -> bool:
     words = head.split()
     if words[:1] == ["spawn"] and kind == "message":
         return len(words) == 3 and is_name(words[1])
-    return len(words) == 1 and read_target(words[0]) is not None
+    return len(words) == 1 and (read_target(words[0]) is not None or read_topic(words[0]) is not None)
 
 
 def _read_inline(text: str, kind: str) -> Command | None:
@@ -240,16 +252,24 @@ def _read_inline(text: str, kind: str) -> Command | None:
     if kind == "message" and target == "release":
         name, _, reason = body.partition(" ")
         return ReleaseCommand(name, _unquote(reason.strip())) if is_name(name) and name not in PLACEHOLDERS else None
+    if kind == "message" and target in _MEMBERSHIP and is_channel(body):
+        return _MEMBERSHIP[target](body)
+    return _send(target, body, kind) if body else None
+
+
+def _send(target: str, body: str, kind: str) -> SendCommand | None:
+    topic = read_topic(target)
+    if topic is not None:
+        return SendCommand((), body, kind, topic=topic)
     to = read_target(target)
-    return None if to is None or not body else SendCommand(to, body, kind)
+    return None if to is None else SendCommand(to, body, kind)
 
 
 def _read_fenced(head: str, kind: str, body: str) -> Command | None:
     words = head.split()
     if len(words) == 3:
         return _spawn(words[1], words[2], body)
-    to = read_target(words[0])
-    return None if to is None or not body.strip() else SendCommand(to, body, kind)
+    return _send(words[0], body, kind) if body.strip() else None
 
 
 def _spawn(name: str, cli: str, task: str) -> SpawnCommand | None:
@@ -268,7 +288,8 @@ def _trim(body: str) -> str:
 
 
 class _Block(msgspec.Struct):
-    to: str | list[str]
+    to: str | list[str] = ""
+    topic: str = ""
     body: str = ""
     type: str = "message"
     kind: str | None = None
@@ -283,11 +304,14 @@ def _read_block(pending: _Open, place: int, syntax: Syntax) -> list[Found]:
         block = msgspec.json.decode(text, type=_Block)
     except (msgspec.DecodeError, RecursionError) as error:
         return [Unfinished("", f"The block between {BLOCK_OPEN} and {BLOCK_CLOSE} cannot be read: {error}.", pending.place)]
-    to = read_target(",".join(block.to) if isinstance(block.to, list) else block.to)
+    named = ",".join(block.to) if isinstance(block.to, list) else block.to
+    to = () if block.topic and not named else read_target(named)
     kind = block.kind or block.type
-    if to is None or _KIND.fullmatch(kind) is None or not (block.body or block.data):
-        return [Unfinished("", "The block needs `to`, a name, and a `body`.", pending.place)]
+    is_addressed = to is not None and (not block.topic or is_topic(block.topic))
+    if to is None or not is_addressed or _KIND.fullmatch(kind) is None or not (block.body or block.data):
+        return [Unfinished("", "The block needs `to`, a name, or a `topic`, and a `body`.", pending.place)]
     is_signed = bool(syntax.nonce) and block.nonce == syntax.nonce
     if syntax.is_strict and not is_signed:
         return [Unfinished("", "The block needs `nonce`: only what carries it is sent for this agent.", pending.place)]
-    return [Spoken(SendCommand(to, block.body, kind, block.thread, block.data), pending.place, place, is_signed)]
+    command = SendCommand(to, block.body, kind, block.thread, block.data, block.topic or None)
+    return [Spoken(command, pending.place, place, is_signed)]

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from agent_relay.terminal.asciicast import Cast, CastError, read_cast
-from agent_relay.terminal.commands import FileCommand, ReleaseCommand, SendCommand, SpawnCommand
+from agent_relay.terminal.commands import (
+    FileCommand,
+    JoinCommand,
+    LeaveCommand,
+    ReleaseCommand,
+    SendCommand,
+    SpawnCommand,
+)
 from agent_relay.terminal.observations import (
     CommandRun,
     FileTouched,
@@ -181,11 +188,12 @@ def _command_fields(event: CommandSeen) -> dict[str, Any]:
             extra = {
                 "thread": command.thread,
                 "data": command.data,
+                "topic": command.topic,
                 "message_kind": None if command.kind == "message" else command.kind,
             }
             return {
                 "kind": "message",
-                "to": command.target,
+                "to": ",".join(command.to),
                 "body": command.body,
                 **{name: value for name, value in extra.items() if value is not None},
             }
@@ -193,6 +201,10 @@ def _command_fields(event: CommandSeen) -> dict[str, Any]:
             return {"kind": "spawn", "name": command.name, "cli": command.cli, "task": command.task}
         case ReleaseCommand() as command:
             return {"kind": "release", "name": command.name}
+        case JoinCommand() as command:
+            return {"kind": "join", "channel": command.channel}
+        case LeaveCommand() as command:
+            return {"kind": "leave", "channel": command.channel}
         case FileCommand() as command:
             return {"kind": "file", "name": command.name}
 

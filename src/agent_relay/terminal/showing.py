@@ -22,6 +22,7 @@ def shown(message: Message) -> Shown:
         channel=to if to.startswith("#") else "to all" if to == "*" else None,
         priority=message.meta.priority,
         awaits_answer=message.correlation_id is not None,
+        correlation=message.correlation_id,
     )
 
 

@@ -9,8 +9,7 @@ import hmac
 import logging
 import os
 import secrets
-from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -18,21 +17,33 @@ from msgspec.structs import replace
 from agent_relay.ports.door import Decision
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import HeaderMessage
-from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.payloads import Busy
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.errors import ConnectionLost
 from agent_relay.sdk.locate import working_directory
+from agent_relay.sdk.messages import Message
+from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question
 from agent_relay.sdk.sending import SendOptions
-from agent_relay.terminal.commands import FileCommand, ReleaseCommand, SendCommand, SpawnCommand, words_of
+from agent_relay.terminal.commands import (
+    FileCommand,
+    JoinCommand,
+    LeaveCommand,
+    ReleaseCommand,
+    SendCommand,
+    SpawnCommand,
+    words_of,
+)
 from agent_relay.terminal.confirmations import Confirmations
 from agent_relay.terminal.launch import Home
-from agent_relay.terminal.outbox import Outbox, SentFile
+from agent_relay.terminal.open_questions import OpenQuestions
+from agent_relay.terminal.outbox import Leave, Outbox, SentFile
 from agent_relay.terminal.run_file import RunFile
 from agent_relay.terminal.watch import SCREEN, CommandSeen
 
 PATIENCE_S = 60.0  # for a recipient's queue to have room
+DELIVERY_S = 600.0  # whoever waits longer for a delivery asks again
 _AGAIN_S = 0.5
 R = TypeVar("R")
 _log = logging.getLogger("agent_relay.terminal")
@@ -53,17 +64,13 @@ class Speaker:
         self._said: asyncio.Queue[CommandSeen] = asyncio.Queue()
         self._process = secrets.token_hex(8)
         self._waits: set[asyncio.Task[None]] = set()
-        self._asked: defaultdict[str, deque[str]] = defaultdict(deque)  # by sender: messages that wait for an answer
+        self._questions = OpenQuestions()
+        self.expect_answer = self._questions.add
         self.outbox = Outbox(home.outbox, self._send_file)
 
     def say(self, seen: CommandSeen) -> None:
         if seen.source == SCREEN or not self._run_file.was_said(seen.place):
             self._said.put_nowait(seen)
-
-    def expect_answer(self, sender: str, message_id: str) -> None:
-        asked = self._asked[fold_name(sender)]
-        if message_id not in asked:
-            asked.append(message_id)
 
     async def run(self) -> None:
         while True:
@@ -96,6 +103,10 @@ class Speaker:
                 await self._spawn(command)
             case ReleaseCommand() as command:
                 await self._release(command)
+            case JoinCommand(channel):
+                await self._join(channel)
+            case LeaveCommand(channel):
+                await self._leave(channel)
 
     def _confirm(self, seen: CommandSeen) -> None:
         """A screen also shows what the agent did not say: a person decides whether it is done."""
@@ -123,14 +134,15 @@ class Speaker:
         return self._run_file.send_id(seen.place if seen.source != SCREEN else f"{self._process}:{seen.place}")
 
     async def _send(self, command: SendCommand, id_: str, *, is_shown: bool) -> None:
-        to = command.to[0] if len(command.to) == 1 else list(command.to)
-        asked = self._questions_of(command)
-        reply_to = asked[0] if asked else None
+        to = command.to[0] if len(command.to) == 1 else list(command.to) or None
+        is_answer = len(command.to) == 1 and command.kind == "message"
+        asked = self._questions.of(command.to[0]) if is_answer else None
+        reply_to = None if asked is None else asked.id
         try:
             receipt = await self._insist(
                 lambda relay: relay.send(
                     to, command.body, id=id_, kind=command.kind, thread=command.thread, data=command.data, reply_to=reply_to,
-                    retry_for=PATIENCE_S, heard="screen" if is_shown else None,
+                    retry_for=PATIENCE_S, heard="screen" if is_shown else None, topic=command.topic,
                 )
             )  # fmt: skip
         except RelayError as error:
@@ -138,9 +150,8 @@ class Speaker:
             self._tell(f"Your message to {command.target} was not sent. {explain(error)}")
             return
         _log.info("sent %s to %s", receipt.message_id, command.target)
-        if reply_to is not None and asked is not None:
-            asked.remove(reply_to)
-            self._note_answered(reply_to)
+        if reply_to is not None:
+            self._has_answered(reply_to)
         if receipt.skipped:
             self._tell(f"Your message did not reach {', '.join(receipt.skipped)}: their queues are full.")
 
@@ -165,11 +176,27 @@ class Speaker:
         else:
             self._tell(f"{command.name} was released.")
 
-    def _questions_of(self, command: SendCommand) -> deque[str] | None:
-        """What the recipient asked and has no answer to yet, the oldest first."""
-        return self._asked.get(fold_name(command.to[0])) if len(command.to) == 1 and command.kind == "message" else None
+    def _has_answered(self, message_id: str) -> None:
+        self._questions.close(message_id)
+        self._note_answered(message_id)
 
-    async def _send_file(self, message: HeaderMessage, id_: str) -> SentFile:
+    async def _join(self, channel: str) -> None:
+        try:
+            await self._insist(lambda relay: relay.join(channel))
+        except RelayError as error:
+            self._tell(f"You did not join {channel}. {explain(error)}")
+        else:
+            self._tell(f"You are in {channel} now: what is written to it comes to you too.")
+
+    async def _leave(self, channel: str) -> None:
+        try:
+            await self._insist(lambda relay: relay.leave(channel))
+        except RelayError as error:
+            self._tell(f"You did not leave {channel}. {explain(error)}")
+        else:
+            self._tell(f"You have left {channel}.")
+
+    async def _send_file(self, message: HeaderMessage, id_: str, leave: Leave) -> SentFile:
         if not hmac.compare_digest((message.session or "").encode("utf-8", "replace"), self._run_file.token.encode()):
             raise RelayError(
                 ErrorCode.PERMISSION_DENIED, "It was written by somebody else, or in another run of this agent: a file needs "
@@ -178,17 +205,53 @@ class Speaker:
             )  # fmt: skip
         if message.kind in {"spawn", "release"}:
             return await self._start_or_end(message)
+        if message.kind in {"join", "leave"}:
+            return await self._change_membership(message)
+        asked = self._question_answered_by(message)
+        target = asked.from_ if asked is not None and message.kind == "ack" else message.target
         options: SendOptions = {
             "id": message.id or id_, "kind": message.kind, "thread": message.thread, "priority": message.priority,
-            "ttl_ms": message.ttl_ms, "reply_to": message.reply_to, "topic": message.topic,
+            "ttl_ms": message.ttl_ms, "reply_to": message.reply_to or (asked.id if asked is not None else None),
+            "topic": message.topic,
         }  # fmt: skip
         try:
             if message.await_ms is not None:
-                return await self._ask(message, message.await_ms / 1000, options)
-            receipt = await self._insist(lambda relay: relay.send(message.target, message.body, retry_for=PATIENCE_S, **options))
+                return await self._ask(message, message.await_ms / 1000, options, leave)
+            receipt = await self._insist(lambda relay: relay.send(target, message.body, retry_for=PATIENCE_S, **options))
         except RelayError as error:
             raise RelayError(error.code, explain(error)) from None
+        if asked is not None:
+            self._has_answered(asked.id)
+        if message.require_ack:
+            self._wait_for(_leave_delivery(receipt, leave))
         return SentFile(receipt.message_id, receipt.recipients, receipt.queued)
+
+    def _question_answered_by(self, message: HeaderMessage) -> Message | None:
+        """Raises RelayError for an answer to a question that nobody knows."""
+        asked = self._questions.find(message.correlation, message.reply_to)
+        if message.kind == "ack" and message.correlation is None and message.reply_to is None:
+            raise RelayError(
+                ErrorCode.MISSING_HEADER, "CORRELATION or REPLY-TO is missing: say which question the `ack` answers.",
+                header="CORRELATION",
+            )  # fmt: skip
+        if asked is None and message.correlation is not None:
+            raise RelayError(
+                ErrorCode.INVALID_HEADER, "No question of that CORRELATION waits for an answer: it was answered, or asked before "
+                "this agent was started again. Write REPLY-TO with the question's message id in its place.",
+                header="CORRELATION",
+            )  # fmt: skip
+        return asked
+
+    async def _change_membership(self, message: HeaderMessage) -> SentFile:
+        channel = ",".join(message.to)
+        try:
+            if message.kind == "join":
+                await self._insist(lambda relay: relay.join(channel))
+            else:
+                await self._insist(lambda relay: relay.leave(channel))
+        except RelayError as error:
+            raise RelayError(error.code, explain(error)) from None
+        return SentFile("", 0, 0)
 
     async def _start_or_end(self, message: HeaderMessage) -> SentFile:
         name, cli, words = message.name or "", message.cli or "", message.body.strip() or None
@@ -202,22 +265,28 @@ class Speaker:
             raise RelayError(error.code, explain(error)) from None
         return SentFile("", 0, 0, session_id=spawned.session_id)
 
-    async def _ask(self, message: HeaderMessage, timeout_s: float, options: SendOptions) -> SentFile:
+    async def _ask(self, message: HeaderMessage, timeout_s: float, options: SendOptions, leave: Leave) -> SentFile:
         question = await self._insist(lambda relay: relay.ask(message.target, message.body, timeout_s, **options))
-        task = asyncio.create_task(self._hear_answer(question, ", ".join(message.to), timeout_s))
-        self._waits.add(task)
-        task.add_done_callback(self._waits.discard)
+        self._wait_for(self._hear_answer(question, ", ".join(message.to), timeout_s, leave))
         return SentFile(question.message_id, question.recipients, question.queued, message.await_ms)
 
-    async def _hear_answer(self, question: Question, whom: str, timeout_s: float) -> None:
-        """The answer to a question is told when it comes; that none came, when the time is over."""
+    def _wait_for(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._waits.add(task)
+        task.add_done_callback(self._waits.discard)
+
+    async def _hear_answer(self, question: Question, whom: str, timeout_s: float, leave: Leave) -> None:
+        """The answer to a question is told when it comes; that none came, when the time is over. A command of the agent that
+        waits for it gets it, and then the agent has it."""
         about = f"your question [{short_id(question.message_id)}]"
         try:
             reply = await self._relay().answer_to(question, timeout_s)
         except RelayError as error:
-            self._tell(f"{whom} did not answer {about}. {explain(error)}")
+            if not leave({"error": explain(error)}):
+                self._tell(f"{whom} did not answer {about}. {explain(error)}")
         else:
-            self._tell(f"{reply.by} answered {about}: {reply.body}")
+            if not leave({"by": reply.by, "body": reply.body, "response": reply.response, "data": reply.data}):
+                self._tell(f"{reply.by} answered {about}: {reply.body}")
 
     async def _insist(self, send: Callable[[RelayClient], Awaitable[R]]) -> R:
         """A daemon that is not there is waited for: the same id makes it the same message."""
@@ -226,6 +295,13 @@ class Speaker:
                 return await send(self._relay())
             except ConnectionLost:
                 await asyncio.sleep(_AGAIN_S)
+
+
+async def _leave_delivery(receipt: Receipt, leave: Leave) -> None:
+    try:
+        leave({"by": [each.by for each in await receipt.delivered(DELIVERY_S)]})
+    except RelayError as error:
+        leave({"error": explain(error)})
 
 
 def _is_only_shown(seen: CommandSeen) -> bool:
@@ -243,3 +319,10 @@ def explain(error: RelayError) -> str:
     near = error.details.get("did_you_mean")
     hint = f" Did you mean {' or '.join(str(name) for name in near)}?" if isinstance(near, list) and near else ""
     return f"{error.message}{hint}"
+
+
+def describe_busy(busy: Busy) -> str:
+    """The relay's warning to an agent that writes faster than another reads."""
+    waits = f"{busy.queue_depth} of at most {busy.queue_capacity} messages wait for it"
+    then = "Yours are still taken, and wait too" if busy.accepting else "Yours are refused until some of them are read"
+    return f"{busy.to} is busy: {waits}. {then}: write to it only what matters, until you hear that it has room again."

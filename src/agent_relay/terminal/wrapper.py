@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from agent_relay.ports.door import Decision, DoorError, NotOpen
 from agent_relay.ports.terminal import ExitStatus, Terminal, TerminalEnded, TerminalError, TerminalListener
-from agent_relay.protocol.payloads import AgentEvent, Control
+from agent_relay.protocol.payloads import AgentEvent, Busy, Control
 from agent_relay.protocol.places import ENV_TOKEN
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.client import RelayClient
@@ -44,7 +44,7 @@ from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.run_file import RunFile, digest
 from agent_relay.terminal.screen import Screen
 from agent_relay.terminal.screen_log import ScreenLog
-from agent_relay.terminal.speaking import Speaker
+from agent_relay.terminal.speaking import Speaker, describe_busy
 from agent_relay.terminal.telling import Teller
 from agent_relay.terminal.transcripts.find import home_of
 from agent_relay.terminal.transcripts.follow import SessionFollower
@@ -335,6 +335,7 @@ class Wrapper:
         relay.on_control = self._control
         relay.on_event = self._note_event
         relay.on_state = self._note_connection
+        relay.on_busy = self._note_busy
 
     def _note_connection(self, state: ClientState) -> None:
         if state is ClientState.READY:
@@ -344,6 +345,13 @@ class Wrapper:
         text = event.fields.get("text")
         if event.type in {"loop.detected", "message.waits"} and isinstance(text, str):
             self._tell(text)
+
+    def _note_busy(self, busy: Busy) -> None:
+        """At once, and again when it is over: whoever goes on writing ends with messages that are refused."""
+        if busy.cleared:
+            self._tell(f"{busy.to} has room for messages again ({busy.queue_depth} wait).")
+        else:
+            self._tell(describe_busy(busy))
 
     async def _receive(self) -> None:
         while True:

@@ -55,7 +55,7 @@ class InnerClient(Generic[P]):
 
     async def ask(self, kind: str, payload: Any, caller: Caller = OWNER, **fields: Any) -> e.DaemonFrame:
         """The answer; raises the RelayError that came in its place. `caller`: whose wish it is."""
-        async with _Answers(self) as answers:
+        async with Answers(self) as answers:
             await self.open()
             self._caller = caller
             try:
@@ -64,14 +64,19 @@ class InnerClient(Generic[P]):
                 self._caller = OWNER
             return await answers.next()
 
-    def follow(self, id_: str | None = None) -> _Answers:
+    def follow(self, id_: str | None = None) -> Answers:
         """For a question with several answers: an id to tell it under, and what comes back for that id. One that is given has no
         space, and is nobody else's meanwhile."""
-        return _Answers(self, id_)
+        return Answers(self, id_)
 
     async def tell(self, kind: str, payload: Any, id_: str, **fields: Any) -> None:
         await self.open()
         self._say(kind, payload, id_, **fields)
+
+    def say_unheard(self, kind: str, payload: Any) -> None:
+        """Without waiting, and without an answer; not at all where we are not connected."""
+        if self._peer is not None and self._opening is None:
+            self._say(kind, payload, self.next_id())
 
     async def open(self) -> None:
         while self._peer is None or self._opening is not None:
@@ -91,7 +96,7 @@ class InnerClient(Generic[P]):
                 payload["mode"] = "observer"
             elif self._superseded is not None:
                 payload["meta"] = {"transient": True}
-            async with _Answers(self) as answers:
+            async with Answers(self) as answers:
                 self._say("HELLO", payload, answers.id)
                 await answers.next()
         finally:
@@ -178,7 +183,7 @@ class InnerClient(Generic[P]):
         self._waiting.pop(id_, None)
 
 
-class _Answers:
+class Answers:
     """What the relay says about one question, in order."""
 
     def __init__(self, client: InnerClient[Any], id_: str | None = None) -> None:
@@ -186,7 +191,7 @@ class _Answers:
         self.id = id_ or client.next_id()
         self._queue = client.begin(self.id)
 
-    async def __aenter__(self) -> _Answers:
+    async def __aenter__(self) -> Answers:
         return self
 
     async def __aexit__(self, *_: object) -> None:

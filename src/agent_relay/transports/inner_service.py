@@ -12,13 +12,16 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from agent_relay.ports.callers import OWNER, Caller
-from agent_relay.ports.service import KeyReused, MessageLife, MessagePage, Sent
+from agent_relay.ports.service import Answer, KeyReused, MessageLife, MessagePage, Outgoing, Sent
 from agent_relay.protocol import envelope as e
+from agent_relay.protocol.channels import ChannelFacts, gather_channels
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, fold_name, is_own, show, spare_names
-from agent_relay.protocol.payloads import Agents, Control, History, HistoryResult, ListAgents
-from agent_relay.transports.inner import InnerClient
+from agent_relay.protocol.payloads import Agents, Control, History, HistoryResult, ListAgents, Receipt
+from agent_relay.transports.inner import Answers, InnerClient
 from agent_relay.transports.pump import Pump
 
 F = TypeVar("F", bound=e.Envelope)
@@ -28,6 +31,8 @@ _NAME_WAIT_S = 1.0  # a command under our name is usually over by then
 _NAME_RETRY_S = 0.1
 _COME_BACK_S = 0.5
 _OWN_CLIS = {"http", "agent-relay"}  # what the owner sent with
+_GRACE_MS = 1_000
+_CONVERSATIONS = 1_000
 
 
 class InnerService:
@@ -104,6 +109,9 @@ class InnerService:
     async def _history(self, asked: History) -> HistoryResult:
         return _expect(await self._observer.ask("HISTORY", asked), e.HistoryResult).payload
 
+    async def channels(self) -> list[ChannelFacts]:
+        return gather_channels(await self.agents(), await self.conversations(_CONVERSATIONS))
+
     # --- acting ---------------------------------------------------------------------------------------------------------
 
     async def retry(self, message_id: str, caller: Caller = OWNER) -> dict[str, Any]:
@@ -118,6 +126,14 @@ class InnerService:
 
     async def answer(self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER) -> None:
         await self._observer.ask("CONTROL", {"command": command, "agent": agent, "id": request_id, "text": text}, caller)
+
+    async def change_membership(self, command: str, channel: str, agent: str | None, caller: Caller = OWNER) -> str:
+        if agent is None:
+            sender = await self._open_sender()
+            await sender.ask("CHANNEL_JOIN" if command == "join" else "CHANNEL_LEAVE", {"channel": channel})
+            return sender.name
+        answer = _expect(await self._observer.ask("CONTROL", Control(command, agent, channel=channel), caller), e.Receipt)
+        return answer.payload.by or agent
 
     async def count_data(self, agent: str) -> dict[str, int]:
         return await self._order("count_data", agent)
@@ -148,47 +164,58 @@ class InnerService:
 
     # --- sending --------------------------------------------------------------------------------------------------------
 
-    async def send(
-        self,
-        to: str | list[str] | None,
-        body: str,
-        *,
-        kind: str,
-        thread: str | None,
-        topic: str | None,
-        await_ms: int | None,
-        key: str | None = None,
-        data: dict[str, Any] | None = None,
-        priority: int | None = None,
-        ttl_ms: int | None = None,
-        reply_to: str | None = None,
-    ) -> Sent:
+    async def send(self, message: Outgoing, key: str | None = None) -> Sent:
         sender = await self._open_sender()
-        payload = _without_nothing({"kind": kind, "body": body, "thread": thread, "data": data})
-        fields: dict[str, Any] = {"to": to, "topic": topic}
-        wishes = {"requires_ack": await_ms is not None or None, "priority": priority, "ttl_ms": ttl_ms, "reply_to": reply_to}
-        if meta := _without_nothing(wishes):
-            fields["payload_meta"] = meta
+        payload = {"kind": message.kind, "body": message.body}
+        payload |= {name: value for name in ("thread", "data") if (value := getattr(message, name)) is not None}
+        meta = {name: value for name in ("priority", "ttl_ms", "reply_to") if (value := getattr(message, name)) is not None}
+        fields: dict[str, Any] = {"to": message.to, "topic": message.topic}
+        is_awaited = message.wait_ms is not None or message.reply_ms is not None
         async with sender.follow(key) as answers:
+            if is_awaited:
+                meta["requires_ack"] = True
+            if message.reply_ms is not None:
+                # We give up first: whatever the daemon says then is about the message, and not about the waiting.
+                meta["sync"] = {"correlationId": answers.id, "timeoutMs": message.reply_ms + _GRACE_MS, "blocking": True}
+            if meta:
+                fields["payload_meta"] = meta
             await sender.tell("SEND", payload, answers.id, **fields)
             stored = _expect(await answers.next(), e.Receipt).payload
             if stored.duplicate and key is not None:
                 await self._check_same(stored.message_id or "", key, payload, fields)
-            count = stored.recipients or 0
-            sent = Sent(stored.message_id or "", count, stored.queued or 0, stored.skipped)
-            if await_ms is None:
-                return sent
-            by: list[str] = []
-            failure: str | None = None
-            try:
-                async with asyncio.timeout(await_ms / 1000):
-                    while len(by) < count:
-                        by.append(_expect(await answers.next(), e.Receipt).payload.by or "")
-            except TimeoutError:
-                pass
-            except RelayError as error:  # one of them refused it, or let its time pass
-                failure = error.message
-            return Sent(sent.message_id, count, sent.queued, sent.skipped, len(by) == count, by, failure)
+            sent = Sent(stored.message_id or "", stored.recipients or 0, stored.queued or 0, stored.skipped)
+            return await self._wait(sender, answers, sent, message) if is_awaited else sent
+
+    async def _wait(self, sender: InnerClient[Any], answers: Answers, sent: Sent, message: Outgoing) -> Sent:
+        """Until everyone has it, or, where an answer is wanted, until that is here."""
+        by: list[str] = []
+        failure: str | None = None
+        reply: Answer | None = None
+        wants_reply = message.reply_ms is not None
+        try:
+            async with asyncio.timeout((message.reply_ms or message.wait_ms or 0) / 1000):
+                while (reply is None) if wants_reply and sent.recipients else (len(by) < sent.recipients):
+                    said = _expect(await answers.next(), e.Receipt).payload
+                    if said.by and said.by not in by:
+                        by.append(said.by)
+                    if wants_reply and said.correlationId == answers.id:
+                        reply = await self._read_answer(said)
+        except TimeoutError:
+            pass
+        except RelayError as error:  # one of them refused it, or let its time pass
+            failure = error.message
+        finally:
+            if wants_reply and reply is None:  # also where whoever asked has hung up
+                sender.say_unheard("CANCEL", {"correlationId": answers.id})
+        is_delivered = 0 < sent.recipients == len(by)
+        return replace(sent, delivered=is_delivered, by=by, failure=failure, reply=reply)
+
+    async def _read_answer(self, said: Receipt) -> Answer:
+        if said.response_message_id is None:
+            body = said.response if isinstance(said.response, str) else ""
+            return Answer(said.by or "", body, said.response, said.responseData)
+        payload = (await self.message(said.response_message_id)).message["payload"]
+        return Answer(said.by or "", str(payload.get("body", "")), None, payload.get("data"), said.response_message_id)
 
     async def _check_same(self, message_id: str, key: str, payload: dict[str, Any], fields: dict[str, Any]) -> None:
         """A key that was given to another message, perhaps before a restart, does not stand for this one. Raises RelayError."""

@@ -178,3 +178,113 @@ def test_one_who_left_before_the_answer_keeps_what_was_stored(
     again = relay.connect("Bob", token=bob.token)
     alice.send(topic="news")
     assert len(again.bodies()) == 1
+
+
+# --- for another agent ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def watcher(relay: RelayHarness) -> HarnessClient:
+    return relay.connect("Watcher", mode="observer")
+
+
+def test_the_owner_lets_an_agent_join_and_leave_also_while_it_is_away(
+    relay: RelayHarness, alice: HarnessClient, bob: HarnessClient, watcher: HarnessClient
+) -> None:
+    request = watcher.say("CONTROL", {"command": "join", "agent": "bob", "channel": "#dev"})
+    assert watcher.payload("ACK") == {"ack_id": request, "stage": "joined", "channel": "#dev", "by": "Bob"}
+    assert not bob.frames
+    bob.drop()
+    alice.send("#dev")
+    again = relay.connect("Bob")
+    assert len(again.bodies()) == 1
+    watcher.say("CONTROL", {"command": "leave", "agent": "Bob", "channel": "#DEV"})
+    assert watcher.payload("ACK")["stage"] == "left"
+    alice.send("#dev")
+    assert again.bodies() == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"command": "join", "channel": "#dev"}, "INVALID_FORMAT"),
+        ({"command": "join", "agent": "Bob"}, "INVALID_FORMAT"),
+        ({"command": "join", "agent": "Bob", "channel": "dev"}, "INVALID_TARGET"),
+        ({"command": "join", "agent": "Nobody", "channel": "#dev"}, "AGENT_NOT_FOUND"),
+        ({"command": "leave", "agent": "Bob", "channel": "#dev"}, "CHANNEL_NOT_FOUND"),
+    ],
+)
+def test_what_cannot_be_done_for_another_is_refused(
+    bob: HarnessClient, watcher: HarnessClient, asked: dict[str, str], code: str
+) -> None:
+    request = watcher.say("CONTROL", asked)
+    error = watcher.payload("ERROR")
+    assert (error["code"], error["reply_to"]) == (code, request)
+    assert not bob.frames
+
+
+def test_an_agent_may_do_it_for_itself_and_not_for_others(relay: RelayHarness, bob: HarnessClient) -> None:
+    wrapped = relay.connect("Carol", capabilities={"control": True})
+    wrapped.say("CONTROL", {"command": "join", "agent": "Bob", "channel": "#dev"})
+    assert wrapped.payload("ERROR")["code"] == "PERMISSION_DENIED"
+    wrapped.say("CONTROL", {"command": "join", "agent": "carol", "channel": "#dev"})
+    assert wrapped.payload("ACK")["stage"] == "joined"
+    assert not bob.frames
+
+
+# --- by default -------------------------------------------------------------------------------------------------------
+
+
+def channels_of(relay: RelayHarness, name: str) -> set[str]:
+    agent = relay.relay.registry.find(name)
+    assert agent is not None
+    return set(agent.channels)
+
+
+def test_a_new_agent_joins_the_default_channels_if_it_asks() -> None:
+    relay = RelayHarness(default_channels=("#general", "#news"))
+    relay.connect("Raw")
+    relay.connect("Bob", join_defaults=True)
+    assert channels_of(relay, "Raw") == set()
+    assert channels_of(relay, "Bob") == {"#general", "#news"}
+    relay.restart()
+    assert channels_of(relay, "Bob") == {"#general", "#news"}
+
+
+def test_what_was_left_is_not_joined_again_over_restarts() -> None:
+    relay = RelayHarness(default_channels=("#general",))
+    relay.connect("Carol", join_defaults=True)
+    bob = relay.connect("Bob", join_defaults=True)
+    bob.say("CHANNEL_LEAVE", {"channel": "#general"})
+    bob.drop()
+    relay.connect("Bob", join_defaults=True).drop()
+    relay.restart()
+    relay.connect("Bob", join_defaults=True)
+    assert (channels_of(relay, "Bob"), channels_of(relay, "Carol")) == (set(), {"#general"})
+
+
+def test_a_name_that_was_known_before_joins_when_it_first_asks() -> None:
+    relay = RelayHarness(default_channels=("#general",))
+    relay.connect("Bob").drop()  # a command that sent one message under this name
+    assert channels_of(relay, "Bob") == set()
+    relay.connect("Bob", join_defaults=True)
+    assert channels_of(relay, "Bob") == {"#general"}
+
+
+def test_other_users_and_relays_without_default_channels_join_nothing() -> None:
+    relay = RelayHarness(default_channels=("#general",), allowed_uids=frozenset({77}))
+    relay.connect("Guest", uid=77, join_defaults=True)
+    assert channels_of(relay, "Guest") == set()
+    plain = RelayHarness(default_channels=())
+    plain.connect("Bob", join_defaults=True)
+    assert channels_of(plain, "Bob") == set()
+
+
+def test_a_default_channel_that_could_not_be_stored_is_joined_the_next_time() -> None:
+    relay = RelayHarness(default_channels=("#general",))
+    relay.connect("Bob").drop()
+    relay.store.fail_next()
+    relay.open().hello("Bob", join_defaults=True)
+    assert channels_of(relay, "Bob") == set()
+    relay.connect("Bob", join_defaults=True)
+    assert channels_of(relay, "Bob") == {"#general"}

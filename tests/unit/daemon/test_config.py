@@ -50,6 +50,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "event_retention": ("2d", 172_800_000, ["0", "x"]),
     "event_bytes": ("2000000", 2_000_000, ["1000", "x"]),
     "allowed_uids": ("1000, 1001", frozenset({1000, 1001}), ["me", "1000;1001", "1.5"]),
+    "default_channels": ("#dev, news", ("#dev", "#news"), ["#", "a b#c", "#_x"]),
     "durability": ("normal", "normal", ["FULL", "none", ""]),
     "storage": ("memory", "memory", ["postgresql", "SQLITE", ""]),
     "storage_path": ("/somewhere/x.sqlite", "/somewhere/x.sqlite", []),
@@ -373,3 +374,7 @@ def test_without_a_token_nobody_is_let_in_from_other_machines(project: Project) 
     for unusable in ("spa ced ", "tab\tbed", "ümlaut"):
         with pytest.raises(ConfigError, match="plain ASCII"):
             project.load({}, {"AGENT_RELAY_API_TOKEN": unusable})
+
+
+def test_no_default_channels_can_be_said_in_a_word(project: Project) -> None:
+    assert project.load({"default_channels": "none"}).limits.default_channels == ()

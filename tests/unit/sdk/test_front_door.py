@@ -9,6 +9,8 @@ import sys
 import pytest
 
 import agent_relay
+from agent_relay.protocol.errors import RelayError
+from agent_relay.sdk import errors
 
 _SERVER_SIDE = ("core", "storage", "transports", "cluster", "dashboard", "daemon", "cli", "ports")
 _FOREIGN = ("typer", "rich", "uvloop", "sqlite3", "httpx")
@@ -20,12 +22,18 @@ def modules_after(statement: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("name", [name for name in agent_relay.__all__ if name != "__version__"])
-def test_no_name_brings_in_the_servers_side(name: str) -> None:
-    loaded = modules_after(f"import agent_relay; agent_relay.{name}")
-    assert "agent_relay.protocol.errors" in loaded
+def test_no_name_brings_in_the_servers_side() -> None:
+    names = ", ".join(f"agent_relay.{name}" for name in agent_relay.__all__)
+    loaded = modules_after(f"import agent_relay; {names}")
+    assert {"agent_relay.sdk.client", "agent_relay.sdk.sync", "agent_relay.patterns"} <= loaded
     wrong = {f"agent_relay.{room}" for room in _SERVER_SIDE} | set(_FOREIGN)
     assert not {module for module in loaded if any(module == bad or module.startswith(bad + ".") for bad in wrong)}
+
+
+def test_every_error_of_the_sdk_is_at_the_front_door() -> None:
+    raised = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, RelayError)}
+    assert raised >= {"TimedOut", "ConnectionLost"}
+    assert raised | {"ErrorCode"} <= set(agent_relay.__all__)
 
 
 def test_the_package_alone_loads_nothing_of_ours_but_its_version() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -83,7 +84,43 @@ async def leave_an_inner_loop(client: RelayClient) -> None:
 
 
 @pytest.mark.parametrize("leave", [leave_by_break, leave_by_return, leave_an_inner_loop])
-def test_leaving_the_loop_deliberately_acknowledges(leave: Any) -> None:
+def test_leaving_the_loop_acknowledges_nothing_and_puts_the_message_back(leave: Any) -> None:
+    async def main() -> None:
+        async with connected() as (_, client, line):
+            line.deliver("m1", 1)
+            line.deliver("m2", 2)
+            await leave(client)
+            again = await client.receive()
+            assert (again.body, line.silent) == ("m1", True)
+            await again.ack()
+            assert await hear_ack(line) == "d_1"
+            assert (await client.receive()).body == "m2"
+
+    asyncio.run(main())
+
+
+async def ack_and_break(client: RelayClient) -> None:
+    async for message in client.messages():
+        await message.ack()
+        break
+
+
+async def return_from_a_block(client: RelayClient) -> str:
+    async for message in client.messages():
+        async with message:
+            return message.body
+    return ""
+
+
+async def ack_after_the_loop(client: RelayClient) -> None:
+    async for message in client.messages():
+        if message.body:
+            break
+    await message.ack()
+
+
+@pytest.mark.parametrize("leave", [ack_and_break, return_from_a_block, ack_after_the_loop])
+def test_what_was_answered_is_not_put_back(leave: Any) -> None:
     async def main() -> None:
         async with connected() as (_, client, line):
             line.deliver("m1", 1)
@@ -91,6 +128,47 @@ def test_leaving_the_loop_deliberately_acknowledges(leave: Any) -> None:
             await leave(client)
             assert await hear_ack(line) == "d_1"
             assert (await client.receive()).body == "m2"
+            assert line.silent
+
+    asyncio.run(main())
+
+
+def test_a_block_acknowledges_at_its_end_and_puts_back_what_it_fails_at() -> None:
+    async def main() -> None:
+        async with connected() as (_, client, line):
+            line.deliver("m1", 1)
+            line.deliver("m2", 2)
+            with pytest.raises(ZeroDivisionError):
+                async with await client.receive():
+                    raise ZeroDivisionError
+            async with await client.receive() as message:
+                assert (message.body, line.silent) == ("m1", True)
+            assert await hear_ack(line) == "d_1"
+            async with await client.receive() as refused:
+                await refused.nack(message="no")  # an answer of its own goes before the block's
+            assert (await line.hear("NACK"))["payload"]["nack_id"] == "d_2"
+            assert line.silent
+
+    asyncio.run(main())
+
+
+def test_a_loop_does_not_acknowledge_what_its_body_gave_back() -> None:
+    async def main() -> None:
+        async with connected() as (_, client, line):
+            line.deliver("m1", 1)
+            line.deliver("m2", 2)
+            seen: list[str] = []
+            async for message in client.messages():
+                seen.append(message.body)
+                if len(seen) > 2:
+                    break
+                with contextlib.suppress(ZeroDivisionError):
+                    async with message:
+                        if len(seen) == 1:
+                            raise ZeroDivisionError
+            assert seen == ["m1", "m1", "m2"]
+            assert await hear_ack(line) == "d_1"
+            assert line.silent
 
     asyncio.run(main())
 
@@ -169,6 +247,7 @@ def test_two_loops_over_one_stream_go_on_where_the_first_was_left() -> None:
             stream = client.messages(timeout=2.0)  # only the last loop ends by it
             async for message in stream:
                 assert message.body == "m1"
+                await message.ack()
                 break
             with pytest.raises(ZeroDivisionError):  # noqa: PT012
                 async for message in stream:
@@ -378,14 +457,12 @@ def test_a_feed_gets_the_messages_of_its_topic_and_gives_back_what_it_did_not_re
                 line.deliver("plain", 1)
                 for number in (2, 3, 4):
                     line.deliver(f"m{number}", number, topic="code.review.done")
-                async for message in feed:
-                    assert message.body == "m2"
-                    break
-                assert await hear_ack(line) == "d_2"
-                async for message in feed:
-                    assert message.body == "m3"
-                    break
-                assert await hear_ack(line) == "d_3"
+                for number in (2, 3):
+                    async for message in feed:
+                        assert message.body == f"m{number}"
+                        await message.ack()
+                        break
+                    assert await hear_ack(line) == f"d_{number}"
                 assert (await client.receive()).body == "plain"
                 unsubscribing = asyncio.create_task(answer("UNSUBSCRIBE"))
             await unsubscribing

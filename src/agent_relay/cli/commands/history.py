@@ -15,6 +15,7 @@ from agent_relay.cli.screen import Screen
 
 if TYPE_CHECKING:
     from agent_relay.sdk.client import RelayClient
+    from agent_relay.sdk.locate import Place
     from agent_relay.sdk.views import HistoryPage
 
 _PAGE = 500
@@ -31,13 +32,14 @@ def history(
     search: Annotated[str | None, typer.Option("--search", metavar="WORDS", help="With all of these words.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most that many, the newest.")] = 50,
     cursor: Annotated[str | None, typer.Option("--cursor", metavar="C", help="Go on where an earlier call ended.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on and show messages as they come, until Ctrl-C.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
     """Show messages, the newest last.
 
-    With --json: {"messages": [the newest first], "next_cursor": where to go on, or null}.
+    With --json: {"messages": [the newest first], "next_cursor": where to go on, or null}; with --follow one object a line.
     """
     from agent_relay.cli.link import observe, run
 
@@ -46,6 +48,9 @@ def history(
         "with_": with_agent, "from_": sender, "to": to, "topic": topic, "thread": thread, "search": search,
         "since": read_moment_ms(since, "--since"), "until": read_moment_ms(until, "--until"),
     }  # fmt: skip
+
+    if follow:
+        return run(_follow(place, Screen(), asked, limit, cursor, as_json=as_json))
 
     async def ask() -> HistoryPage:
         async with observe(place) as relay:
@@ -73,12 +78,54 @@ async def _collect(relay: RelayClient, asked: dict[str, Any], limit: int, cursor
             return HistoryPage(messages, cursor)
 
 
+async def _follow(
+    place: Place, screen: Screen, asked: dict[str, Any], limit: int, cursor: str | None, *, as_json: bool
+) -> int:  # fmt: skip
+    """What there is, and then what comes: every event of a message is a reason to look for those after the last one shown."""
+    from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
+    from agent_relay.sdk.client import RelayClient
+
+    async with (
+        RelayClient(socket=place.socket, observer=True, reconnect_attempts=RECONNECT_ATTEMPTS) as relay,
+        relay.events(["message.exchanged"]) as feed,
+    ):
+        newest = (await relay.history(limit=1)).messages  # of all there are: filters may let none of them through
+        page = await _collect(relay, asked, limit, cursor)
+        for message in reversed(page.messages):
+            _show_one(screen, message, as_json=as_json)
+        screen.flush()
+        last = str((page.messages or newest or [{}])[0].get("message_id") or "")
+        async for _ in feed:
+            last = await _show_after(relay, screen, asked, last, as_json=as_json)
+    return 0
+
+
+async def _show_after(relay: RelayClient, screen: Screen, asked: dict[str, Any], last: str, *, as_json: bool) -> str:
+    """The last one shown, by which the next look begins."""
+    while True:
+        page = await relay.history(**asked, limit=_PAGE, cursor=last or None, oldest_first=True)
+        for message in page.messages:
+            _show_one(screen, message, as_json=as_json)
+        screen.flush()
+        if page.messages:
+            last = str(page.messages[-1]["message_id"])
+        if page.next_cursor is None or not page.messages:
+            return last
+
+
+def _show_one(screen: Screen, message: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        screen.json_line(message)
+        return
+    show_heading(screen, message, *status_part(message))
+    show_text(screen, message, whole=False)
+
+
 def _show_page(screen: Screen, page: HistoryPage) -> None:
     if page.next_cursor is not None:
         screen.line((f"… there are older ones: --cursor {clean_line(page.next_cursor)}", "dim"))
     for message in reversed(page.messages):
-        show_heading(screen, message, *status_part(message))
-        show_text(screen, message, whole=False)
+        _show_one(screen, message, as_json=False)
     if not page.messages:
         screen.line(("No messages.", "dim"))
 

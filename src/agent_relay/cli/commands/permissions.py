@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent_relay.cli import open_requests
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, inherit
-from agent_relay.cli.safe_text import clean_line, reveal_line
+from agent_relay.cli.safe_text import reveal_line
 from agent_relay.cli.screen import Screen
 
 if TYPE_CHECKING:
     from agent_relay.sdk.locate import Place
 
 KIND = "permission"
-_LOOK_AGAIN_S = 0.5
 
 permissions = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[list|approve|deny]")
 AgentName = Annotated[str | None, agent_option("--agent", "Only this agent's.")]
-Watch = Annotated[bool, typer.Option("--watch", "-f", help="Go on, and show each as it comes and goes.")]
+Watch = Annotated[bool, typer.Option("--follow", "--watch", "-f", help="Go on and show each as it comes and goes, until Ctrl-C.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The permission's id, or the beginning of it.", show_default=False)]
 
 
@@ -90,31 +88,5 @@ def _decide(
 
 def _list(place: Place, agent: str | None, *, watch: bool, as_json: bool) -> int:
     if watch:
-        from agent_relay.cli.link import run
-
-        run(_watch(Screen(), place, agent, as_json=as_json))
-        return 0
+        return open_requests.follow(place, KIND, agent, as_json=as_json)
     return open_requests.list_all(place, KIND, agent, "Nobody asks for a permission.", as_json=as_json)
-
-
-async def _watch(screen: Screen, place: Place, agent: str | None, *, as_json: bool) -> None:
-    """Until the daemon goes, or somebody interrupts it."""
-    from agent_relay.cli.link import observe
-
-    seen: dict[tuple[str, str], open_requests.Open] = {}
-    async with observe(place) as relay:
-        while True:
-            found = {(str(each["agent"]), str(each["id"])): each for each in await open_requests.fetch(relay, KIND, agent)}
-            new = [each for key, each in found.items() if key not in seen]
-            over = [each for key, each in seen.items() if key not in found]
-            if as_json:
-                for change, requests in (("requested", new), ("over", over)):
-                    for each in requests:
-                        screen.json_line({"change": change, "permission": each})
-            else:
-                open_requests.show(screen, new, list(found.values()))
-                for each in over:
-                    screen.line((clean_line(f"{each['agent']}: {str(each['id'])[:8]} is decided"), "dim"))
-            screen.flush()
-            seen = found
-            await asyncio.sleep(_LOOK_AGAIN_S)

@@ -18,26 +18,29 @@ KIND = "question"
 
 questions = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[list|answer]")
 AgentName = Annotated[str | None, agent_option("--agent", "Only this agent's.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on and show each as it comes and goes, until Ctrl-C.")]
 
 
 @questions.callback(invoke_without_command=True)
 def root(
-    context: typer.Context, agent: AgentName = None, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
-) -> int:
+    context: typer.Context, agent: AgentName = None, follow: Follow = False, as_json: Json = False, socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:  # fmt: skip
     """Show what agents ask people, and answer."""
     if context.invoked_subcommand is not None:
         context.obj = (socket, state_dir, as_json, agent)
         return 0
-    return _list(find_place(socket, state_dir), agent, as_json=as_json)
+    return _list(find_place(socket, state_dir), agent, follow=follow, as_json=as_json)
 
 
-@questions.command("list", epilog="\b\nExample:\n  agent-relay questions list")
+@questions.command("list", epilog="\b\nExamples:\n  agent-relay questions list\n  agent-relay questions list -f")
 def list_questions(
-    context: typer.Context, agent: AgentName = None, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
-) -> int:
+    context: typer.Context, agent: AgentName = None, follow: Follow = False, as_json: Json = False, socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:  # fmt: skip
     """List them, the oldest first; the same as `questions` alone."""
     socket, state_dir, as_json, outer = inherit(context, socket, state_dir, as_json)
-    return _list(find_place(socket, state_dir), agent or outer, as_json=as_json)
+    return _list(find_place(socket, state_dir), agent or outer, follow=follow, as_json=as_json)
 
 
 @questions.command("answer", epilog="\b\nExample:\n  agent-relay questions answer 3f9c2a11 blue")
@@ -63,5 +66,7 @@ def answer(
     return 0
 
 
-def _list(place: Place, agent: str | None, *, as_json: bool) -> int:
+def _list(place: Place, agent: str | None, *, follow: bool, as_json: bool) -> int:
+    if follow:
+        return open_requests.follow(place, KIND, agent, as_json=as_json)
     return open_requests.list_all(place, KIND, agent, "Nobody asks a question.", as_json=as_json)

@@ -17,6 +17,7 @@ from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_p
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.cli.through_outbox import own_outbox, send_through
+from agent_relay.cli.waits import note_old_name
 from agent_relay.protocol.short_ids import short_id
 
 if TYPE_CHECKING:
@@ -25,14 +26,24 @@ if TYPE_CHECKING:
     from agent_relay.sdk.requests import Reply
 
 _CLOSE_S = 2.0
+_TOPIC = "topic:"
 
 
 def send(
     to: Annotated[
-        str, typer.Argument(metavar="TO", help="A name, several with commas, #channel or '*'.", autocompletion=complete_names)
+        str,
+        typer.Argument(
+            metavar="TO", help="A name, several with commas, #channel, topic:NAME or '*'.", autocompletion=complete_names
+        ),
     ],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from standard input.")],
-    wait: Annotated[str | None, typer.Option("--await", metavar="TIME", help="Wait that long for an answer, e.g. 30s.")] = None,
+    wait: Annotated[
+        str | None, typer.Option("--wait", metavar="[TIME]", help="Wait until everybody has it; at most 30s, or that long.")
+    ] = None,
+    reply: Annotated[
+        str | None, typer.Option("--reply", metavar="[TIME]", help="Wait for an answer and print it; at most 30s, or that long.")
+    ] = None,
+    old_reply: Annotated[str | None, typer.Option("--await", metavar="TIME", help="The older name of --reply.")] = None,
     sender: Annotated[
         str | None, agent_option("--from", "Send under this name; by default AGENT_RELAY_NAME, else your login.", "--as")
     ] = None,
@@ -50,42 +61,52 @@ def send(
 ) -> int:
     """Send a message and print its receipt.
 
-    When this returns, the message is stored and will be delivered, also to an agent that is offline now. With --await
-    it is a question: the answer is printed, or the truth about why there is none.
+    When this returns, the message is stored and will be delivered, also to an agent that is offline now. With --wait it returns
+    when the message was delivered. With --reply it is a question: prints the answer, or why none came.
     """
     from agent_relay.cli.link import run
 
     place = find_place(socket, state_dir)
-    timeout_ms = None if wait is None else read_duration_ms(wait, "--await")
+    if old_reply is not None:
+        note_old_name("--await", "--reply")
+    reply_ms = _read_wait(reply or old_reply, "--reply")
+    wait_ms = _read_wait(wait, "--wait")
+    if wait_ms is not None and reply_ms is not None:
+        raise Failure("Choose --wait or --reply: an answer comes after the delivery.", USAGE)
     options: dict[str, Any] = {
         "kind": kind, "thread": thread, "topic": topic, "priority": priority, "reply_to": reply_to,
         "ttl_ms": None if ttl is None else read_duration_ms(ttl, "--ttl"),
     }  # fmt: skip
     body = read_body(text)
-    target = read_target(to)
+    target: str | list[str] | None = read_target(to)
+    if isinstance(target, str) and target.startswith(_TOPIC):
+        options["topic"] = target.removeprefix(_TOPIC)
+        target = None
     screen = Screen()
     outbox = own_outbox(sender, place.socket)
     if outbox is not None:
         # The name is connected already, as the wrapper of this agent: it sends for us.
-        if timeout_ms is not None:
-            raise Failure(
-                "Inside a wrapped agent nothing waits for an answer: leave out --await, and it comes as a message.", USAGE
-            )
-        return send_through(outbox, screen, target, body, options, as_json=as_json)
+        return send_through(outbox, screen, target, body, options, wait_ms=wait_ms, reply_ms=reply_ms, as_json=as_json)
 
     async def work() -> int:
         relay = await _connect(place, sender)
         try:
-            if timeout_ms is None:
-                receipt = await relay.send(target, body, **options)
-                waiting = await explain_waiting(relay, receipt.message_id) if receipt.recipients else []
-                show_receipt(screen, receipt, waiting, as_json=as_json)
-                return 0
-            return await _ask(relay, screen, target, body, timeout_ms, options, as_json=as_json)
+            if reply_ms is not None:
+                return await _ask(relay, screen, target, body, reply_ms, options, as_json=as_json)
+            receipt = await relay.send(target, body, **options)
+            if wait_ms is not None:
+                return await _wait(relay, screen, receipt, wait_ms, as_json=as_json)
+            waiting = await explain_waiting(relay, receipt.message_id) if receipt.recipients else []
+            show_receipt(screen, receipt, waiting, as_json=as_json)
+            return 0
         finally:
             await relay.close(_CLOSE_S)
 
     return run(work())
+
+
+def _read_wait(text: str | None, flag: str) -> int | None:
+    return None if text is None else read_duration_ms(text, flag)
 
 
 def read_body(text: str) -> str:
@@ -145,13 +166,42 @@ def show_receipt(screen: Screen, receipt: Receipt, waiting: list[tuple[str, str]
     show_waiting(screen, waiting)
 
 
+# --- until it is delivered ----------------------------------------------------------------------------------------------
+
+
+async def _wait(relay: RelayClient, screen: Screen, receipt: Receipt, wait_ms: int, *, as_json: bool) -> int:
+    from agent_relay.sdk.errors import TimedOut
+
+    by: list[str] = []
+    is_delivered = False
+    with contextlib.suppress(TimedOut):
+        by = [each.by for each in await receipt.delivered(wait_ms / 1000)]
+        is_delivered = bool(by)
+    show_delivery(screen, receipt.message_id, receipt.recipients, is_delivered, by, as_json=as_json)
+    if not is_delivered:
+        message = (await relay.message(receipt.message_id)).message
+        waiting = waiting_lines(message, (await relay.agents()).agents)
+        raise Failure(_why_not_yet(f"Not delivered within {format_span(wait_ms)}", message, waiting))
+    return 0
+
+
+def show_delivery(
+    screen: Screen, message_id: str, recipients: int, is_delivered: bool, by: list[str], *, as_json: bool
+) -> None:  # fmt: skip
+    if as_json:
+        stage = "delivered" if is_delivered else "stored"
+        screen.json({"message_id": message_id, "stage": stage, "recipients": recipients, "delivered": is_delivered, "by": by})
+    elif is_delivered:
+        screen.line(("delivered", "bold green"), "  ", message_id, "  to ", (clean_line(", ".join(by)), "bold cyan"))
+
+
 # --- with an answer -----------------------------------------------------------------------------------------------------
 
 
 async def _ask(
     relay: RelayClient,
     screen: Screen,
-    target: str | list[str],
+    target: str | list[str] | None,
     body: str,
     timeout_ms: int,
     options: dict[str, Any],
@@ -168,18 +218,16 @@ async def _ask(
     if as_json:
         screen.json(_receipt_with_answer(message, reply))
     elif reply is not None:
-        screen.line(
-            ("answered", "bold green"),
-            "  ",
-            short_id(str(message.get("message_id", ""))),
-            "  by ",
-            (clean_line(reply.by), "bold cyan"),
-        )
-        screen.block(clean_block(reply.body).rstrip("\n"))
+        show_answer(screen, str(message.get("message_id", "")), reply.by, reply.body)
     if reply is None:
         waiting = waiting_lines(message, (await relay.agents()).agents)
         raise Failure(_why_no_answer(message, timeout_ms, waiting))
     return 0
+
+
+def show_answer(screen: Screen, message_id: str, by: str, body: str) -> None:
+    screen.line(("answered", "bold green"), "  ", message_id, "  by ", (clean_line(by), "bold cyan"))
+    screen.block(clean_block(body).rstrip("\n"))
 
 
 async def _find_sent(relay: RelayClient, client_id: str) -> dict[str, Any]:
@@ -192,12 +240,16 @@ def _receipt_with_answer(message: dict[str, Any], reply: Reply | None) -> dict[s
     answer = None if reply is None else {"by": reply.by, "body": reply.body, "response": reply.response, "data": reply.data}
     return {
         "message_id": message.get("message_id"), "stage": "stored" if reply is None else "delivered",
-        "recipients": len(recipients), "statuses": recipients, "skipped": message.get("skipped") or [], "answer": answer,
+        "recipients": len(recipients), "statuses": recipients, "skipped": message.get("skipped") or [], "reply": answer,
+        "answer": answer,  # the older name
     }  # fmt: skip
 
 
 def _why_no_answer(message: dict[str, Any], timeout_ms: int, waiting: list[tuple[str, str]]) -> str:
-    waited = f"No answer came within {format_span(timeout_ms)}"
+    return _why_not_yet(f"No answer came within {format_span(timeout_ms)}", message, waiting)
+
+
+def _why_not_yet(waited: str, message: dict[str, Any], waiting: list[tuple[str, str]]) -> str:
     if not message:
         return f"{waited}, and it is not known whether the message was stored."
     where = ", ".join(f"{one['name']}: {one['status']}" for one in message.get("recipients") or [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from litestar import HttpMethod, Litestar, MediaType, Request, Response
@@ -15,7 +16,7 @@ from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.errors import HttpError, encode_error, wrong_method
-from agent_relay.transports.http.flow import FlowResponse
+from agent_relay.transports.http.flow import FlowResponse, unless_gone
 from agent_relay.transports.http.reading import read_body, read_query
 from agent_relay.transports.http.repeats import read_key
 from agent_relay.transports.http.route import JSON, Call, Flow, Route, Text
@@ -62,6 +63,8 @@ def _handler(api: Api, route: Route) -> HTTPRouteHandler:
             caller=caller,
             key=read_key(request.headers, body) if route.takes_key else None,
         )
+        if call.key is None and getattr(body, "waits", False):
+            return _answer(route, await _while_somebody_reads(request, route.handle(api, call)))
         if call.key is None:
             return _answer(route, await route.handle(api, call))
         made = await api.repeats.answer(call.key, request.scope["path"], body, lambda: route.handle(api, call))
@@ -71,6 +74,16 @@ def _handler(api: Api, route: Route) -> HTTPRouteHandler:
     return HTTPRouteHandler(path, http_method=[HttpMethod(route.method)], status_code=route.status, media_type=MediaType.JSON)(
         handle
     )
+
+
+async def _while_somebody_reads(request: Request[Any, Any, Any], answering: Awaitable[Any]) -> Any:
+    async def answer() -> Any:
+        return await answering
+
+    try:
+        return await unless_gone(request.receive, answer())
+    except ConnectionAbortedError:
+        raise HttpError(400, ErrorCode.INVALID_FORMAT, "The request ended in the middle.") from None  # nobody is left to read it
 
 
 async def _who_asks(api: Api, route: Route, request: Request[Any, Any, Any]) -> Caller:

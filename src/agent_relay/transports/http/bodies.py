@@ -76,7 +76,9 @@ class SessionMessage(Body):
     id: Key | None = None
 
 
-class NewMessage(Body):
+class NewMessage(Body, kw_only=True):
+    """To agents, a channel or everyone, or under a topic to whoever listens."""
+
     body: Annotated[str, Meta(min_length=1)]
     to: Targets | Annotated[list[Target], Meta(min_length=1, max_length=100)] | None = None
     kind: Annotated[str, Meta(pattern="^[a-z][a-z0-9_.-]{0,63}$")] = "message"
@@ -88,8 +90,20 @@ class NewMessage(Body):
         Annotated[int, Meta(ge=1, le=LARGEST_NUMBER, description="How long it may wait for delivery, in milliseconds.")] | None
     ) = None
     reply_to: Annotated[str, Meta(min_length=1, max_length=128, description="The message this one answers.")] | None = None
-    await_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait that long for `delivered`.")] | None = None
+    wait_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait that long for `delivered`.")] | None = None
+    reply_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait that long for an answer: `reply`.")] | None = None
+    await_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="The older name of `wait_ms`.")] | None = None
     id: Key | None = None
+
+    @property
+    def waits(self) -> bool:
+        return any(each is not None for each in (self.wait_ms, self.reply_ms, self.await_ms))
+
+
+class MemberBody(Body):
+    agent: Annotated[str, Meta(min_length=1, max_length=64, description="Which agent; without, the one you send as.")] | None = (
+        None
+    )
 
 
 class Decision(Body):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from litestar import Response
 
@@ -12,6 +13,7 @@ from agent_relay.transports.http.route import Flow
 if TYPE_CHECKING:
     from litestar.types import ASGIApp, Receive, Scope, Send
 
+T = TypeVar("T")
 _HEADERS = [
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),  # a proxy would keep events back to fill its buffer
@@ -52,6 +54,20 @@ class _Sender:
         async for part in self._flow.parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """What the work gives; where its reader hangs up first, the work is cancelled, and ConnectionAbortedError raised."""
+    tasks = working, gone = asyncio.ensure_future(work), asyncio.ensure_future(_wait_until_gone(receive))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ConnectionAbortedError
+    finally:
+        for task in (working, gone):
+            task.cancel()
+        await asyncio.gather(working, gone, return_exceptions=True)
 
 
 async def _wait_until_gone(receive: Receive) -> None:

@@ -9,6 +9,7 @@ from agent_relay.transports.http.routes import (
     about,
     agents,
     arc,
+    channels,
     cost_trend,
     costs,
     dashboard,
@@ -25,8 +26,8 @@ from agent_relay.transports.http.routes import (
 
 ROUTES: tuple[Route, ...] = (
     *dashboard.ROUTES, *about.ROUTES, *page_keys.ROUTES, *sessions.ROUTES, *agents.ROUTES, *data.ROUTES, *terminals.ROUTES,
-    *requests.ROUTES, *events.ROUTES, *outline.ROUTES, *messages.ROUTES, *costs.ROUTES, *cost_trend.ROUTES, *legacy.ROUTES,
-    *arc.ROUTES,
+    *requests.ROUTES, *events.ROUTES, *outline.ROUTES, *messages.ROUTES, *channels.ROUTES, *costs.ROUTES, *cost_trend.ROUTES,
+    *legacy.ROUTES, *arc.ROUTES,
 )  # fmt: skip
 FLAT_PATHS = frozenset(route.path for route in ROUTES if route.is_flat)
 OPEN_PATHS = frozenset((route.method, route.path) for route in ROUTES if route.is_open)

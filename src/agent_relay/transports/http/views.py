@@ -218,6 +218,34 @@ class Timeline(Struct, rename={"message_id": "messageId"}):
     next_cursor: str | None = None
 
 
+class ReplyView(Struct, rename={"message_id": "messageId"}):
+    """`message_id` where it came as a message of its own, and not with the acknowledgement."""
+
+    by: str
+    body: str
+    response: Any = None
+    data: Any = None
+    message_id: str | None = None
+
+
+class ChannelView(Struct, rename="camel"):
+    name: str
+    members: list[str]
+    messages: int
+    last_at: int | None = None
+
+
+class ChannelList(Struct):
+    channels: list[ChannelView]
+    next_cursor: str | None = None
+
+
+class Membership(Struct):
+    channel: str
+    agent: str
+    success: bool = True
+
+
 class Receipt(Struct, rename={"message_id": "messageId"}):
     message_id: str
     recipients: int
@@ -226,6 +254,7 @@ class Receipt(Struct, rename={"message_id": "messageId"}):
     delivered: bool | None = None  # None: nobody waited for it
     by: list[str] = []
     failure: str | None = None
+    reply: ReplyView | None = None  # None: nobody waited for an answer, or none came in time
 
 
 class Retried(Struct, rename={"message_id": "messageId"}):

@@ -7,8 +7,10 @@ import { atMostEvery } from "../lib/frames.js";
 import { onEvents, onReset } from "../lib/live.js";
 import { link } from "../lib/router.js";
 import { Avatar } from "../parts/avatar.js";
+import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { moveFocus } from "../parts/menu.js";
+import { joined, showNewChannel } from "./members.js";
 import { showName, showThread } from "./place.js";
 
 const MOST = 60; // of each kind; older ones are found by a search
@@ -44,23 +46,29 @@ function List({ place }) {
   return html`<nav class="conversations-list" aria-label="Conversations" onKeyDown=${moveFocus}>
     <${Entry} path=${["all"]} place=${place} icon="messages" title="All messages" />
     ${everyone && html`<${Entry} path=${["everyone"]} place=${place} icon="users" title="To everyone" found=${everyone} />`}
-    ${sections.map(({ type, heading, icon, titleOf }) => html`<${Section} key=${type} heading=${heading} found=${of(type)}>
+    ${sections.map(({ type, heading, icon, titleOf, add }) => html`<${Section} key=${type} heading=${heading} found=${of(type)} add=${add}>
       ${(each) => html`<${Entry} key=${each.key} path=${[type, each.key]} place=${place} icon=${icon} title=${titleOf(each.key)} found=${each} />`}
     <//>`)}
   </nav>`;
 }
 
 const sections = [
-  { type: "channel", heading: "Channels", icon: "hash", titleOf: (key) => key.replace(/^#/, "") },
+  { type: "channel", heading: "Channels", icon: "hash", titleOf: (key) => key.replace(/^#/, ""), add: { label: "Join a channel", run: showNewChannel } },
   { type: "thread", heading: "Threads", icon: "thread", titleOf: showThread },
   { type: "pair", heading: "Between two", icon: null, titleOf: (key) => key.split(",").map(showName).join(", ") },
 ];
 
-const of = (type) => (conversations.value ?? []).filter((each) => each.type === type).slice(0, MOST);
+function of(type) {
+  const found = (conversations.value ?? []).filter((each) => each.type === type);
+  const isKnown = new Set(found.map((each) => each.key));
+  const silent = type === "channel" ? joined().filter((key) => !isKnown.has(key)).map((key) => ({ type, key, count: 0, last: null })) : [];
+  return [...found, ...silent].slice(0, MOST);
+}
 
-function Section({ heading, found, children }) {
-  if (!found.length) return null;
-  return html`<section><h2 class="heading">${heading}<span class="tabular">${found.length}</span></h2>${found.map(children)}</section>`;
+function Section({ heading, found, add, children }) {
+  if (!found.length && !add) return null;
+  return html`<section><h2 class="heading">${heading}<span class="tabular">${found.length}</span>
+    ${add && html`<${Button} kind="quiet" small icon="plus" label=${add.label} onClick=${add.run} />`}</h2>${found.map(children)}</section>`;
 }
 
 function Entry({ path: [type, key = ""], place, icon, title, found }) {
@@ -68,8 +76,8 @@ function Entry({ path: [type, key = ""], place, icon, title, found }) {
   return html`<a class="row conversation" href=${link("conversations", [type, ...(key ? [key] : [])])} aria-current=${isHere ? "true" : undefined}>
     ${icon ? html`<span class="sign"><${Icon} name=${icon} size=${15} /></span>` : html`<${Faces} names=${key.split(",")} />`}
     <span class="grow">
-      <span class="line"><span class="clip title">${title}</span>${found && html`<${Age} ...${found} />`}</span>
-      ${found && html`<span class="clip last">${icon && `${showName(found.last.from)}: `}${oneLine(found.last.body)}</span>`}
+      <span class="line"><span class="clip title">${title}</span>${found?.last && html`<${Age} ...${found} />`}</span>
+      ${found?.last && html`<span class="clip last">${icon && `${showName(found.last.from)}: `}${oneLine(found.last.body)}</span>`}
     </span>
   </a>`;
 }

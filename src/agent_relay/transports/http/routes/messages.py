@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agent_relay.ports.service import MessageLife
+from agent_relay.ports.service import MessageLife, Outgoing
 from agent_relay.protocol.names import show
 from agent_relay.protocol.payloads import History
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import MessagesQuery, NewMessage, PageQuery
-from agent_relay.transports.http.errors import not_found
+from agent_relay.transports.http.errors import invalid, not_found
 from agent_relay.transports.http.route import Call, Route
 from agent_relay.transports.http.views import (
     ConversationList,
@@ -22,6 +22,7 @@ from agent_relay.transports.http.views import (
     MessageView,
     Receipt,
     RecipientView,
+    ReplyView,
     Retried,
     Step,
     Timeline,
@@ -101,11 +102,16 @@ async def send(api: Api, call: Call) -> Receipt:
     to = asked.to
     if isinstance(to, str) and "," in to:
         to = [name.strip() for name in to.split(",")]
-    sent = await api.service.send(
-        to, asked.body, kind=asked.kind, thread=asked.thread, topic=asked.topic, await_ms=asked.await_ms, key=call.key,
-        data=asked.data, priority=asked.priority, ttl_ms=asked.ttl_ms, reply_to=asked.reply_to,
+    if to is None and asked.topic is None:
+        raise invalid("to", "`to` is missing: a name, a list of names, `#channel` or `*`; or a `topic` in its place.")
+    outgoing = Outgoing(
+        to, asked.body, asked.kind, asked.thread, asked.topic, asked.data, asked.priority, asked.ttl_ms, asked.reply_to,
+        asked.wait_ms or asked.await_ms, asked.reply_ms,
     )  # fmt: skip
-    return Receipt(sent.message_id, sent.recipients, sent.queued, sent.skipped, sent.delivered, sent.by, sent.failure)
+    sent = await api.service.send(outgoing, call.key)
+    reply = sent.reply
+    shown = None if reply is None else ReplyView(reply.by, reply.body, reply.response, reply.data, reply.message_id)
+    return Receipt(sent.message_id, sent.recipients, sent.queued, sent.skipped, sent.delivered, sent.by, sent.failure, shown)
 
 
 async def dead_letters(api: Api, call: Call) -> DeadLetterList:

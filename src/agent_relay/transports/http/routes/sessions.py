@@ -9,6 +9,7 @@ from agent_relay.events.filter import make_filter
 from agent_relay.events.paging import EventQuery
 from agent_relay.events.types import CommandExecuted, FileOperation, ItemStarted, TokensUsed
 from agent_relay.ports.callers import Caller
+from agent_relay.ports.service import Outgoing
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import NewSession, SessionMessage
@@ -52,9 +53,7 @@ async def write(api: Api, call: Call) -> MessageSent:
     session = await find_session(api, call.names["id"])
     if session.status in {"ending", "ended"}:
         raise HttpError(CONFLICT, ErrorCode.AGENT_OFFLINE, f"The session of {session.agent_name} has ended.")
-    sent = await api.service.send(
-        session.agent_name, call.body.message, kind="message", thread=None, topic=None, await_ms=None, key=call.key
-    )  # fmt: skip
+    sent = await api.service.send(Outgoing(session.agent_name, call.body.message), call.key)
     return MessageSent(sent.message_id)
 
 

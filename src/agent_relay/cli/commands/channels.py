@@ -1,0 +1,113 @@
+"""`join`, `leave` and `channels`: who hears what is written to a channel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_relay.cli.failures import USAGE, Failure
+from agent_relay.cli.formats import count, format_time
+from agent_relay.cli.message_view import now_ms
+from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.screen import Screen
+from agent_relay.cli.through_outbox import ask_through, own_outbox
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import CHANNEL_MARK, is_channel
+
+if TYPE_CHECKING:
+    from agent_relay.sdk.locate import Place
+    from agent_relay.sdk.views import ChannelInfo
+
+Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as '#dev'; the # may be left out.", show_default=False)]
+Agent = Annotated[str | None, agent_option("--as", "Which agent; by default the one it is run in, else you.")]
+
+
+def join(
+    channel: Channel, agent: Agent = None, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
+) -> int:  # fmt: skip
+    """Join a channel. The first to join creates it.
+
+    From then on what is written to the channel is delivered to the agent too, and waits for it while it is offline.
+    """
+    return _change("join", channel, agent, as_json, socket, state_dir)
+
+
+def leave(
+    channel: Channel, agent: Agent = None, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
+) -> int:  # fmt: skip
+    """Leave a channel, also one that was joined by default. What was written to it before is still delivered."""
+    return _change("leave", channel, agent, as_json, socket, state_dir)
+
+
+def channels(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """List the channels: who is in each, and how much was said."""
+    from agent_relay.cli.link import observe, run
+
+    async def ask() -> list[ChannelInfo]:
+        async with observe(find_place(socket, state_dir)) as relay:
+            return await relay.channels()
+
+    found = run(ask())
+    screen = Screen()
+    if as_json:
+        shown = [
+            {"name": each.name, "members": list(each.members), "messages": each.messages, "last_at": each.last_at}
+            for each in found
+        ]
+        screen.json({"channels": shown, "next_cursor": None})
+        return 0
+    for each in found:
+        _show(screen, each)
+    if not found:
+        screen.line(("There are no channels. `agent-relay join dev` makes one.", "dim"))
+    return 0
+
+
+def _show(screen: Screen, channel: ChannelInfo) -> None:
+    members = ", ".join(channel.members) or "nobody"
+    said = count(channel.messages, "message") + (f", last {format_time(channel.last_at, now_ms())}" if channel.last_at else "")
+    screen.line((clean_line(channel.name), "bold cyan"), "  ", (said, "dim"))
+    screen.block(clean_line(members))
+
+
+def _change(command: str, channel: str, agent: str | None, as_json: bool, socket: str | None, state_dir: str | None) -> int:
+    from agent_relay.cli.link import own_name, run
+
+    name = channel if channel.startswith(CHANNEL_MARK) else CHANNEL_MARK + channel
+    if not is_channel(name):
+        raise Failure(clean_line(f"{name} cannot be a channel: # and a name of letters, digits, '_', '.' or '-'."), USAGE)
+    place = find_place(socket, state_dir)
+    outbox = own_outbox(agent, place.socket)
+    if outbox is not None:
+        ask_through(outbox, kind=command, to=(name,))
+        who = own_name(agent)[0]
+    else:
+        who = run(_change_as(place, command, name, agent))
+    screen = Screen()
+    if as_json:
+        screen.json({"agent": who, "channel": name, "stage": "joined" if command == "join" else "left"})
+    else:
+        word = "joined" if command == "join" else "left"
+        screen.line(("done", "bold green"), f"  {clean_line(who)} {word} {name}")
+    return 0
+
+
+async def _change_as(place: Place, command: str, channel: str, agent: str | None) -> str:
+    """For an agent that is known, whoever holds its connection. You yourself may be new here; a name that was typed may be a
+    mistake, and makes nobody."""
+    from agent_relay.cli.link import connect_as, observe, own_name
+
+    name, is_suggestion = own_name(agent)
+    async with observe(place) as relay:
+        try:
+            return await (relay.join(channel, agent=name) if command == "join" else relay.leave(channel, agent=name))
+        except RelayError as error:
+            if error.code is not ErrorCode.AGENT_NOT_FOUND or not is_suggestion:
+                raise
+    client = await connect_as(place, agent, max_inflight=1)
+    try:
+        return await (client.join(channel) if command == "join" else client.leave(channel))
+    finally:
+        await client.close(2.0)
