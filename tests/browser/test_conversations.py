@@ -24,7 +24,7 @@ def test_a_new_message_appears_by_itself_with_its_receipt(page: Page, stage: Sta
     expect(row).to_contain_text("The new parser is in: see parser.py.")
     expect(row.locator("strong")).to_have_text("in")
     expect(row.locator("code")).to_have_text("parser.py")
-    expect(row.locator('.ticks[data-stage="injected"], .ticks[data-stage="read"]')).to_be_visible()
+    expect(row.locator('.ticks[data-stage="delivered"], .ticks[data-stage="read"]')).to_be_visible()
     row.locator(".ticks").focus()
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Tab")  # by keys, so that it stays while the list moves under the mouse

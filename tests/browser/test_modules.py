@@ -146,7 +146,8 @@ def test_events_are_the_same_however_their_bytes_arrive(lab: Page, size: int) ->
         ([], "stored"),
         (["read"], "read"),
         (["read", "delivered"], "delivered"),
-        (["injected", "stored", "read"], "stored"),
+        (["delivered", "queued", "read"], "queued"),
+        (["read", "rejected"], "rejected"),
         (["read", "dead"], "dead"),
     ],
 )

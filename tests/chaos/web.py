@@ -8,6 +8,7 @@ import base64
 import contextlib
 import json
 import os
+import pwd
 import random
 import struct
 from collections.abc import AsyncIterator
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
 from tests.chaos.history import History
 
-HTTP = "http"  # the agent that messages over HTTP are from
+HTTP = pwd.getpwuid(os.geteuid()).pw_name  # whom messages over HTTP are from: the daemon's user
 _ANSWER_S = 20.0
 _RETRY_S = 0.03
 _LOOK_S = 1.0

@@ -126,7 +126,8 @@ def test_after_half_a_minute_sender_and_person_are_told_why(stage: Stage, wrap: 
         carol.send("Bob", "hello")
         until(lambda: told, "the sender is told")
         assert (told[0].type, told[0].fields["to"]) == ("message.waits", "Bob")
-        assert "sh is at the terminal" in told[0].fields["reason"]
+        assert told[0].fields["reason"] == "program"
+        assert "sh is at the terminal" in told[0].fields["text"]
         until(lambda: "sh is at the terminal" in stage.command("agents", "--json").stdout, "the person is told")
         until(
             lambda: "sh is at the terminal" in stage.command("explain", told[0].fields["messageId"]).stdout, "the trail says it"

@@ -76,7 +76,7 @@ def test_a_word_that_is_somebody_s_program_is_not_run(desk: Desk, word: str) -> 
 def test_a_program_that_is_not_there_starts_no_daemon(desk: Desk, words: list[str]) -> None:
     done = desk.run(*words)
     assert done.returncode == 1
-    assert "was not found, or is no program" in done.stderr
+    assert "is not on PATH" in done.stderr
     assert not desk.home.exists()
 
 

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from agent_relay.cli.doctor import places
+from agent_relay.cli.doctor.backends import check_backends
 from agent_relay.cli.doctor.clis import check_cli, read_version
 from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.cli.doctor.machine import check_machine
+from agent_relay.cli.doctor.places import check_places
 from agent_relay.cli.doctor.relay import check_relay
 from agent_relay.cli.main import main
 from agent_relay.sdk.locate import Place, locate
@@ -124,3 +127,71 @@ def test_the_command_ends_with_1_when_something_is_bad(tmp_path: Path, capsys: p
     assert main(["doctor", "--json", "--state-dir", str(tmp_path / "state")]) == 1
     found = json.loads(capsys.readouterr().out)["findings"]
     assert {"about", "verdict", "text", "mend"} <= set(found[0])
+
+
+def test_the_backends_really_run_a_program() -> None:
+    found = {finding.about: finding for finding in check_backends()}
+    assert {about: finding.verdict for about, finding in found.items()} == {"tmux": Verdict.OK, "pty": Verdict.OK}
+
+
+def test_a_tmux_that_runs_nothing_is_said_so_and_agents_have_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, "tmux", 'case "$1" in -V) echo tmux 3.4;; *) echo no space left >&2; exit 1;; esac')
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = {finding.about: finding for finding in check_backends()}
+    assert (found["tmux"].verdict, found["pty"].verdict) == (Verdict.NOTE, Verdict.OK)
+    assert "runs no program: no space left" in found["tmux"].text
+    assert "--backend pty" in found["tmux"].mend
+
+
+def test_without_any_terminal_nothing_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail() -> tuple[int, int]:
+        raise OSError(28, "out of pty devices")
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("pty.openpty", fail)
+    assert [finding.verdict for finding in check_backends()] == [Verdict.BAD, Verdict.BAD]
+
+
+def test_each_place_is_written_to_and_left_as_it_was(tmp_path: Path) -> None:
+    place = place_of(tmp_path)
+    (tmp_path / "state").mkdir(mode=0o700)
+    os.makedirs(os.path.dirname(place.socket), exist_ok=True)
+    assert {finding.verdict for finding in check_places(place)} == {Verdict.OK}
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+@pytest.mark.parametrize(("call", "about"), [("os.fsync", "state"), ("socket.socket.bind", "socket"), ("os.mkdir", "state")])
+def test_a_place_that_cannot_be_written_to_is_bad(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, about: str
+) -> None:  # fmt: skip
+    place = place_of(tmp_path)
+    if call != "os.mkdir":
+        (tmp_path / "state").mkdir(mode=0o700)
+        os.makedirs(os.path.dirname(place.socket), exist_ok=True)
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    if call == "socket.socket.bind":
+        monkeypatch.setattr(places, "socket", Sockets())
+    else:
+        monkeypatch.setattr(call, fail)
+    bad = [finding for finding in check_places(place) if finding.verdict is Verdict.BAD]
+    assert bad[0].about == about
+    assert "No space left on device" in bad[0].text
+    assert not list(tmp_path.glob("state/*"))
+
+
+class Sockets:
+    """In place of the module: none can be bound."""
+
+    AF_UNIX = 1
+
+    def socket(self, _family: int) -> Sockets:
+        return self
+
+    def bind(self, _path: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    def close(self) -> None:
+        pass

@@ -50,3 +50,21 @@ def test_other_errors_are_a_sentence_too() -> None:
     with pytest.raises(UnicodeEncodeError) as unwritable:
         "\udcff".encode()
     assert explain_failure(unwritable.value).status == USAGE
+
+
+def test_for_programs_a_failure_has_the_shape_of_errors_over_http() -> None:
+    error = explain_failure(RelayError(ErrorCode.AGENT_NOT_FOUND, "No agent Bop.", did_you_mean=["Bob"])).for_programs()["error"]
+    assert (error["code"], error["category"], error["retryable"]) == ("AGENT_NOT_FOUND", "routing", False)
+    assert (error["message"], error["details"]) == ("No agent Bop. Did you mean Bob?", {"did_you_mean": ["Bob"]})
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (Failure("x"), "FAILED"), (Failure("x", USAGE), "INVALID_FORMAT"), (Failure("x", NOT_RUNNING), "SERVICE_UNAVAILABLE"),
+        (explain_failure(OSError(28, "full")), "INTERNAL_ERROR"), (explain_failure(ValueError()), "INTERNAL_ERROR"),
+        (Failure("x", code="DELIVERY_TIMEOUT"), "DELIVERY_TIMEOUT"),
+    ],
+)  # fmt: skip
+def test_every_failure_has_a_code(failure: Failure, code: str) -> None:
+    assert failure.for_programs()["error"]["code"] == code

@@ -151,7 +151,9 @@ async def _peek(place: Place, screen: Screen, name: str, limit: int | None, *, a
 
 def _show_stored(screen: Screen, message: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
-        screen.json_line({field: message.get(field) for field in MESSAGE_TO_PROGRAMS})
+        meta = message.get("payload_meta") or {}
+        extra = {"reply_to": meta.get("reply_to"), "correlationId": (meta.get("sync") or {}).get("correlationId")}
+        screen.json_line({field: message.get(field) for field in MESSAGE_TO_PROGRAMS} | extra)
     else:
         show_heading(screen, message)
         show_text(screen, message, whole=True)

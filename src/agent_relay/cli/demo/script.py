@@ -15,6 +15,7 @@ from agent_relay.cli.demo.transcript import Transcript
 from agent_relay.cli.demo.view import View
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.link import observe
+from agent_relay.protocol.message_states import MessageState
 
 PERSON = "person"
 YES = "1"
@@ -129,7 +130,7 @@ class Script:
     async def _is_settled(self) -> bool:
         async with observe(self._stage.place) as relay:
             page = await relay.history(limit=200)
-        return all(one["status"] == "done" for message in page.messages for one in message["recipients"])
+        return all(one["status"] == MessageState.DELIVERED for message in page.messages for one in message["recipients"])
 
     async def _until(self, condition: Callable[[], bool | Awaitable[bool]], what: str, patience_s: float = _PATIENCE_S) -> None:
         """Tells what is reported meanwhile. The patience begins anew with everything that happens."""

@@ -43,10 +43,8 @@ def _check_state(state_dir: str) -> Iterator[Finding]:
         return
     if stat.S_IMODE(found.st_mode) & 0o077:
         yield Finding("state", Verdict.BAD, f"others can look into {state_dir}", f"chmod 700 {state_dir}")
-    if error := _try_file(state_dir):
-        yield Finding(
-            "state", Verdict.BAD, f"{state_dir} cannot be written to: {error}", f"chmod u+rwx {state_dir}, or make room"
-        )
+    if why := _try_file(state_dir):
+        yield Finding("state", Verdict.BAD, f"{state_dir} cannot be written to: {why}", f"chmod u+rwx {state_dir}, or make room")
         return
     free = shutil.disk_usage(state_dir).free
     if free < _LEAST_FREE_BYTES:
