@@ -266,7 +266,7 @@ DIES = """
 import asyncio, sys
 from agent_relay.terminal.outbox import Outbox
 
-async def send(message, id_):
+async def send(message, id_, leave):
     print(id_, flush=True)
     await asyncio.sleep(3600)
 
