@@ -356,11 +356,12 @@ def test_several_recipients(relay: Shell) -> None:
 
 def test_waiting_for_an_answer(relay: Shell) -> None:
     silent = relay("send", "Bob", "Anybody?", "--await", "300ms", "--from", "Alice", status=1).stderr
+    assert "note: --await is called --reply now" in silent
     assert "No answer came within 300 ms" in silent
     assert "Bob: waiting to be delivered" in silent
     with RawClient(str(relay.state_dir / "relay.sock")) as bob:
         bob.hello("Bob")
-        asking = relay.popen("send", "Bob", "Ready?", "--await", "20s", "--from", "Alice")
+        asking = relay.popen("send", "Bob", "Ready?", "--reply", "20s", "--from", "Alice")
         question = bob.expect("DELIVER")
         while question["payload"]["body"] != "Ready?":
             question = bob.expect("DELIVER")
@@ -369,6 +370,56 @@ def test_waiting_for_an_answer(relay: Shell) -> None:
         out, err = asking.communicate(timeout=DEADLINE_S)
     assert (asking.returncode, err) == (0, "")
     assert re.fullmatch(r"answered  [0-9a-f]{8}  by Bob\n    Yes\.\n", out)
+
+
+def test_waiting_for_the_delivery(relay: Shell) -> None:
+    late = relay("send", "Bob", "Anybody?", "--wait", "50ms", "--from", "Alice", status=1)
+    assert "Not delivered within 50 ms. The message is stored (msg_" in late.stderr
+    assert relay("send", "Bob", "x", "--wait", "--reply", "--from", "Alice", status=2).stdout == ""
+    with RawClient(str(relay.state_dir / "relay.sock")) as bob:
+        bob.hello("Bob")
+        waiting = relay.popen("send", "Bob", "Ready?", "--wait", "--from", "Alice", "--json")
+        delivery = bob.expect("DELIVER")
+        while delivery["payload"]["body"] != "Ready?":
+            bob.ack(delivery)
+            delivery = bob.expect("DELIVER")
+        bob.ack(delivery)
+        out, err = waiting.communicate(timeout=DEADLINE_S)
+    assert (waiting.returncode, err) == (0, "")
+    assert json.loads(out) | {"message_id": ""} == {
+        "message_id": "", "stage": "delivered", "recipients": 1, "delivered": True, "by": ["Bob"],
+    }  # fmt: skip
+
+
+def test_channels(relay: Shell) -> None:
+    assert relay.json("join", "dev", "--as", "Bob") == {"agent": "Bob", "channel": "#dev", "stage": "joined"}
+    assert "Did you mean Bob?" in relay("join", "#dev", "--as", "Bop", status=1).stderr
+    assert "cannot be a channel" in relay("join", "#d v", "--as", "Bob", status=2).stderr
+    assert relay("join", "#dev").stdout == "done  cli-tester joined #dev\n"
+    relay("send", "#dev", "The build is green.", "--from", "Alice")
+    assert "The build is green." in relay("inbox", "--as", "Bob").stdout
+    assert "The build is green." in relay("inbox").stdout
+    listed = {each["name"]: each for each in relay.json("channels")["channels"]}
+    assert (listed["#dev"]["members"], listed["#dev"]["messages"]) == (["Bob", "cli-tester"], 1)
+    assert "#dev  1 message, last" in relay("channels").stdout
+    for words in (("--as", "Bob"), ()):
+        relay("leave", "dev", *words)
+    assert relay.json("send", "#dev", "nobody", "--from", "Alice")["recipients"] == 0
+    assert "There is no channel #nowhere." in relay("leave", "nowhere", "--as", "Bob", status=1).stderr
+
+
+def test_the_history_is_followed_until_ctrl_c(relay: Shell) -> None:
+    relay("send", "Bob", "before", "--from", "Alice")
+    following = relay.popen("history", "--to", "Bob", "--from", "Alice", "-f", "--json", "--limit", "1")
+    assert following.stdout is not None
+    assert json.loads(following.stdout.readline())["payload"]["body"] == "before"
+    relay("send", "Bob", "not this one", "--from", "Carol")
+    relay("send", "Bob", "after", "--from", "Alice")
+    assert json.loads(following.stdout.readline())["payload"]["body"] == "after"
+    following.send_signal(signal.SIGINT)
+    assert following.communicate(timeout=DEADLINE_S) == ("", "")
+    assert following.returncode in {130, -signal.SIGINT}
+    relay("inbox", "--as", "Bob")
 
 
 def test_the_default_name_gives_way_and_a_given_one_does_not(relay: Shell) -> None:

@@ -49,6 +49,7 @@ async def take(client: RelayClient, count: int) -> list[str]:
     async for message in client.messages(timeout=PATIENCE_S):
         found.append(message.body)
         if len(found) == count:
+            await message.ack()
             break
     with pytest.raises(TimedOut):
         await client.receive(0.05)
@@ -220,7 +221,8 @@ def test_an_exception_leaves_the_message_for_the_next_session(shared: DaemonProc
                 await receipt.delivered(0.05)
             async with shared.connect("Clumsy10") as clumsy:
                 async for message in clumsy.messages():
-                    assert (message.body, message.attempt) == ("careful", 2)
+                    async with message:
+                        assert (message.body, message.attempt) == ("careful", 2)
                     break
             await receipt.delivered(PATIENCE_S)
 
@@ -317,6 +319,7 @@ def test_a_full_queue_refuses_and_retrying_gets_through() -> None:
             async for message in sink.messages():
                 bodies.append(message.body)
                 if message.body == "last":
+                    await message.ack()
                     break
             await retrying
             assert bodies == [*map(str, range(len(bodies) - 1)), "last"]
@@ -325,6 +328,39 @@ def test_a_full_queue_refuses_and_retrying_gets_through() -> None:
 
     with DaemonProcess("--queue-capacity=5") as daemon:
         asyncio.run(main(daemon))
+
+
+def test_a_new_agent_is_in_general_until_it_leaves(daemon: DaemonProcess) -> None:
+    async def main() -> None:
+        async with daemon.connect("A") as a, daemon.connect("B") as b:
+            async with daemon.connect("Quiet", default_channels=False):
+                assert (await a.send("#general", "good morning")).recipients == 1
+            async with await b.receive(PATIENCE_S) as message:
+                assert (message.to, message.body) == ("#general", "good morning")
+            await b.leave("#general")
+        daemon.restart()
+        async with daemon.connect("A") as a, daemon.connect("B") as b:
+            assert {channel.name: channel.members for channel in await a.channels()} == {"#general": ("A",)}
+            await b.join("#general", agent="Quiet")
+            assert (await a.send("#general", "again")).queued == 1
+
+    asyncio.run(main())
+
+
+def test_waiting_for_the_delivery_and_for_an_answer_have_one_word_each(shared: DaemonProcess) -> None:
+    async def main() -> None:
+        async with shared.connect("Alice50") as alice, shared.connect("Bob50") as bob:
+            with pytest.raises(TimedOut) as late:
+                await alice.send("Bob50", "hello", wait=0.05)
+            assert (await alice.message(late.value.details["message_id"])).message["client_id"]
+            answering = asyncio.create_task(answer(bob, lambda message: message.reply(f"{message.body}!")))
+            receipt = await alice.send("Bob50", "now", wait=PATIENCE_S)
+            assert receipt.recipients == 1
+            reply = await alice.send("Bob50", "ready?", reply=PATIENCE_S)
+            assert (reply.by, reply.body) == ("Bob50", "ready?!")
+            answering.cancel()
+
+    asyncio.run(main())
 
 
 # --- names and endings --------------------------------------------------------------------------------------------
@@ -479,7 +515,8 @@ def test_the_blocking_twin_does_the_same(daemon: DaemonProcess) -> None:
         with bob.subscribe("code.*") as feed:
             alice.publish("code.x", "topic")
             for heard in feed:
-                assert heard.topic == "code.x"
+                with heard:
+                    assert heard.topic == "code.x"
                 break
         bob.join("#dev")
         alice.send("#dev", "channel")
@@ -497,19 +534,24 @@ def test_the_blocking_loop_acknowledges_by_the_same_rules(daemon: DaemonProcess)
     with daemon.connect_sync("Alice") as alice, daemon.connect_sync("Bob") as bob:
         receipts = [alice.send("Bob", f"m{n}") for n in range(4)]
         for message in bob.messages():
-            assert message.body == "m0"
+            with message:
+                assert message.body == "m0"
             break
         receipts[0].delivered(PATIENCE_S)
         with pytest.raises(ZeroDivisionError):  # noqa: PT012
             for message in bob.messages():
                 assert message.body == "m1"
                 _ = 1 // 0
+        for message in bob.messages():
+            assert message.body == "m1"
+            break  # which acknowledges nothing
         with pytest.raises(TimedOut):
             receipts[1].delivered(0.05)
         seen = []
         for message in bob.messages(timeout=PATIENCE_S):
             seen.append(message.body)
             if message.body == "m3":
+                message.ack()
                 break
         assert seen == ["m1", "m2", "m3"]
         for receipt in receipts:

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -44,6 +45,17 @@ def test_send_inside_a_wrapped_agent_speaks_as_that_agent(stage: Stage) -> None:
         assert done.stdout.startswith("stored  msg_")
         message = carol.receive(timeout=40)
         assert (message.from_, message.body) == ("Bob", "from my shell")
+        message.ack()
+        answering = threading.Thread(target=lambda: carol.receive(timeout=40).reply("quite"), daemon=True)
+        answering.start()
+        asked = stage.command("send", "Carol", "ready?", "--reply", "40s", **inside)
+        assert (asked.returncode, asked.stdout.splitlines()[1:]) == (0, ["    quite"])
+        answering.join(40)
+        late = stage.command("send", "Carol", "and now?", "--wait", "100ms", **inside)
+        assert (late.returncode, "Not delivered within 100 ms. The message is stored" in late.stderr) == (1, True)
+        joined = stage.command("join", "dev", **inside)
+        assert (joined.returncode, joined.stdout) == (0, "done  Bob joined #dev\n")
+        assert carol.send("#dev", "welcome").recipients == 1
         failed = stage.command("send", "Karol", "x", **inside)
     assert failed.returncode == 1
     assert "Did you mean Carol?" in failed.stderr

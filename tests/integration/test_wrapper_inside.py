@@ -113,3 +113,15 @@ def test_a_client_that_is_over_is_replaced_and_nothing_is_doubled(tmp_path: Path
 
     with DaemonProcess() as daemon:
         asyncio.run(Inside(tmp_path, daemon, PtyTerminal).play(scene))
+
+
+def test_an_agent_that_writes_to_a_busy_one_is_told_at_once(tmp_path: Path) -> None:
+    async def scene(inside: Inside, wrapper: Wrapper) -> None:
+        async with inside.daemon.connect("Carol"):
+            pass
+        for number in range(4):
+            await wrapper._relay.send("Carol", str(number))
+        await inside.until(lambda: inside.record.exists() and "Carol is busy: 4 of at most 5" in inside.record.read_text("utf-8"))
+
+    with DaemonProcess("--queue-capacity=5") as daemon:
+        asyncio.run(Inside(tmp_path, daemon, PtyTerminal).play(scene))

@@ -229,7 +229,7 @@ def read_target(text: str) -> tuple[str, ...] | None:
 
 def read_topic(text: str) -> str | None:
     """`topic:code.review`."""
-    topic = text.removesuffix(":").removeprefix(TOPIC)
+    topic = text.removeprefix(TOPIC).removesuffix(":")
     return topic if text.startswith(TOPIC) and is_topic(topic) and topic.isascii() else None
 
 

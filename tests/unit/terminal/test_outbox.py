@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import json
 import os
 import resource
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import HeaderMessage, parse_headers
 from agent_relay.terminal import outbox as module
-from agent_relay.terminal.outbox import MAX_FILE_BYTES, SETTLED_S, Outbox, SentFile, drop, drop_message
+from agent_relay.terminal.outbox import MAX_FILE_BYTES, SETTLED_S, Leave, Outbox, SentFile, drop, drop_message
 
 NOTE = "TO: Bob\n\nhi"
 
@@ -38,8 +39,9 @@ class Post:
         self.gate.set()
         self.trouble: Exception | None = None
 
-    async def send(self, message: HeaderMessage, id_: str) -> SentFile:
+    async def send(self, message: HeaderMessage, id_: str, leave: Leave) -> SentFile:
         self.calls.append(id_)
+        self.leave = leave
         await self.gate.wait()
         if self.trouble is not None:
             raise self.trouble
@@ -264,7 +266,7 @@ DIES = """
 import asyncio, sys
 from agent_relay.terminal.outbox import Outbox
 
-async def send(message, id_):
+async def send(message, id_, leave):
     print(id_, flush=True)
     await asyncio.sleep(3600)
 
@@ -390,3 +392,23 @@ def test_a_question_says_so_in_its_receipt(tmp_path: Path) -> None:
     assert [message.await_ms for message in post.stored.values()] == [30_000, None]
     assert json.loads((tmp_path / "send-1.sent").read_text())["await_ms"] == 30_000
     assert "await_ms" not in json.loads((tmp_path / "send-2.sent").read_text())
+
+
+def test_what_comes_later_is_left_for_whoever_waits_for_it(tmp_path: Path) -> None:
+    drop_message(str(tmp_path), "send-1", HeaderMessage(to=("Bob",), body="why?", await_ms=30_000))
+    post = sweep(tmp_path)
+    assert not post.leave({"by": "Bob"}), "nobody has said that they wait"
+    with (tmp_path / "send-1.waiting").open("w") as waiting:
+        fcntl.flock(waiting, fcntl.LOCK_EX)
+        assert post.leave({"by": "Bob"})
+    assert json.loads((tmp_path / "send-1.reply").read_text()) == {"by": "Bob"}
+    assert not post.leave({"by": "Bob"}), "whoever waited has gone"
+    assert sweep(tmp_path).calls == [], "neither file is a message"
+
+
+def test_for_a_file_of_an_agent_nobody_waits(tmp_path: Path) -> None:
+    (tmp_path / "note").write_text(NOTE)
+    post = sweep(tmp_path)
+    with (tmp_path / "note.waiting").open("w") as waiting:
+        fcntl.flock(waiting, fcntl.LOCK_EX)
+        assert not post.leave({"by": "Bob"})

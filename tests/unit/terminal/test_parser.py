@@ -10,6 +10,8 @@ from agent_relay.terminal.commands import (
     Command,
     FileCommand,
     Found,
+    JoinCommand,
+    LeaveCommand,
     ReleaseCommand,
     SendCommand,
     SpawnCommand,
@@ -242,3 +244,27 @@ def test_another_nonce_is_no_command(text: str) -> None:
 
 def test_without_a_nonce_nothing_is_signed() -> None:
     assert heard('[[RELAY]]{"to": "Bob", "body": "hi", "nonce": ""}[[/RELAY]]', Syntax()) == [(send("Bob", "hi"), False)]
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("->relay:join #dev", JoinCommand("#dev")),
+        ("->relay:leave #dev ", LeaveCommand("#dev")),
+        ("->relay:#dev hello there", SendCommand(("#dev",), "hello there")),
+        ("->relay:topic:code.review ready", SendCommand((), "ready", topic="code.review")),
+        ("->relay:topic:code.review <<<ready>>>", SendCommand((), "ready", topic="code.review")),
+        ("->relay:join me at noon", SendCommand(("join",), "me at noon")),  # an agent may be called so
+        ('[[RELAY]]{"topic": "code.review", "body": "ready"}[[/RELAY]]', SendCommand((), "ready", topic="code.review")),
+    ],
+)
+def test_channels_and_topics(line: str, command: object) -> None:
+    parser = CommandParser()
+    found = [*parser.feed(line, 0), *parser.end()]
+    assert [each.command for each in found if isinstance(each, Spoken)] == [command]
+
+
+@pytest.mark.parametrize("line", ["->relay:topic:a..b x", "->relay:topic:code.review", "->relay:join"])
+def test_what_is_no_topic_and_no_channel(line: str) -> None:
+    parser = CommandParser()
+    assert [*parser.feed(line, 0), *parser.end()] == []

@@ -12,14 +12,24 @@ import pytest
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import parse_headers
+from agent_relay.protocol.payloads import Busy
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.messages import Message
-from agent_relay.terminal.commands import Command, FileCommand, ReleaseCommand, SendCommand, SpawnCommand
+from agent_relay.sdk.requests import Question
+from agent_relay.terminal.commands import (
+    Command,
+    FileCommand,
+    JoinCommand,
+    LeaveCommand,
+    ReleaseCommand,
+    SendCommand,
+    SpawnCommand,
+)
 from agent_relay.terminal.confirmations import Confirmations
 from agent_relay.terminal.launch import Home
 from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.run_file import RunFile
-from agent_relay.terminal.speaking import Speaker, explain
+from agent_relay.terminal.speaking import Speaker, describe_busy, explain
 from agent_relay.terminal.watch import SCREEN, TRANSCRIPT, CommandSeen
 from agent_relay.testing.daemon import DaemonProcess
 
@@ -35,6 +45,7 @@ class Stage:
         self.run_file.begin()
         self.told: list[str] = []
         self.answered: list[str] = []
+        self.asked: list[Question] = []
         self.speaker = self.another()
         self._places = 0
 
@@ -53,6 +64,14 @@ class Stage:
     async def hear(self) -> Message:
         message = await self.bob.receive()
         await message.ack()
+        return message
+
+    async def is_asked(self) -> Message:
+        """A question of Bob's that Alice was given."""
+        self.asked.append(await self.bob.ask("Alice", "well?"))
+        message = await self.alice.receive()
+        await message.ack()
+        self.speaker.expect_answer(message)
         return message
 
     async def hears_nothing_more(self) -> None:
@@ -138,17 +157,75 @@ def test_a_file_that_was_named_is_sent_and_one_that_is_wrong_is_answered(tmp_pat
 
 def test_an_answer_is_tied_to_the_question_that_came_first(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
-        for id_ in ("msg_1", "msg_1", "msg_2"):
-            stage.speaker.expect_answer("bob", id_)
+        first, second = [await stage.is_asked() for _ in range(2)]
+        stage.speaker.expect_answer(first)  # given again after a reconnection
         stage.say(SendCommand(("Bob", "Bob"), "to a list"))
         stage.say(SendCommand(("Bob",), "hm", "thinking"))
         for body in ("one", "two", "three"):
-            stage.say(SendCommand(("Bob",), body))
-        heard = {message.body: message.meta.reply_to for message in [await stage.hear() for _ in range(5)]}
-        assert heard == {"to a list": None, "hm": None, "one": "msg_1", "two": "msg_2", "three": None}
-        assert stage.answered == ["msg_1", "msg_2"]
+            stage.say(SendCommand(("bob",), body))
+        assert [(await stage.bob.answer_to(question)).body for question in stage.asked] == ["one", "two"]
+        heard = {message.body: message.meta.reply_to for message in [await stage.hear() for _ in range(3)]}
+        assert heard == {"to a list": None, "hm": None, "three": None}
+        assert stage.answered == [first.id, second.id]
 
     play(tmp_path, scene)
+
+
+def test_headers_say_which_question_a_file_answers(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        outbox = Path(stage.home.outbox)
+        first, second, third = [await stage.is_asked() for _ in range(3)]
+        files = {
+            "a": f"TO: Bob\nKIND: ack\nCORRELATION: {third.correlation_id}\n\nthird\n",
+            "b": f"TO: Bob\nCORRELATION: {second.correlation_id}\n\nsecond\n",
+            "c": f"TO: Bob\nKIND: ack\nREPLY-TO: {first.id}\n\nfirst\n",
+            "again": f"TO: Bob\nCORRELATION: {second.correlation_id}\n\nsecond\n",
+            "which": "TO: Bob\nKIND: ack\n\nyes\n",
+        }
+        for name, text in files.items():
+            (outbox / name).write_text(stage.signed(text))
+            stage.say(FileCommand(name))
+        answers = [await stage.bob.answer_to(question) for question in stage.asked]
+        assert [(answer.by, answer.body) for answer in answers] == [("Alice", "first"), ("Alice", "second"), ("Alice", "third")]
+        assert stage.answered == [third.id, second.id, first.id]
+        await stage.hears_nothing_more()
+        errors = {name: parse_headers((outbox / f"{name}.error").read_text()) for name in ("again", "which")}
+        assert {name: error.code for name, error in errors.items()} == {"again": "INVALID_HEADER", "which": "MISSING_HEADER"}
+        assert "REPLY-TO" in errors["again"].body
+
+    play(tmp_path, scene)
+
+
+def test_channels_are_joined_left_and_written_to_and_topics_too(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        stage.say(JoinCommand("#dev"))
+        await stage.bob.join("#dev")
+        await passes(lambda: stage.told == ["You are in #dev now: what is written to it comes to you too."])
+        stage.say(SendCommand(("#dev",), "hello"))
+        message = await stage.hear()
+        assert (message.to, message.body) == ("#dev", "hello")
+        stage.say(LeaveCommand("#dev"))
+        await passes(lambda: stage.told[-1] == "You have left #dev.")
+        assert [channel.members for channel in await stage.bob.channels() if channel.name == "#dev"] == [("Bob",)]
+        stage.say(LeaveCommand("#dve"))
+        await passes(lambda: "Did you mean #dev?" in stage.told[-1])
+        async with stage.bob.subscribe("code.>") as feed:
+            stage.say(SendCommand((), "ready", topic="code.review"))
+            async with await feed.receive() as message:
+                assert (message.topic, message.body) == ("code.review", "ready")
+        outbox = Path(stage.home.outbox)
+        (outbox / "join").write_text(stage.signed("KIND: join\nTO: #ops\n\n"))
+        stage.say(FileCommand("join"))
+        await stage.hears_nothing_more()
+        assert "#ops" in [channel.name for channel in await stage.bob.channels()]
+
+    play(tmp_path, scene)
+
+
+def test_a_warning_says_who_is_busy_and_what_to_do() -> None:
+    text = describe_busy(Busy("Bob", 812, 1000, 500, 40_000, accepting=True))
+    assert "Bob is busy: 812 of at most 1000 messages wait for it." in text
+    assert "Yours are refused" in describe_busy(Busy("Bob", 1000, 1000, 500, 40_000, accepting=False))
 
 
 def test_a_question_in_a_file_is_told_its_answer_or_that_there_is_none(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ _KEY_PARAMETER: Json = {
 _TAGS = {
     "server": "The server itself", "sessions": "Starting and ending agents", "agents": "Who is there, and commands to them",
     "permissions": "What agents ask people", "events": "What happens", "messages": "What agents write to each other",
+    "channels": "Who hears what is written to many",
     "costs": "Tokens, prices, budgets", "arc": "Agents over WebSocket",
     "workspaces": "Project directories, and the older routes to agents",
 }  # fmt: skip
