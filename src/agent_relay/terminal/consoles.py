@@ -77,6 +77,11 @@ _NO_PROGRAM = re.compile(r"[-+\d]|\w+=")
 _VERSION = re.compile(r"[\d.]+$")
 
 
+def waits_for_line(foreground: Foreground) -> bool:
+    """Whether a plain program waits for a line, and none that would run it."""
+    return foreground.is_reading and foreground.collects_lines and not danger_at(foreground)
+
+
 def danger_at(foreground: Foreground) -> str:
     """Why nothing may be typed for whoever reads the terminal now, as a clause; empty where nothing is known against it."""
     for program in foreground.programs:

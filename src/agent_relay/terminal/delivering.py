@@ -24,7 +24,7 @@ from agent_relay.sdk.messages import Message
 from agent_relay.terminal.doorway import TYPING, Doorway
 from agent_relay.terminal.inbox_file import InboxFile
 from agent_relay.terminal.injection import Done, Failed
-from agent_relay.terminal.message_text import Room, render, render_introduction, render_notice, short_id
+from agent_relay.terminal.message_text import Room, render, render_introduction, render_notice, render_typed, short_id
 from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.run_file import RunFile
@@ -49,7 +49,13 @@ class _Introduction(Struct, frozen=True):
     pass
 
 
-_Item: TypeAlias = Message | _Notice | _Introduction
+class _Typed(Struct, frozen=True):
+    """What the person gave us to type."""
+
+    text: str
+
+
+_Item: TypeAlias = Message | _Notice | _Introduction | _Typed
 
 
 class Manners(Struct, frozen=True):
@@ -102,6 +108,10 @@ class Deliverer:
     def notify(self, text: str) -> None:
         """A word of the relay itself. Never silence: what an agent asked for and did not get, it hears of."""
         self._put(_Notice(text))
+
+    def type_in(self, text: str) -> None:
+        """As the person would type it."""
+        self._put(_Typed(text))
 
     def put(self, message: Message) -> None:
         self._settler.begin(message)
@@ -191,6 +201,8 @@ class Deliverer:
                 self._refused.discard(item.id)
             case _Notice(text):
                 await self._say(partial(render_notice, text, prefix=self.manners.prefix), text, door)
+            case _Typed(text):
+                await self._say(partial(render_typed, text), text, None)
             case _Introduction() if not self.doorway.introduces:
                 await self._say(self._render_introduction, self._run.mark, door)
         return True
@@ -205,7 +217,7 @@ class Deliverer:
                 _log.info("%s did not take a notice: %s", door.name, error)
             else:
                 return
-        await self._typist.type_in(render, mark, tell=self._reporter.blocked)
+        await self._typist.type_in(render, mark, tell=self._tell_waiting)
 
     def _door_for(self, item: _Item) -> Door | None:
         door = self.doorway.current
@@ -331,10 +343,14 @@ class Deliverer:
             case Failed(reason):
                 self._settler.give_up(message, reason)
 
-    def _tell_blocked(self, message: Message, reason: str) -> None:
-        """Whoever looks at the agent sees why it gets nothing; of this message its sender is told too."""
+    def _tell_waiting(self, reason: str, *, is_lasting: bool) -> None:
+        del is_lasting  # nobody else waits for it
         self._reporter.blocked(reason)
-        if reason:
+
+    def _tell_blocked(self, message: Message, reason: str, *, is_lasting: bool) -> None:
+        """Whoever looks at the agent sees why it gets nothing; where that lasts, the sender is told too."""
+        self._tell_waiting(reason, is_lasting=is_lasting)
+        if reason and is_lasting:
             self._reporter.waits(message.id, reason)
 
     def _is_own(self, message: Message, draft: str) -> bool:

@@ -8,17 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from agent_relay.ports.terminal import Key, Terminal
 from agent_relay.terminal.consoles import danger_at
 from agent_relay.terminal.injection import Done, Failed, Injector, Paste, Press, Step, View, Wait
 from agent_relay.terminal.message_text import MAX_UNBRACKETED_CHARACTERS, Room
-from agent_relay.terminal.profile import GENERIC, Profile
+from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.screen import Screen
 from agent_relay.terminal.state import State
 from agent_relay.terminal.watch import Watcher
 
-STUCK_S = 30.0  # so long a text waits for a prompt before people are told
+SOON_S = 2.0  # a text that cannot be typed for so long: whoever looks at the agent sees why
+STUCK_S = 30.0  # the same for its sender, where the agent was ready before: it may be at work, with a shell of its own
 TOO_LATE = "Its time was over before it could be given to the agent."
 _KEYS = {"\r": Key.ENTER, "\t": Key.TAB}
 _log = logging.getLogger("agent_relay.terminal")
@@ -26,24 +28,32 @@ _log = logging.getLogger("agent_relay.terminal")
 Render = Callable[[Room], str]
 
 
-class Patience:
-    """Tells once for each reason that a text has waited for too long, and that it waits no more."""
+class Tell(Protocol):
+    def __call__(self, reason: str, *, is_lasting: bool) -> None: ...
 
-    def __init__(self, tell: Callable[[str], None] | None) -> None:
+
+class Patience:
+    """Tells once for each reason that a text has to wait, once more that it still does, and that it waits no more."""
+
+    def __init__(self, tell: Tell | None) -> None:
         self._tell = tell
         self._since: float | None = None
-        self._told = ""
+        self._told = ("", False)
 
-    def note(self, step: Step, t: float) -> None:
+    def note(self, step: Step, t: float, *, was_ready: bool) -> None:
+        """`was_ready`: its prompt was recognised before, so that it may come back by itself."""
         reason = step.reason if isinstance(step, Wait) and step.is_stuck else ""
         if not reason:
             self._since = None
         elif self._since is None:
             self._since = t
-        is_due = self._since is not None and t - self._since >= STUCK_S
-        if self._tell is not None and reason != self._told and (is_due or not reason):
-            self._told = reason
-            self._tell(reason)
+        waited_s = 0.0 if self._since is None else t - self._since
+        is_lasting = bool(reason) and waited_s >= (STUCK_S if was_ready else SOON_S)
+        # What was told of this reason is not taken back by looking again.
+        now = (reason, is_lasting or (reason == self._told[0] and self._told[1]))
+        if self._tell is not None and now != self._told and (waited_s >= SOON_S or not reason):
+            self._told = now
+            self._tell(reason, is_lasting=now[1])
 
 
 class Typist:
@@ -68,6 +78,7 @@ class Typist:
         self._awaited = ""  # words that prove the text was taken when the session file has them
         self._is_heard = False
         self._last_enter = float("-inf")
+        self._was_ready = False
 
     # --- what happens meanwhile ------------------------------------------------------------------------------------------
 
@@ -97,6 +108,7 @@ class Typist:
         self._is_full_screen = bool(screen.is_alternate)
         self._is_at_own = self._watcher.composer is None and bool(self._awaited) and self._watcher.is_own(screen)
         state, composer = self._watcher.state, self._watcher.composer
+        self._was_ready = self._was_ready or state is State.IDLE
         seen = (state, composer.draft if composer else None, self._watcher.dialog, self._watcher.doubt)
         if not self._seen or self._seen[0] is not state:
             self._state_since = t
@@ -117,11 +129,11 @@ class Typist:
 
     async def type_in(
         self, render: Render, mark: str, *, until: float | None = None, is_own: Callable[[str], bool] | None = None,
-        tell: Callable[[str], None] | None = None,
+        tell: Tell | None = None,
     ) -> Done | Failed:  # fmt: skip
         """`mark`: words of the text that no other has. `until`: it is not typed after that moment. `is_own`: whether a draft
-        in the composer is this text. `tell` is given the reason why it waits, once that has lasted and may go on for ever, and
-        an empty one when it goes on. Raises TerminalEnded when the program ends first."""
+        in the composer is this text. `tell` is given the reason why it waits, where that may go on for ever, and an empty one
+        when it waits no more. Raises TerminalEnded when the program ends first."""
         injector = Injector(self._profile, self._last_enter, is_own)
         self._awaited, self._is_heard = mark, False
         patience = Patience(tell)
@@ -133,7 +145,7 @@ class Typist:
                 is_late = until is not None and view.t >= until and not injector.is_begun
                 step: Step = Failed(TOO_LATE) if is_late else injector.step(view)
                 await self._carry_out(step, render)
-            patience.note(step, view.t)
+            patience.note(step, view.t, was_ready=self._was_ready)
             match step:
                 case Wait(moment, why):
                     if why != reason:
@@ -187,7 +199,7 @@ class Typist:
     def _room(self) -> Room:
         takes_paste = self._terminal.takes_paste
         if takes_paste is None:  # taken up again; a program that is known is known to ask for it
-            takes_paste = self._profile.name != GENERIC and self._profile.submit.is_bracketed
+            takes_paste = self._profile.is_tried and self._profile.submit.is_bracketed
         limit = self._profile.submit.max_characters or None
         if takes_paste:
             return Room(max_characters=limit)
