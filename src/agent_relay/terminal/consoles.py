@@ -84,6 +84,8 @@ def waits_for_line(foreground: Foreground) -> bool:
 
 def danger_at(foreground: Foreground) -> str:
     """Why nothing may be typed for whoever reads the terminal now, as a clause; empty where nothing is known against it."""
+    if foreground.hides_input:
+        return "its terminal does not show what is typed, as for a password"
     for program in foreground.programs:
         danger = danger_of(program.argv, is_parent=program.is_parent)
         if danger:

@@ -27,12 +27,12 @@ def customise(profile: Profile, prompts: Sequence[str], busy: Sequence[str], dia
         profile = replace(profile, busy=signs, dialogs=(*profile.dialogs, *looks))
     if prompts:
         name = CUSTOM if profile.is_generic else profile.name
-        composer = Composer(row=_prompt_row(prompts), is_shown_while_busy=False, is_at_cursor=True)
+        composer = Composer(row=prompt_row(prompts), is_shown_while_busy=False, is_at_cursor=True)
         profile = replace(profile, name=name, origin=profile.origin or OPTIONS, composer=composer)
     return profile
 
 
-def _prompt_row(prompts: Sequence[str]) -> str:
+def prompt_row(prompts: Sequence[str]) -> str:
     """Expressions for prompts → one for the row, with what is typed behind it. Rows come without the spaces at their end, so
     spaces at the end of an expression are no part of it."""
     if len(prompts) == 1 and _DRAFT in prompts[0]:

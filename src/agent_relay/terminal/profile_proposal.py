@@ -44,17 +44,18 @@ class Proposal(Struct):
     last: Screen | None = None
 
 
-def propose(cast: Cast) -> Proposal:
+def propose(cast: Cast, prompt: str = "") -> Proposal:
+    """`prompt`: an expression for its row, where the person knows it."""
     moments = list(look_through(cast))
     found = Proposal(last=moments[-1].screen if moments else None)
     waiting = [moment for moment in moments if moment.is_waiting]
-    counted = Counter(prompt for moment in waiting if (prompt := _prompt_at(moment.screen)))
-    if not counted:
+    counted = Counter(shown for moment in waiting if (shown := _prompt_at(moment.screen)))
+    if not counted and not prompt:
         return found
     # The prompt of the last moment, where it was there before as well; else the one that was seen most.
-    last = _prompt_at(waiting[-1].screen)
-    found.shown = last if last and counted[last] > 1 else counted.most_common(1)[0][0]
-    found.prompt = expression_for(found.shown, waiting)
+    last = _prompt_at(waiting[-1].screen) if waiting else ""
+    found.shown = last if counted[last] > 1 else counted.most_common(1)[0][0] if counted else ""
+    found.prompt = prompt or expression_for(found.shown, waiting)
     row = re.compile(found.prompt)
     found.idle_at = [moment.t for moment in waiting if row.search(_cursor_row(moment.screen))]
     _find_busy(found, moments, row)
