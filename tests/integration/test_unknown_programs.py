@@ -86,6 +86,7 @@ class Run:
 
     def __init__(self, stage: Stage, backend: str, name: str, case: Case) -> None:
         self.name, self.case = name, case
+        self.message_id = ""
         self.heard = stage.folder / f"{name}.heard"
         words = [word.replace("{heard}", str(self.heard)) for word in case.words]
         line = ["wrap", "-n", name, "--backend", backend, "--no-intro", *stage.where, *case.options, "--", *words]
@@ -107,7 +108,7 @@ async def judge(stage: Stage, runs: list[Run]) -> dict[str, str]:
         while len((await carol.agents()).agents) < len(runs) + 1 and time.monotonic() < deadline:
             await asyncio.sleep(0.1)
         for run in runs:
-            await carol.send(run.name, f"hello {run.name}", id=f"first-{run.name}")
+            run.message_id = (await carol.send(run.name, f"hello {run.name}")).message_id
         while not all(run.case.outcome in found.get(run.name, "") for run in runs) and time.monotonic() < deadline:
             await asyncio.sleep(0.2)
             agents = await carol.agents()
@@ -129,7 +130,8 @@ def test_what_is_typed_to_a_program_that_nobody_described(stage: Stage, backend:
         held = [run for run in runs if run.case.outcome != DELIVERED]
         assert all(not run.text for run in held)
         assert all(stage.owed(run.name) == [f"hello {run.name}"] for run in held[:2])
-        until(lambda: "seen: waiting for input" in stage.command("explain", "first-Bare").stdout, "the evidence is told")
+        bare = next(run for run in runs if run.name == "Bare")
+        until(lambda: "seen: waiting for input" in stage.command("explain", bare.message_id).stdout, "the evidence is told")
     finally:
         for run in runs:
             run.process.terminate()

@@ -37,6 +37,7 @@ POLL_S = 0.1
 _ROUNDING_S = 1e-6  # a time that was computed is met, though the sum is a hair off
 LOOK_AGAIN_S = 5.0  # when nothing is heard: a notice may be lost
 UNHEARD_S = 0.5  # the same where nothing would be heard: who reads the terminal may change without a word
+QUIET_S = 1.0  # since the last output: nothing is being drawn, and no spinner turns
 NOT_RECOGNISED = "its prompt was not recognised: see `agent-relay profile new`"
 SHELL = "this looks like the prompt of a shell, which would run the text"
 FULL_SCREEN = "an unknown program fills the screen, and may take letters for commands: see `agent-relay profile new`"
@@ -78,7 +79,8 @@ class Press(Struct, frozen=True):
 class Wait(Struct, frozen=True):
     until: float
     reason: str
-    is_stuck: bool = False  # it may never end by itself: after a while people should know
+    is_stuck: bool = False  # it may never end by itself: people should know
+    is_sure: bool = True  # False: it may be starting, or at work; people should know only after a while
 
 
 class Done(Struct, frozen=True):
@@ -213,7 +215,9 @@ class Injector:
             return self._not_ready_for_line(view)
         if view.is_busy or (view.state is State.WORKING and (view.draft is not None or self._profile.is_tried)):
             return Wait(view.t + LOOK_AGAIN_S, "it is working")
-        return Wait(view.t + UNHEARD_S, NOT_RECOGNISED, is_stuck=True)
+        # An unknown program that waits for keys, and shows nothing new, will not come to its prompt by itself.
+        is_sure = not self._profile.is_tried and view.is_reading and view.quiet_s >= QUIET_S
+        return Wait(view.t + UNHEARD_S, NOT_RECOGNISED, is_stuck=True, is_sure=is_sure)
 
     def _not_ready_for_line(self, view: View) -> Wait | None:
         """It waits for a line from its terminal; but for which?"""

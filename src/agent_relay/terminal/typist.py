@@ -48,10 +48,11 @@ class Patience:
         elif self._since is None:
             self._since = t
         waited_s = 0.0 if self._since is None else t - self._since
-        is_lasting = bool(reason) and waited_s >= (STUCK_S if was_ready else SOON_S)
+        soon_s = SOON_S if isinstance(step, Wait) and step.is_sure else STUCK_S
+        is_lasting = bool(reason) and waited_s >= (STUCK_S if was_ready else soon_s)
         # What was told of this reason is not taken back by looking again.
         now = (reason, is_lasting or (reason == self._told[0] and self._told[1]))
-        if self._tell is not None and now != self._told and (waited_s >= SOON_S or not reason):
+        if self._tell is not None and now != self._told and (waited_s >= soon_s or not reason):
             self._told = now
             self._tell(reason, is_lasting=now[1])
 

@@ -295,3 +295,20 @@ def test_whatever_is_seen_nothing_is_typed_into_a_dialog_or_beside_a_person(cli:
         is_pasted = is_pasted or isinstance(step, Paste)
         if isinstance(step, Done | Failed):
             break
+
+
+def test_that_a_prompt_will_not_come_is_known_of_a_quiet_unknown_program_that_waits_for_keys() -> None:
+    keys = {"state": State.STARTING, "draft": None, "is_reading": True, "collects_lines": False}
+    for name, seen, is_sure in (
+        ("generic", {"quiet_s": 2.0}, True), ("generic", {"quiet_s": 0.1}, False),
+        ("generic", {"quiet_s": 2.0, "is_reading": False}, False), ("claude", {"quiet_s": 2.0}, False),
+    ):  # fmt: skip
+        step = Scene(name).sees(**{**keys, **seen})  # type: ignore[arg-type]
+        assert isinstance(step, Wait)
+        assert (step.is_stuck, step.is_sure) == (True, is_sure)
+
+
+def test_a_bare_dollar_is_a_prompt_of_a_program_that_waits_for_a_line() -> None:
+    assert Scene().sees(draft="", cursor_row="$", is_reading=True, collects_lines=True) == Paste()
+    waits(Scene().sees(draft="", cursor_row="$"), "shell")
+    waits(Scene().sees(draft="", cursor_row="root@host:~#", is_reading=True, collects_lines=True), "shell")
