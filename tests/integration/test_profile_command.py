@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_relay.terminal.profile_proposal import WAITS
 from tests.integration import programs
-from tests.integration.stage import Stage, until
+from tests.integration.stage import Stage, Window, until
 
 pytestmark = pytest.mark.terminals
 
@@ -82,3 +83,32 @@ def test_what_cannot_be_made_is_said(stage: Stage, tmp_path: Path) -> None:
         assert done.returncode != 0
         assert said in done.stderr
     assert "no profile nothing" in stage.command("profile", "show", "nothing").stderr
+
+
+def recorded(folder: Path) -> str:
+    """The recording while it is made."""
+    return "".join(path.read_text("utf-8") for path in (folder / "tmp").glob("*/chatty.cast"))
+
+
+def test_a_person_uses_the_program_and_is_asked_at_the_end(stage: Stage, tmp_path: Path) -> None:
+    window = Window()
+    (tmp_path / "tmp").mkdir()
+    stage.environ["TMPDIR"] = str(tmp_path / "tmp")
+    words = ["profile", "new", "chatty", *stage.where, "--", sys.executable, programs.__file__, "line", "[chat] "]
+    process = stage.run([*words, str(tmp_path / "heard")], window)
+    try:
+        for turn in (1, 2):
+            until(lambda count=turn: recorded(tmp_path).count(WAITS) == count, "it was seen to wait")  # type: ignore[misc]
+            window.type(b"hello\r")
+        until(lambda: recorded(tmp_path).count(WAITS) == 3, "it was seen to wait again")
+        window.type(b"\x04")
+        until(lambda: b"Save it as" in window.shown, "it asks")
+        window.type(b"y\r")
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+        window.close()
+    assert (tmp_path / "heard").read_text() == "hello\nhello\n"
+    source = (tmp_path / ".config" / "agent-relay" / "profiles" / "chatty.toml").read_text()
+    assert r"^\\[chat\\]" in source
