@@ -117,7 +117,7 @@ def test_a_pager_is_not_typed_at(stage: Stage, wrap: Callable[..., Wrapped], tmp
     assert bob.process.poll() is None
 
 
-def test_after_half_a_minute_sender_and_person_are_told_why(stage: Stage, wrap: Callable[..., Wrapped]) -> None:
+def test_sender_and_person_are_told_why_at_once(stage: Stage, wrap: Callable[..., Wrapped]) -> None:
     bob = wrap("pty", *SHELLS["sh -c"])
     until(bob.log.exists)
     told: list[Any] = []

@@ -203,6 +203,13 @@ COMMANDS: dict[str, Listed] = {
         "agent-relay replay session.cast",
         "agent-relay replay session.jsonl --cli claude --json",
     ),
+    "profile": _list(
+        lambda: import_module("agent_relay.cli.commands.profile").profile,
+        "Describe a program to the relay, and test that.",
+        "agent-relay profile new chatty -- chatty --model x",
+        "agent-relay profile test",
+        "agent-relay profile list",
+    ),
     "doctor": _list(
         lambda: import_module("agent_relay.cli.commands.diagnose").doctor,
         "See what is missing, and how to mend it.",

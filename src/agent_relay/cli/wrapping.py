@@ -14,19 +14,22 @@ import msgspec
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.link import is_name_in_use, observe
+from agent_relay.cli.piped_input import follow
+from agent_relay.cli.profile_shelf import load_shelf
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.errors import RelayError
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
 from agent_relay.terminal.backends.choice import Backend, Choice
 from agent_relay.terminal.backends.orphans import keep_orphans
+from agent_relay.terminal.custom_profile import customise
 from agent_relay.terminal.doors.launching import Program
 from agent_relay.terminal.doors.registry import kit_for
 from agent_relay.terminal.inbox_file import INBOX_FILE
 from agent_relay.terminal.joining import RECONNECT, join
 from agent_relay.terminal.launch import Home, arguments, child_environment, make_terminal
 from agent_relay.terminal.outbox import drop
-from agent_relay.terminal.profile import Profile, profile_for
+from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.recording import Recorder, record_from_start
 from agent_relay.terminal.sandbox import DOORS_THROUGH_A_WALL, Reach, Sandbox, check_sandbox
 from agent_relay.terminal.sandbox import enclose as enclose_words
@@ -37,6 +40,19 @@ LOG_FILE = "wrapper.log"
 _LOG_BYTES = 1_048_576
 _WINDOW = 32  # messages on their way to this agent; the rest waits at the daemon, where it is safer
 _CLOSE_S = 5.0
+
+
+class Looks(msgspec.Struct, frozen=True):
+    """What the program looks like, as options say it; expressions."""
+
+    prompts: tuple[str, ...] = ()
+    busy: tuple[str, ...] = ()
+    dialogs: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> list[str]:
+        flags = (("--prompt", self.prompts), ("--busy", self.busy), ("--dialog", self.dialogs))
+        return [f"{flag}={pattern}" for flag, patterns in flags for pattern in patterns]
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -56,6 +72,8 @@ class Wish(msgspec.Struct, frozen=True):
     end_file: str | None = None  # where it looks for how we ended
     sandbox: Sandbox | None = None  # the wall around it
     is_strict: bool = False  # on the screen only commands with the run's nonce count
+    looks: Looks = Looks()
+    has_input: bool = False  # standard input is to be typed to it
 
 
 async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None]) -> int:
@@ -92,6 +110,8 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
             lambda listener: make_terminal(wish.choice, home, place.project_id, listener),
         )  # fmt: skip
         StopSignals(wrapper.stop, wrapper.kill)
+        if wish.has_input:
+            follow(wrapper.type_in, logging.getLogger("agent_relay.terminal").warning)
         async with _keeping_orphans(wish):
             status = await wrapper.run(lambda: is_ready(home.name))
         if wish.end_file is not None:
@@ -125,8 +145,17 @@ def _make_recorder(wish: Wish, cli: str) -> Recorder | None:
         raise Failure(f"{clean_line(wish.record)} cannot be written: {error.strerror}.") from None
 
 
+def find_profile(place: Place, wish: Wish, notes: list[str] | None = None) -> Profile:
+    """As files and options describe the program. `notes`: what was left out. Raises ProfileError."""
+    shelf = load_shelf(place.root, place.home)
+    if notes is not None:
+        notes += shelf.notes
+    profile = shelf.find(wish.cli or wish.argv[0])
+    return customise(profile, wish.looks.prompts, wish.looks.busy, wish.looks.dialogs)
+
+
 def _make_setup(place: Place, wish: Wish, home: Home, recorder: Recorder | None) -> Setup:
-    profile = profile_for(wish.cli or wish.argv[0])
+    profile = find_profile(place, wish)
     inbox = os.path.join(home.team, INBOX_FILE)
     # Another program need not know its flags; and some doors are servers, which would stand outside of the wall.
     has_doors = wish.has_doors and wish.cli is None and (wish.sandbox is None or profile.name in DOORS_THROUGH_A_WALL)

@@ -52,7 +52,7 @@ class ConfigFile(NamedTuple):
     content: dict[str, Any]
 
 
-class _LeftOut(Exception):  # noqa: N818 - named by the condition
+class LeftOut(Exception):  # noqa: N818 - named by the condition
     """The project's file is not used; the text says why."""
 
 
@@ -75,33 +75,34 @@ def read_project_file(project_root: str, home: str, notes: list[str]) -> ConfigF
     content: dict[str, Any] = {}
     if os.path.realpath(path) != os.path.realpath(own):
         try:
-            content = _parse(_read_with_care(project_root, path))
+            content = _parse(read_with_care(project_root, path))
         except (FileNotFoundError, NotADirectoryError):
             pass
-        except _LeftOut as reason:
+        except LeftOut as reason:
             notes.append(str(reason))
         except (OSError, ValueError, RecursionError) as error:
             notes.append(f"{path} is ignored: it cannot be read ({error}).")
     return ConfigFile(path, content)
 
 
-def _read_with_care(project_root: str, path: str) -> bytes:
+def read_with_care(project_root: str, path: str) -> bytes:
+    """A file that came with a project. Raises LeftOut where it is not to be trusted, and OSError."""
     folder = os.path.dirname(path)
     uid = _uid_of(folder)
     if not is_own(uid):
-        raise _LeftOut(places.foreign_folder_note(folder, uid))
+        raise LeftOut(places.foreign_folder_note(folder, uid))
     root = os.path.realpath(project_root)
     if os.path.commonpath([root, os.path.realpath(path)]) != root:
-        raise _LeftOut(f"{path} is ignored: it is a link that leads out of the project, to {os.path.realpath(path)}.")
+        raise LeftOut(f"{path} is ignored: it is a link that leads out of the project, to {os.path.realpath(path)}.")
     # Without waiting: whoever put a pipe there would keep the daemon from starting.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise _LeftOut(f"{path} is ignored: it is not a file.")
+            raise LeftOut(f"{path} is ignored: it is not a file.")
         if not is_own(found.st_uid):
-            raise _LeftOut(f"{path} is ignored: it belongs to another user (uid {found.st_uid}).")
+            raise LeftOut(f"{path} is ignored: it belongs to another user (uid {found.st_uid}).")
         if found.st_size > _MAX_BYTES:
-            raise _LeftOut(f"{path} is ignored: it is larger than {_MAX_BYTES:,} bytes.")
+            raise LeftOut(f"{path} is ignored: it is larger than {_MAX_BYTES:,} bytes.")
         return file.read(_MAX_BYTES)
 
 

@@ -63,6 +63,7 @@ class Foreground(Struct, frozen=True):
     programs: tuple[RunningProgram, ...]
     collects_lines: bool = False  # the terminal itself collects and shows a line, as plain programs expect it
     is_reading: bool = False  # one of them is seen to wait for input from this terminal
+    hides_input: bool = False  # the terminal collects a line and does not show it, as for a password
     unread: int | None = None  # bytes of whole lines that nobody has read yet; None: not known
 
 

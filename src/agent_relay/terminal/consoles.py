@@ -77,8 +77,15 @@ _NO_PROGRAM = re.compile(r"[-+\d]|\w+=")
 _VERSION = re.compile(r"[\d.]+$")
 
 
+def waits_for_line(foreground: Foreground) -> bool:
+    """Whether a plain program waits for a line, and none that would run it."""
+    return foreground.is_reading and foreground.collects_lines and not danger_at(foreground)
+
+
 def danger_at(foreground: Foreground) -> str:
     """Why nothing may be typed for whoever reads the terminal now, as a clause; empty where nothing is known against it."""
+    if foreground.hides_input:
+        return "its terminal does not show what is typed, as for a password"
     for program in foreground.programs:
         danger = danger_of(program.argv, is_parent=program.is_parent)
         if danger:

@@ -26,7 +26,7 @@ from agent_relay.sdk.messages import Message
 from agent_relay.terminal.doorway import TYPING, Doorway
 from agent_relay.terminal.inbox_file import InboxFile
 from agent_relay.terminal.injection import Done, Failed
-from agent_relay.terminal.message_text import Room, render, render_introduction, render_notice
+from agent_relay.terminal.message_text import Room, render, render_introduction, render_notice, render_typed
 from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.reporting import Reporter
 from agent_relay.terminal.run_file import RunFile
@@ -51,7 +51,13 @@ class _Introduction(Struct, frozen=True):
     pass
 
 
-_Item: TypeAlias = Message | _Notice | _Introduction
+class _Typed(Struct, frozen=True):
+    """What the person gave us to type."""
+
+    text: str
+
+
+_Item: TypeAlias = Message | _Notice | _Introduction | _Typed
 
 
 class Manners(Struct, frozen=True):
@@ -104,6 +110,10 @@ class Deliverer:
     def notify(self, text: str) -> None:
         """A word of the relay itself. Never silence: what an agent asked for and did not get, it hears of."""
         self._put(_Notice(text))
+
+    def type_in(self, text: str) -> None:
+        """As the person would type it."""
+        self._put(_Typed(text))
 
     def put(self, message: Message) -> None:
         self._settler.begin(message)
@@ -193,6 +203,8 @@ class Deliverer:
                 self._refused.discard(item.id)
             case _Notice(text):
                 await self._say(partial(render_notice, text, prefix=self.manners.prefix), text, door)
+            case _Typed(text):
+                await self._say(partial(render_typed, text), text, None)
             case _Introduction() if not self.doorway.introduces:
                 await self._say(self._render_introduction, self._run.mark, door)
         return True

@@ -13,7 +13,6 @@ No input or output, no clock: `step` is given what is seen and says what to do. 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from enum import Enum
 from typing import TypeAlias
@@ -21,7 +20,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from agent_relay.protocol.holds import HoldReason
-from agent_relay.terminal.profile import GENERIC, Profile
+from agent_relay.terminal.line_prompts import SOMETHING_ELSE, asks_for_something_else, looks_like_shell
+from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.state import State
 
 IDLE_S = 0.2  # for so long it looks idle before it is believed
@@ -38,9 +38,11 @@ POLL_S = 0.1
 _ROUNDING_S = 1e-6  # a time that was computed is met, though the sum is a hair off
 LOOK_AGAIN_S = 5.0  # when nothing is heard: a notice may be lost
 UNHEARD_S = 0.5  # the same where nothing would be heard: who reads the terminal may change without a word
-
-_SHELL = re.compile(r"^[^>❯›]*[$%#](?: |$)")  # at its prompt a text would be run, line by line
-_NO_PROMPT = re.compile(r"(?i:[?\])]\s*$|(?:pass\w*|otp|pin|code|token|key)\s*:?\s*$|press\b|--more--)")
+QUIET_S = 1.0  # since the last output: nothing is being drawn, and no spinner turns
+NOT_RECOGNISED = "its prompt was not recognised"
+SHELL = "this looks like the prompt of a shell, which would run the text"
+FULL_SCREEN = "an unknown program fills the screen, and may take letters for commands"
+WAITING_FOR_INPUT = "waiting for input"  # evidence: it waited for a line, and has read this one
 
 
 class View(Struct, frozen=True):
@@ -79,6 +81,7 @@ class Wait(Struct, frozen=True):
     until: float
     reason: str  # for the log; and, where `hold` needs a detail, for people
     is_stuck: bool = False  # it may never end by itself: after a while the sender is told too
+    is_sure: bool = True  # False: it may be starting, or at work; people should know only after a while
     hold: HoldReason | None = None  # why people see that messages wait; None: it is over in a moment, or the state says it
 
 
@@ -190,14 +193,13 @@ class Injector:
         later = view.t + UNHEARD_S
         if view.danger:
             return Wait(later, view.danger, is_stuck=True, hold=HoldReason.PROGRAM)
-        if not self._is_generic:
+        if self._profile.is_tried:
             return None
-        if _SHELL.search(view.cursor_row):
-            seen = "this looks like the prompt of a shell, which would run the text"
-            return Wait(later, seen, is_stuck=True, hold=HoldReason.PROGRAM)
-        if view.is_full_screen:
-            seen = "an unknown program fills the screen, and may take letters for commands"
-            return Wait(later, seen, is_stuck=True, hold=HoldReason.PROGRAM)
+        is_line_read = view.is_reading and view.collects_lines
+        if self._profile.is_generic and looks_like_shell(view.cursor_row, is_line_read=is_line_read):
+            return Wait(later, SHELL, is_stuck=True, hold=HoldReason.PROGRAM)
+        if self._profile.is_generic and view.is_full_screen:
+            return Wait(later, FULL_SCREEN, is_stuck=True, hold=HoldReason.PROGRAM)
         return Wait(later, view.doubt, is_stuck=True, hold=HoldReason.DECISION) if view.doubt else None
 
     def _settled_t(self, view: View) -> float:
@@ -211,22 +213,19 @@ class Injector:
             return Wait(view.t + IDLE_S - view.idle_s, "it is idle only just now") if view.idle_s < IDLE_S else None
         if view.state is State.WORKING and view.draft is not None and self._queues_when_busy:
             return None
-        if self._is_generic and view.draft is None and view.is_reading and view.collects_lines and not view.is_busy:
+        if self._profile.is_generic and view.draft is None and view.is_reading and view.collects_lines and not view.is_busy:
             return self._not_ready_for_line(view)
-        if view.is_busy or (view.state is State.WORKING and (view.draft is not None or not self._is_generic)):
+        if view.is_busy or (view.state is State.WORKING and (view.draft is not None or self._profile.is_tried)):
             return Wait(view.t + LOOK_AGAIN_S, "it is working")
-        return Wait(view.t + UNHEARD_S, "its prompt is not to be seen", is_stuck=True, hold=HoldReason.PROMPT)
+        # An unknown program that waits for keys, and shows nothing new, will not come to its prompt by itself.
+        is_sure = not self._profile.is_tried and view.is_reading and view.quiet_s >= QUIET_S
+        return Wait(view.t + UNHEARD_S, NOT_RECOGNISED, is_stuck=True, is_sure=is_sure, hold=HoldReason.PROMPT)
 
     def _not_ready_for_line(self, view: View) -> Wait | None:
         """It waits for a line from its terminal; but for which?"""
-        if _NO_PROMPT.search(view.cursor_row.rstrip()):
-            seen = "it seems to ask for something else than a message"
-            return Wait(view.t + UNHEARD_S, seen, is_stuck=True, hold=HoldReason.DECISION)
+        if asks_for_something_else(view.cursor_row):
+            return Wait(view.t + UNHEARD_S, SOMETHING_ELSE, is_stuck=True, hold=HoldReason.DECISION)
         return Wait(view.t + IDLE_S - view.quiet_s, "it waits for input only just now") if view.quiet_s < IDLE_S else None
-
-    @property
-    def _is_generic(self) -> bool:
-        return self._profile.name == GENERIC
 
     @property
     def _queues_when_busy(self) -> bool:
@@ -253,9 +252,9 @@ class Injector:
         if not self._was_shown:
             self._was_shown = view.draft != "" or view.cursor_row != self._row_before
             self._shown_draft, self._is_touched = view.draft, has_typed
-            if not self._was_shown and since_s < (UNSHOWN_S if self._is_generic else SHOW_S):
+            if not self._was_shown and since_s < (SHOW_S if self._profile.is_tried else UNSHOWN_S):
                 return Wait(view.t + POLL_S, "the paste is not to be seen yet")
-            if not self._was_shown and view.draft == "" and (self._met_dialog or has_typed or not self._is_generic):
+            if not self._was_shown and view.draft == "" and (self._met_dialog or has_typed or self._profile.is_tried):
                 return self._vanished(view)
             if not self._was_shown:
                 return Failed("The text was typed in, and the program showed no sign of having taken it.")
@@ -278,7 +277,7 @@ class Injector:
     def _is_where_it_stands(self, view: View) -> bool:
         """A text of several rows hides the composer of some. Then the cursor is where the text ends; a line that the terminal
         itself collects is there in any case."""
-        return view.is_at_own or (self._is_generic and view.collects_lines)
+        return view.is_at_own or (not self._profile.is_tried and view.collects_lines)
 
     def _vanished(self, view: View) -> Step:
         """Somebody emptied the composer. An agent that began to work took it; else it was removed, and comes again."""
@@ -342,7 +341,7 @@ class Injector:
             return "composer"
         if view.cursor_row == self._armed_row:
             return ""  # the cursor has not left what was typed
-        if view.collects_lines and view.unread == 0 and self._is_generic:
-            return "terminal"
+        if view.collects_lines and view.unread == 0 and not self._profile.is_tried:
+            return WAITING_FOR_INPUT
         is_gone = view.draft is None and not self._profile.composer.is_shown_while_busy
         return "screen" if is_gone and view.is_echoed and not self._forbidden(view) else ""

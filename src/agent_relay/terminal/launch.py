@@ -17,7 +17,7 @@ from agent_relay.terminal.backends.pty import PtyTerminal
 from agent_relay.terminal.backends.tmux import TmuxTerminal
 from agent_relay.terminal.backends.tmux_server import TmuxServer, tmux_socket_path
 from agent_relay.terminal.consoles import runs_what_is_typed
-from agent_relay.terminal.profile import Profile
+from agent_relay.terminal.profile import Profile, ProfileError
 from agent_relay.terminal.screen import Screen
 
 ENV_OUTBOX = "AGENT_RELAY_OUTBOX"
@@ -105,4 +105,4 @@ def make_terminal(choice: Choice, home: Home, project_id: str, listener: Termina
 
 def is_terminal_error(error: BaseException) -> bool:
     """Whether the text of this exception is a sentence for people."""
-    return isinstance(error, TerminalError | WrapFailed)
+    return isinstance(error, TerminalError | WrapFailed | ProfileError)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from agent_relay.terminal.commands import Command, Found, Spoken, Unfinished, sounds_like
 from agent_relay.terminal.document import Document, DocumentLine
+from agent_relay.terminal.input_rows import InputRows
 from agent_relay.terminal.own_text import echo_key
 from agent_relay.terminal.parser import BLOCK_CLOSE, BLOCK_OPEN, DEFAULT_PREFIX, CommandParser, Syntax
 from agent_relay.terminal.profile import Kind, Profile
@@ -41,7 +42,8 @@ class ScreenListener:
     def __init__(self, profile: Profile, prefix: str = DEFAULT_PREFIX) -> None:
         self._profile = profile
         marks = ((BLOCK_OPEN, BLOCK_CLOSE), *profile.rows.block_marks)
-        self._syntax = Syntax(prefix, marks, profile.rows.close_lines)
+        self._syntax = Syntax(prefix, marks, profile.rows.close_lines, bullets=profile.rows.bullets)
+        self._inputs = InputRows(profile.composer)
         self._document = Document()
         self._doubtful: dict[int, Spoken] = {}
         self._lost: list[Command] = []
@@ -54,10 +56,12 @@ class ScreenListener:
 
     def read(self, screen: Screen, sight: Sight, t: float, *, is_quiet: bool) -> list[Found]:
         """The commands that this reading completes, in order. `t` in seconds."""
-        said = read_lines(self._profile, screen, sight.conversation_end, self._syntax.spelled)
+        self._inputs.note(screen, sight)
+        said = read_lines(self._profile, screen, sight.conversation_end, self._syntax.spelled, self._inputs)
         self._lost += self._document.merge(said, self._profile.rows.default, positions_hold=screen.is_alternate is False)
         self._recognise_echoes()
-        is_over = sight.dialog is not None or (sight.state is not State.WORKING and sight.composer is not None)
+        is_ready = sight.composer is not None or sight.waits
+        is_over = sight.dialog is not None or (sight.state is not State.WORKING and is_ready)
         lines = {line.number: line for line in self._document.lines}
         told: list[Found] = []
         doubtful: dict[int, Spoken] = {}
@@ -103,6 +107,10 @@ class ScreenListener:
     def shows(self, words: str) -> bool:
         """Whether they stand in it, broken into rows or not."""
         return "".join(words.split()) in "".join(line.key for line in self._document.lines)
+
+    def note_person(self) -> None:
+        """A person pressed a key: what they type is not the agent's."""
+        self._inputs.note_person()
 
     def adopt(self) -> None:
         """What is on the screen now was said before we came."""

@@ -99,6 +99,11 @@ def render_notice(text: str, room: Room, prefix: str = DEFAULT_PREFIX) -> str:
     return fit("Relay notice: ", quote(text.strip(), prefix), "", room)
 
 
+def render_typed(text: str, room: Room) -> str:
+    """What a person typed, as far as a terminal can be given it."""
+    return fit("", clean(text).strip("\n"), "", room)
+
+
 def render_introduction(name: str, mark: str, room: Room, prefix: str = DEFAULT_PREFIX, signed_prefix: str = "") -> str:
     """`mark` is found again in the CLI's session file, and shows which one is this agent's."""
     text = f"{_how_to_write(name, prefix, signed_prefix)} This is only for your information: nothing has to be done or sent now."

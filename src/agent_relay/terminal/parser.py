@@ -12,6 +12,7 @@ shows as code (`is_code`). A body is carried as it was written; only the line br
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -40,11 +41,16 @@ TOPIC = "topic:"  # before a topic, which would pass for a name
 PLACEHOLDERS = frozenset({"AgentName", "Agent-Name", "AGENT", "NAME", "TARGET", "RECIPIENT", "TO"})
 MAX_BODY_CHARACTERS = 1_000_000  # a frame holds 1 MiB; a longer body could not be sent anyway
 
-_LEAD = re.compile(r"\s*(?:(?:[-*•◦‣]|\d{1,9}[.)])\s+)?")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 _KIND = re.compile(r"[a-z][a-z0-9_.-]{0,63}", re.ASCII)
 _NOT_CLOSED = f"The message was opened with {OPEN} and not closed with {CLOSE}."
 _BLOCK_NOT_CLOSED = f"The block was opened with {BLOCK_OPEN} and not closed with {BLOCK_CLOSE}."
+
+
+@lru_cache(maxsize=8)
+def lead_of(bullets: str = "") -> re.Pattern[str]:
+    """What may stand before a command: spaces, a list's bullet or number, or one of the marks that a CLI puts there."""
+    return re.compile(rf"\s*(?:(?:[-*•◦‣{re.escape(bullets)}]|\d{{1,9}}[.)])\s+)?")
 
 
 class Syntax(msgspec.Struct, frozen=True):
@@ -55,6 +61,7 @@ class Syntax(msgspec.Struct, frozen=True):
     close_lines: tuple[str, ...] = ()  # whole lines, stripped, that stand for a `>>>` on its own
     nonce: str = ""  # of this run of the agent: `->relay-NONCE:` is the prefix that nobody else knows
     is_strict: bool = False  # nothing else is a command
+    bullets: str = ""  # marks of the CLI before a line, `>` among them: whoever shows the line knows that it is no quotation
 
     @property
     def senders(self) -> tuple[tuple[str, str], ...]:
@@ -103,6 +110,8 @@ class CommandParser:
         self._syntax = syntax or Syntax()
         self._senders = self._syntax.senders
         self._file_prefix = self._syntax.file_prefix
+        self._lead = lead_of(self._syntax.bullets)
+        self._marks = frozenset(self._syntax.bullets)
         self._prose = Prose()
         self._open: _Open | None = None
         self._partial = ""
@@ -119,10 +128,12 @@ class CommandParser:
         line = line.removesuffix("\r")
         if self._open is not None:
             return self._continue(self._open, line, place)
-        if not self._prose.owns(line) or is_code:
+        lead = self._lead.match(line)
+        text = line[lead.end() if lead else 0 :]
+        is_marked = line.lstrip()[:1] in self._marks and text.startswith(self._syntax.spelled)
+        if not self._prose.owns(text if is_marked else line) or is_code:
             return []
-        lead = _LEAD.match(line)
-        return self._begin(line[lead.end() if lead else 0 :], place)
+        return self._begin(text, place)
 
     def end(self) -> list[Found]:
         """The text is over. The parser is as new afterwards, but for the count of lines."""

@@ -1,25 +1,31 @@
 """What differs between CLIs, as data: `profiles/*.toml`, read and checked into frozen values.
 
 Patterns are regular expressions, searched in one row of the screen unless a field says otherwise. A profile describes
-what its recordings under `tests/data/screens/` show; adding a CLI is adding a file and its recordings.
+what its recordings under `tests/data/screens/` show; adding a CLI is adding a file and its recordings. Profiles of
+people's own have the same format (`profile_files`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from importlib import resources
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_relay.terminal.profile_lines import line_of
 
 GENERIC = "generic"
+OPTIONS = "options"  # the origin of a profile that options have changed
 Patterns = tuple[str, ...]
 
 
 class ProfileError(Exception):
-    """A profile cannot be used; the text names the file and the field."""
+    """A profile cannot be used; the text names the file, the line and the field."""
 
 
 class Kind(StrEnum):
@@ -59,6 +65,7 @@ class Rows(Struct, frozen=True, forbid_unknown_fields=True):
     code: Patterns = ()  # rows, without their margin, that are code
     code_ink: CodeInk = CodeInk.NONE
     close_lines: tuple[str, ...] = ()  # what a `>>>` on its own line is shown as
+    bullets: str = ""  # marks that may stand before a line and are no part of it; one that was typed at a prompt is no bullet
     block_marks: tuple[tuple[str, str], ...] = ()  # what [[RELAY]] and [[/RELAY]] are shown as
 
 
@@ -72,6 +79,7 @@ class Composer(Struct, frozen=True, forbid_unknown_fields=True):
     placeholder: Patterns = ()  # drafts that are hints of the CLI's own
     is_shown_while_busy: bool = True
     must_hold_cursor: bool = False  # the row alone proves nothing: it stays on the screen after it was submitted
+    is_at_cursor: bool = False  # it is the row that the cursor stands in, whatever is above or below
 
 
 class Signs(Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,6 +169,22 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     doors: tuple[str, ...] = ()  # by name, in the order they are tried; typing comes last, and needs no mention
     transcript: Transcript | None = None
     patterns: ScreenPatterns = ScreenPatterns()
+    origin: str = ""  # the file it was read from, or the options it was made of; empty: it is one of ours
+
+    @property
+    def is_generic(self) -> bool:
+        """Nobody has described the program."""
+        return self.name == GENERIC
+
+    @property
+    def is_tried(self) -> bool:
+        """One of ours, for a program that we have recordings of. For any other only what is safe everywhere is assumed."""
+        return not self.is_generic and not self.origin
+
+    @property
+    def knows_dialogs(self) -> bool:
+        """Else everything counts as one that may be one."""
+        return self.is_tried or (bool(self.dialogs) and not self.is_generic and self.origin != OPTIONS)
 
     @cached_property
     def compiled(self) -> dict[str, re.Pattern[str]]:
@@ -182,19 +206,61 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def parse_profile(source: str, origin: str) -> Profile:
+def parse_profile(source: str, origin: str, *, is_own: bool = False) -> Profile:
+    """`is_own`: from a file of somebody's own. Then no expression of it may take long, and the profile says where it is from."""
     try:
         profile = msgspec.toml.decode(source, type=Profile)
-    except msgspec.DecodeError as error:
-        raise ProfileError(f"{origin}: {error}") from None
-    _check_patterns(profile, origin)
-    if any(dialog.kind not in {"permission", "question"} for dialog in profile.dialogs):
-        raise ProfileError(f"{origin}: a dialog's kind is `permission` or `question`")
-    if any(dialog.typed not in {"", "letter", "word", "number"} for dialog in profile.dialogs):
-        raise ProfileError(f"{origin}: what is typed into a dialog is a `letter`, a `word` or a `number`")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ProfileError(_explain(str(error), source, origin)) from None
+    for path, text in _patterns_of(profile):
+        _check_pattern(text, f"{origin}:{line_of(source, path, text)}: {path}", is_own=is_own)
+    for path, problem in _problems(profile):
+        raise ProfileError(f"{origin}:{line_of(source, path)}: {path}: {problem}")
+    return replace(profile, origin=origin) if is_own else profile
+
+
+def _problems(profile: Profile) -> Iterator[tuple[str, str]]:
+    if profile.origin:
+        yield "origin", "unknown field"
+    for index, dialog in enumerate(profile.dialogs):
+        if dialog.kind not in {"permission", "question"}:
+            yield f"dialogs[{index}].kind", "must be `permission` or `question`"
+        if dialog.typed not in {"", "letter", "word", "number"}:
+            yield f"dialogs[{index}].typed", "must be `letter`, `word` or `number`"
+        if not dialog.marks:
+            yield f"dialogs[{index}].marks", "needs at least one expression"
+        if dialog.option and "text" not in re.compile(dialog.option).groupindex and dialog.option != "(?!)":
+            yield f"dialogs[{index}].option", "needs a group named `text`: (?P<text>.+)"
     if profile.submit.max_characters < 0:
-        raise ProfileError(f"{origin}: submit.max_characters is a number of characters, or 0 for no limit")
-    return profile
+        yield "submit.max_characters", "must be a number of characters, or 0 for no limit"
+    if profile.submit.when_busy not in {"queue", "wait"}:
+        yield "submit.when_busy", "must be `queue` or `wait`"
+
+
+def _explain(error: str, source: str, origin: str) -> str:
+    """What msgspec or the TOML reader says, with the line and with what is allowed there."""
+    syntax = re.fullmatch(r"(.{1,300}) \(at (?:line (\d+), column \d+|end of document)\)", error)
+    if syntax:
+        return f"{origin}:{syntax[2] or source.count(chr(10)) + 1}: {syntax[1]}"
+    said, _, path = error.partition(" - at `$")
+    path = path.rstrip("`").lstrip(".")
+    table = re.sub(r"\[\d+\]$", "", path)
+    if unknown := re.search(r"unknown field `([^`]{1,200})`", said):
+        allowed = ", ".join(sorted(set(_FIELDS.get(table, Profile).__struct_fields__) - {"origin"}))
+        where = f"{path}.{unknown[1]}".lstrip(".")
+        return f"{origin}:{line_of(source, where)}: {where}: unknown field; allowed: {allowed}"
+    if missing := re.search(r"missing required field `([^`]{1,200})`", said):
+        where = f"{path}.{missing[1]}".lstrip(".")
+        return f"{origin}:{line_of(source, path)}: {where} is missing"
+    allowed = _ALLOWED.get(table.rpartition(".")[2], "")
+    return f"{origin}:{line_of(source, path)}: {path + ': ' if path else ''}{said}{'; allowed: ' + allowed if allowed else ''}"
+
+
+_FIELDS: Mapping[str, type[Struct]] = {
+    "rows": Rows, "composer": Composer, "busy": Signs, "idle": Signs, "asking": Signs, "dialogs": Dialog, "submit": Submit,
+    "launch": Launch, "transcript": Transcript, "patterns": ScreenPatterns,
+}  # fmt: skip
+_ALLOWED = {"default": ", ".join(Kind), "code_ink": ", ".join(ink for ink in CodeInk if ink)}
 
 
 @lru_cache(maxsize=1)
@@ -210,31 +276,50 @@ def load_profiles() -> dict[str, Profile]:
     return found
 
 
-def profile_for(command: str) -> Profile:
-    """The profile of a CLI by its name or the path of its executable; `generic` for one nobody has described."""
-    profiles = load_profiles()
+def profile_for(command: str, profiles: Mapping[str, Profile] | None = None) -> Profile:
+    """The profile of a CLI by its name or the path of its executable; `generic` for one nobody has described. `profiles`: more
+    than ours, those that count more first."""
+    profiles = load_profiles() if profiles is None else profiles
     name = command.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".exe").removesuffix(".cmd")
-    for profile in profiles.values():
-        if name == profile.name or name in profile.executables:
-            return profile
-    return profiles[GENERIC]
+    if name in profiles:
+        return profiles[name]
+    return next((profile for profile in profiles.values() if name in profile.executables), profiles[GENERIC])
 
 
-def _check_patterns(profile: Profile, origin: str) -> None:
+_NO_PATTERNS = frozenset({"default", "code_ink", "bullets", "close_lines", "block_marks", "kind", "typed"})
+
+
+def _patterns_of(profile: Profile) -> Iterator[tuple[str, str]]:
     groups: list[tuple[str, Struct]] = [
         ("rows", profile.rows), ("composer", profile.composer), ("busy", profile.busy), ("idle", profile.idle),
         ("asking", profile.asking), ("patterns", profile.patterns),
         *((f"dialogs[{index}]", dialog) for index, dialog in enumerate(profile.dialogs)),
     ]  # fmt: skip
-    plain = {"default", "code_ink", "close_lines", "block_marks", "kind", "typed"}
     for group, struct in groups:
         for field in struct.__struct_fields__:
             value = getattr(struct, field)
             texts = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()
-            for text in texts if field not in plain else ():
-                try:
-                    re.compile(text)
-                except re.error as error:
-                    raise ProfileError(f"{origin}: {group}.{field}: {text!r} is no regular expression: {error}") from None
-                if re.match(r"\(\?[a-zA-Z]+\)", text):
-                    raise ProfileError(f"{origin}: {group}.{field}: {text!r}: patterns are joined, so write flags as (?i:…)")
+            for text in texts if field not in _NO_PATTERNS else ():
+                yield f"{group}.{field}", text
+    yield "submit.placeholder", profile.submit.placeholder
+
+
+def check_pattern(text: str, where: str) -> None:
+    """Of somebody's own: it is one, it can be joined with others, and no row keeps it busy for long. Raises ProfileError."""
+    _check_pattern(text, where, is_own=True)
+
+
+def _check_pattern(text: str, where: str, *, is_own: bool) -> None:
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ProfileError(f"{where}: {text!r} is not a valid regular expression: {error}") from None
+    if re.match(r"\(\?[a-zA-Z]+\)", text):
+        raise ProfileError(f"{where}: {text!r}: expressions are joined, so write flags as (?i:…)")
+    if is_own:
+        from agent_relay.terminal.pattern_cost import Costly, check_cost  # noqa: PLC0415 - for files of one's own alone
+
+        try:
+            check_cost(text)
+        except Costly as error:
+            raise ProfileError(f"{where}: {text!r} cannot be used: {error}") from None

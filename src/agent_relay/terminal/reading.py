@@ -12,12 +12,13 @@ import re
 from msgspec import Struct
 from wcwidth import wcswidth
 
-from agent_relay.terminal.parser import OPEN
+from agent_relay.terminal.input_rows import InputRows
+from agent_relay.terminal.parser import OPEN, lead_of
 from agent_relay.terminal.profile import CodeInk, Kind, Profile
 from agent_relay.terminal.screen import Line, Screen
 
-_LEAD = re.compile(r"\s*(?:(?:[-*•◦‣]|\d{1,9}[.)])\s+)?")
 _CUT_AFTER = "/-=&?"  # where some CLIs cut an address that is too long for a row
+_QUOTED = re.compile(r"\s*>(?!>>)")
 _ENDS = 1_000  # characters; a row has fewer
 _LIST_ITEM = re.compile(r" *(?:[-*•]|\d{1,9}[.)]) ")
 
@@ -40,17 +41,22 @@ class _Row(Struct):
     is_wrapped: bool = False
 
 
-def read_lines(profile: Profile, screen: Screen, end: int | None, prefixes: tuple[str, ...] = ()) -> list[SaidLine]:
-    """The conversation on this screen, up to the position `end`. `prefixes`: what a command begins with."""
-    rows = _classify(profile, [line for line in screen.lines if end is None or line.position < end])
+def read_lines(
+    profile: Profile, screen: Screen, end: int | None, prefixes: tuple[str, ...] = (), inputs: InputRows | None = None
+) -> list[SaidLine]:
+    """The conversation on this screen, up to the position `end`. `prefixes`: what a command begins with. `inputs`: which rows
+    somebody typed."""
+    known = inputs if inputs is not None and inputs.is_known else None
+    rows = _classify(profile, [line for line in screen.lines if end is None or line.position < end], prefixes, known)
     limit = screen.columns - profile.rows.right_margin
     said: list[SaidLine] = []
     last: _Row | None = None
+    lead = lead_of(profile.rows.bullets)
     broken = {row.kind for row in rows if row.is_wrapped}  # whoever leaves that to the terminal does not do it itself
     for row in rows:
         if last is not None and said and last.is_wrapped:
             said[-1].text += " " * max(screen.columns - last.width, 0) + row.text
-        elif last is not None and said and row.kind not in broken and _continues(row, last, limit, said[-1].text, prefixes):
+        elif last is not None and said and row.kind not in broken and _continues(row, last, limit, said[-1].text, prefixes, lead):
             said[-1].text += _glue(last, row, limit) + row.text.lstrip()
         else:
             said.append(SaidLine(row.kind, row.text, row.position, row.is_code, row.begins))
@@ -58,14 +64,14 @@ def read_lines(profile: Profile, screen: Screen, end: int | None, prefixes: tupl
     return _trim(said)
 
 
-def _classify(profile: Profile, lines: list[Line]) -> list[_Row]:
+def _classify(profile: Profile, lines: list[Line], prefixes: tuple[str, ...], inputs: InputRows | None) -> list[_Row]:
     patterns = profile.compiled
     layout = profile.rows
     margin = " " * layout.indent
     kind = Kind.UNKNOWN
     rows: list[_Row] = []
     is_wrapped = False  # the row before
-    for line in lines:
+    for index, line in enumerate(lines):
         text = line.text
         if is_wrapped and rows:
             is_wrapped = line.is_wrapped
@@ -81,7 +87,9 @@ def _classify(profile: Profile, lines: list[Line]) -> list[_Row]:
             continue
         begins = True
         rest = text
-        if match := patterns["user"].search(text):
+        if inputs is not None and profile.rows.bullets and inputs.holds(line.position, text):
+            kind = Kind.USER
+        elif (match := patterns["user"].search(text)) and not _is_bulleted(profile, lines, index, prefixes, inputs):
             kind, rest = Kind.USER, text[match.end() :]
         elif patterns["status"].search(text):
             kind = Kind.STATUS
@@ -113,26 +121,37 @@ def _is_code(profile: Profile, line: Line, rest: str) -> bool:
         return True
     if profile.rows.code_ink is CodeInk.NONE or line.ink_at is None or not rest.strip():
         return False
-    lead = _LEAD.match(rest)
+    lead = lead_of().match(rest)
     ink = line.ink_at(len(line.text) - len(rest) + (lead.end() if lead else 0))
     colour = ink.foreground if profile.rows.code_ink is CodeInk.FOREGROUND else ink.background
     return colour != "default"
 
 
-def _continues(row: _Row, last: _Row, limit: int, line: str, prefixes: tuple[str, ...]) -> bool:
+def _is_bulleted(profile: Profile, lines: list[Line], index: int, prefixes: tuple[str, ...], inputs: InputRows | None) -> bool:
+    """A mark of the program's own before a command, which nobody typed. `>` before several lines is a quotation."""
+    marks, text = profile.rows.bullets, lines[index].text
+    if inputs is None or text.lstrip()[:1] not in marks or not marks or not _is_next(text, prefixes, lead_of(marks)):
+        return False
+    near = [*lines[max(index - 1, 0) : index], *lines[index + 1 : index + 2]]
+    quoted = [line for line in near if _QUOTED.match(line.text) and not inputs.holds(line.position, line.text)]
+    return not (_QUOTED.match(text) and quoted)
+
+
+def _continues(row: _Row, last: _Row, limit: int, line: str, prefixes: tuple[str, ...], lead: re.Pattern[str]) -> bool:
     if row.begins or row.kind is not last.kind or not row.text.strip() or not last.text.strip():
         return False
     # Only the ends of it: a line of thousands of rows is looked at for each of them.
-    if _is_next(row.text, prefixes) or (line[-_ENDS:].rstrip().endswith(OPEN) and _is_next(line[:_ENDS], prefixes)):
+    is_opened = line[-_ENDS:].rstrip().endswith(OPEN) and _is_next(line[:_ENDS], prefixes, lead)
+    if is_opened or _is_next(row.text, prefixes, lead):
         return False  # what opens a block ends its line, always
     first_word = row.text.split(maxsplit=1)[0]
     return last.width + 1 + _columns(first_word) >= limit
 
 
-def _is_next(text: str, prefixes: tuple[str, ...]) -> bool:
+def _is_next(text: str, prefixes: tuple[str, ...], lead: re.Pattern[str]) -> bool:
     """A row that begins as a command does is one, however full the row before it is. Prose that was broken right before a
     mention of one would look the same; it is rarer, and losing a message in silence is worse."""
-    return bool(prefixes) and _LEAD.sub("", text, count=1).startswith(prefixes)
+    return bool(prefixes) and lead.sub("", text, count=1).startswith(prefixes)
 
 
 def _glue(last: _Row, row: _Row, limit: int) -> str:

@@ -7,7 +7,7 @@ or since the first record of a session file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +58,10 @@ class ReplayError(Exception):
 
 
 def replay(
-    path: str | Path, cli: str | None = None, source: str | None = None, chunk: int | None = None
-) -> Iterator[dict[str, Any]]:
-    """`chunk`: bytes fed at a time; the outcome does not depend on it."""
+    path: str | Path, cli: str | None = None, source: str | None = None, chunk: int | None = None,
+    profiles: Mapping[str, Profile] | None = None,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """`chunk`: bytes fed at a time; the outcome does not depend on it. `profiles`: where there are more than ours."""
     path = Path(path)
     if not path.is_file():
         raise ReplayError(f"There is no file {path}.")
@@ -71,7 +72,7 @@ def replay(
     is_session = _is_session(path)
     if (source == SCREEN and is_session) or (source == TRANSCRIPT and not is_session):
         raise ReplayError(f"{path.name} is a {'session file' if is_session else 'recording'}: it has no {source}.")
-    events = _replay_session(path, cli) if is_session else _replay_cast(path, cli, chunk)
+    events = _replay_session(path, cli) if is_session else _replay_cast(path, cli, chunk, profiles or load_profiles())
     for event in events:
         yield line_of(event)
 
@@ -79,12 +80,12 @@ def replay(
 # --- recordings ----------------------------------------------------------------------------------------------------
 
 
-def _replay_cast(path: Path, cli: str | None, chunk: int | None) -> Iterator[Event]:
+def _replay_cast(path: Path, cli: str | None, chunk: int | None, profiles: Mapping[str, Profile]) -> Iterator[Event]:
     try:
         cast = read_cast(path)
     except CastError as error:
         raise ReplayError(str(error)) from None
-    watcher = Watcher(_profile_of_cast(path, cast, cli), columns=cast.header.width, rows=cast.header.height)
+    watcher = Watcher(_profile_of_cast(path, cast, cli, profiles), columns=cast.header.width, rows=cast.header.height)
     yield StateChanged(0.0, watcher.state)
     waiting = bytearray()
     fed_t = 0.0
@@ -113,10 +114,9 @@ def _replay_cast(path: Path, cli: str | None, chunk: int | None) -> Iterator[Eve
     yield from watcher.quiet(fed_t + FINAL_PAUSE_S)
 
 
-def _profile_of_cast(path: Path, cast: Cast, cli: str | None) -> Profile:
+def _profile_of_cast(path: Path, cast: Cast, cli: str | None, names: Mapping[str, Profile]) -> Profile:
     if cli:
-        return profile_for(cli)
-    names = load_profiles()
+        return profile_for(cli, names)
     for word in (
         *re.split(r"[\s/_.-]+", cast.header.title),
         *(part for name in reversed(path.parts) for part in re.split(r"[_.-]+", name)),

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from agent_relay.terminal.dialogs import OpenDialog, find_dialog
 from agent_relay.terminal.doubts import find_doubt
 from agent_relay.terminal.own_text import OwnText
-from agent_relay.terminal.profile import GENERIC, Composer, Kind, Profile, any_of, compile_pattern
+from agent_relay.terminal.profile import Composer, Kind, Profile, Signs, any_of, compile_pattern
 from agent_relay.terminal.screen import Line, Screen
 
+_BORDER = " │┃║|"  # behind what is typed into a box
 BUSY_ROWS = 16  # rows from the bottom that are searched for marks of work; a composer may grow to a third of the screen
 
 
@@ -41,6 +42,7 @@ class Sight(Struct, frozen=True):
     is_certain: bool = True  # False: nothing told, or only the layout did; a pause may settle it
     is_busy: bool = False  # a mark of work says so, not merely a missing prompt
     doubt: str = ""  # why it may be waiting for a decision, though no dialog was recognised
+    waits: bool = False  # no composer is seen, but the program waits for a line at its terminal
 
     @property
     def conversation_end(self) -> int | None:
@@ -54,8 +56,10 @@ def look(profile: Profile, screen: Screen, before: State = State.STARTING, own: 
     dialog = find_dialog(profile, theirs)
     if dialog is not None:
         return Sight(State.DIALOG, dialog)
+    if _shows(profile.asking, theirs):
+        return Sight(State.DIALOG, None, None, is_certain=False)
     sight = _look_for_prompt(profile, screen, theirs, before)
-    if profile.name == GENERIC and sight.state is not State.DIALOG:
+    if not profile.knows_dialogs and sight.state is not State.DIALOG:
         # Behind our own text stands the composer that it was typed into, whether it is recognised any more or not.
         is_ours = own is not None and screen.cursor is not None and own.holds(screen.visible, screen.cursor.position)
         return replace(sight, doubt=find_doubt(theirs, has_composer=sight.composer is not None or is_ours))
@@ -85,6 +89,8 @@ def _look_for_prompt(profile: Profile, screen: Screen, theirs: tuple[Line, ...],
 
 def find_composer(composer: Composer, lines: tuple[Line, ...], screen: Screen) -> ComposerSeen | None:
     row = compile_pattern(composer.row)
+    if composer.is_at_cursor:
+        return _find_at_cursor(composer, lines, screen)
     below = compile_pattern(composer.below) if composer.below else None
     for index in range(len(lines) - 1, -1, -1):
         text = lines[index].text
@@ -100,6 +106,18 @@ def find_composer(composer: Composer, lines: tuple[Line, ...], screen: Screen) -
         if below and not below.search(text):
             return None
     return None
+
+
+def _find_at_cursor(composer: Composer, lines: tuple[Line, ...], screen: Screen) -> ComposerSeen | None:
+    """Wherever the cursor stands; where no cursor is known, in the last row that is not empty."""
+    last = next((line.position for line in reversed(lines) if line.text), -1)
+    position = screen.cursor.position if screen.cursor is not None else last
+    index = next((at for at, line in enumerate(lines) if line.position == position), None)
+    match = compile_pattern(composer.row).search(lines[index].text) if index is not None else None
+    if index is None or match is None:
+        return None
+    draft = match.groupdict().get("draft")
+    return _read_composer(composer, lines, index, draft.rstrip(_BORDER) if draft else draft)
 
 
 def _read_composer(composer: Composer, lines: tuple[Line, ...], index: int, draft: str | None) -> ComposerSeen | None:
@@ -123,7 +141,13 @@ def _read_composer(composer: Composer, lines: tuple[Line, ...], index: int, draf
 def _is_busy(profile: Profile, lines: tuple[Line, ...], title: str) -> bool:
     if title and any_of(profile.busy.title).search(title):
         return True
-    marks = any_of(profile.busy.rows)
+    return _shows(profile.busy, lines)
+
+
+def _shows(signs: Signs, lines: tuple[Line, ...]) -> bool:
+    if not signs.rows:
+        return False
+    marks = any_of(signs.rows)
     shown = [line.text for line in lines if line.text][-BUSY_ROWS:]
     return any(marks.search(text) for text in shown)
 

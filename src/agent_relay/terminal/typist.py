@@ -14,13 +14,14 @@ from agent_relay.protocol.holds import Hold, HoldReason
 from agent_relay.terminal.consoles import danger_at
 from agent_relay.terminal.injection import Done, Failed, Injector, Paste, Press, Step, View, Wait
 from agent_relay.terminal.message_text import MAX_UNBRACKETED_CHARACTERS, Room
-from agent_relay.terminal.profile import GENERIC, Profile
+from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.screen import Screen
 from agent_relay.terminal.state import State
 from agent_relay.terminal.watch import Watcher
 
 HOLD_S = 1.0  # so long a text waits before people see why: most reasons are over in a moment
-STUCK_S = 30.0  # so long before its sender is told as well, where it may never end by itself
+SOON_S = 2.0  # so long before its sender is told as well, where it will not end by itself
+STUCK_S = 30.0  # the same where the agent was ready before: it may be at work, with a shell of its own
 TOO_LATE = "Its time was over before it could be given to the agent."
 _KEYS = {"\r": Key.ENTER, "\t": Key.TAB}
 _log = logging.getLogger("agent_relay.terminal")
@@ -42,17 +43,22 @@ class Patience:
         self._told: tuple[Hold | None, bool] = (None, False)
         self._stuck_since: float | None = None
 
-    def note(self, step: Step, t: float) -> None:
-        hold, is_stuck = _hold_of(step), isinstance(step, Wait) and step.is_stuck
+    def note(self, step: Step, t: float, *, was_ready: bool) -> None:
+        """`was_ready`: its prompt was recognised before, so that it may come back by itself."""
+        hold = _hold_of(step)
+        is_stuck, is_sure = (step.is_stuck, step.is_sure) if isinstance(step, Wait) else (False, True)
         if hold != self._hold:
             self._hold, self._since = hold, t
         if not is_stuck:
             self._stuck_since = None
         elif self._stuck_since is None:
             self._stuck_since = t
-        is_long = self._stuck_since is not None and t - self._stuck_since >= STUCK_S
-        told = (hold, is_long and hold is not None)
-        if self._tell is not None and told != self._told and (hold is None or is_long or t - self._since >= HOLD_S):
+        patience_s = SOON_S if is_sure and not was_ready else STUCK_S
+        is_long = self._stuck_since is not None and t - self._stuck_since >= patience_s
+        # What was told of this reason is not taken back by looking again.
+        told = (hold, hold is not None and (is_long or (hold == self._told[0] and self._told[1])))
+        is_due = hold is None or is_long or t - self._since >= (HOLD_S if is_sure else STUCK_S)
+        if self._tell is not None and told != self._told and is_due:
             self._told = told
             self._tell(*told)
 
@@ -85,6 +91,7 @@ class Typist:
         self._awaited = ""  # words that prove the text was taken when the session file has them
         self._is_heard = False
         self._last_enter = float("-inf")
+        self._was_ready = False
 
     # --- what happens meanwhile ------------------------------------------------------------------------------------------
 
@@ -114,6 +121,7 @@ class Typist:
         self._is_full_screen = bool(screen.is_alternate)
         self._is_at_own = self._watcher.composer is None and bool(self._awaited) and self._watcher.is_own(screen)
         state, composer = self._watcher.state, self._watcher.composer
+        self._was_ready = self._was_ready or state is State.IDLE
         seen = (state, composer.draft if composer else None, self._watcher.dialog, self._watcher.doubt)
         if not self._seen or self._seen[0] is not state:
             self._state_since = t
@@ -150,9 +158,9 @@ class Typist:
                 is_late = until is not None and view.t >= until and not injector.is_begun
                 step: Step = Failed(TOO_LATE) if is_late else injector.step(view)
                 await self._carry_out(step, render)
-            patience.note(step, view.t)
+            patience.note(step, view.t, was_ready=self._was_ready)
             match step:
-                case Wait(moment, why, _, _):
+                case Wait(moment, why):
                     if why != reason:
                         _log.info("%s waits: %s", mark, why)
                         reason = why
@@ -204,7 +212,7 @@ class Typist:
     def _room(self) -> Room:
         takes_paste = self._terminal.takes_paste
         if takes_paste is None:  # taken up again; a program that is known is known to ask for it
-            takes_paste = self._profile.name != GENERIC and self._profile.submit.is_bracketed
+            takes_paste = self._profile.is_tried and self._profile.submit.is_bracketed
         limit = self._profile.submit.max_characters or None
         if takes_paste:
             return Room(max_characters=limit)

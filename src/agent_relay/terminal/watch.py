@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from agent_relay.terminal.commands import Command, Found, Unfinished, sounds_like
 from agent_relay.terminal.dialogs import OpenDialog
 from agent_relay.terminal.emulator import Emulator
+from agent_relay.terminal.line_prompts import asks_for_something_else
 from agent_relay.terminal.listening import ScreenListener
 from agent_relay.terminal.noticing import notice
 from agent_relay.terminal.observations import Observation, QuestionAsked, TranscriptObserver, asked
@@ -29,13 +30,14 @@ from agent_relay.terminal.own_text import OwnText
 from agent_relay.terminal.parser import DEFAULT_PREFIX, CommandParser, Syntax
 from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.screen import Screen
-from agent_relay.terminal.state import ComposerSeen, State, look
+from agent_relay.terminal.state import ComposerSeen, Sight, State, look
 from agent_relay.terminal.transcripts.records import Record, Saying
 
 QUIET_S = 0.1  # a frame of any CLI is drawn in less
 LONGEST_UNREAD_S = 0.25
 TRANSCRIPT_WAIT_S = 3.0  # how long a command seen on the screen waits for the transcript to say it better
 TRANSCRIPT_SILENCE_S = 10.0
+READER_S = 1.0  # a program that begins to wait for a line may do so without a sign
 SETTLE_S = 3.0  # a composer, no sign of work and no output for so long: idle, whatever the layout suggests
 _ROUNDING_S = 1e-6  # a time that was computed is met, though the sum is a hair off
 _MAX_REMEMBERED = 200
@@ -88,6 +90,8 @@ class Watcher:
         self.composer: ComposerSeen | None = None
         self.doubt = ""  # why it may be waiting for a decision, though no dialog was recognised
         self.is_busy = False  # a mark of work is shown
+        self.asks_for_reader = False  # whoever reads the screen also says whether the program waits for a line; see `is_waiting`
+        self.is_waiting = False  # the program is seen to wait for a line at its terminal
         self._own = OwnText()
         self._emulator = Emulator(columns, rows)
         self._listener = ScreenListener(profile, prefix)
@@ -101,6 +105,7 @@ class Watcher:
         self._told_by_screen: list[Command] = []
         self._last_output_t: float | None = None
         self._unread_since_t: float | None = None
+        self._last_seen_t = float("-inf")
         self._was_quiet = self._is_settled = True  # the last reading: after a pause, after a long one
 
     def use_nonce(self, nonce: str, *, is_strict: bool) -> None:
@@ -141,6 +146,8 @@ class Watcher:
                 times.append(self._unread_since_t + LONGEST_UNREAD_S)
             elif self._was_quiet and not self._is_settled:
                 times.append(self._last_output_t + SETTLE_S)
+        if self.asks_for_reader and self.composer is None and self.state in {State.STARTING, State.WORKING}:
+            times.append(self._last_seen_t + READER_S)
         return min(times, default=None)
 
     def quiet(self, t: float) -> list[Event]:
@@ -152,7 +159,10 @@ class Watcher:
         pause_s = float("inf") if self._last_output_t is None else t - self._last_output_t + _ROUNDING_S
         self._unread_since_t = None
         self._was_quiet, self._is_settled = pause_s >= QUIET_S, pause_s >= SETTLE_S
+        self._last_seen_t = t
         sight = look(self.profile, screen, self.state, self._own)
+        if self.is_waiting and self._was_quiet and _may_wait(sight, screen):
+            sight = replace(sight, state=State.IDLE, waits=True, is_certain=True)
         state = sight.state
         if state is State.WORKING and not sight.is_certain and sight.composer is not None and self._is_settled:
             state = State.IDLE
@@ -248,6 +258,10 @@ class Watcher:
         self._own.add(text)
         self._listener.expect_echo(text)
 
+    def note_person(self) -> None:
+        """A person pressed a key."""
+        self._listener.note_person()
+
     def is_own(self, screen: Screen) -> bool:
         """Whether the cursor stands in, or right behind, what we typed."""
         return screen.cursor is not None and self._own.holds(screen.visible, screen.cursor.position)
@@ -259,6 +273,14 @@ class Watcher:
     def adopt(self) -> None:
         """Everything seen so far was said before we came."""
         self._listener.adopt()
+
+
+def _may_wait(sight: Sight, screen: Screen) -> bool:
+    """Nothing on the screen says that it waits for something else than a message."""
+    if sight.composer is not None or sight.is_busy or sight.doubt or sight.state is State.DIALOG or screen.cursor is None:
+        return False
+    position = screen.cursor.position
+    return not asks_for_something_else(next((line.text for line in screen.visible if line.position == position), ""))
 
 
 def _take_equal(told: list[Command], command: Command) -> bool:

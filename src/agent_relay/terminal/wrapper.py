@@ -26,6 +26,7 @@ from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.tmux import TmuxTerminal
 from agent_relay.terminal.commands import words_of
 from agent_relay.terminal.confirmations import Confirmations
+from agent_relay.terminal.consoles import waits_for_line
 from agent_relay.terminal.delivering import Deliverer, Manners
 from agent_relay.terminal.doors.launching import AgentPlace, Kit, Prepared, Program
 from agent_relay.terminal.doors.versions import Versions
@@ -92,6 +93,7 @@ class Wrapper:
         # A door may tell the agent's words as exactly as a session file does.
         is_heard = profile.transcript is not None or setup.kit is not None
         self._watcher = Watcher(profile, prefix=setup.prefix, expects_transcript=is_heard)
+        self._watcher.asks_for_reader = profile.is_generic
         keyboard = asyncio.Lock()
         self._typist = Typist(self._terminal, self._watcher, profile, self._read, keyboard)
         self._log = ScreenLog(setup.home.team)
@@ -151,6 +153,10 @@ class Wrapper:
 
     def stop(self) -> None:
         self._stopping.set()
+
+    def type_in(self, text: str) -> None:
+        """As the person would type it, once the program is ready."""
+        self._deliverer.type_in(text)
 
     def kill(self) -> None:
         """From any thread, where the loop is of no use any more."""
@@ -289,6 +295,7 @@ class Wrapper:
 
     def person_typed(self) -> None:
         self._hearing.person_typed()
+        self._watcher.note_person()
         self._typist.note_person()
 
     async def _watch(self) -> None:
@@ -307,6 +314,8 @@ class Wrapper:
 
     async def _read_screen(self, late_s: float = 0.0) -> None:
         async with self._reading:
+            if self._watcher.asks_for_reader:
+                self._watcher.is_waiting = await self._waits_for_line()
             screen = await self._terminal.screen()
             if self._setup.recorder is not None:
                 self._setup.recorder.resize(screen.columns, len(screen.visible), self._now)
@@ -316,6 +325,13 @@ class Wrapper:
             self._typist.note_screen(screen, t)
             self._log.note(screen, t)
         self._handle(events)
+
+    async def _waits_for_line(self) -> bool:
+        try:
+            reader = await self._terminal.foreground()
+        except TerminalEnded:
+            return False
+        return reader is not None and waits_for_line(reader)
 
     async def _follow(self) -> None:
         await self._hearing.follow(self._over, lambda: self._typist.last_enter)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent_relay.terminal.commands import Found, SendCommand, Spoken, Unfinished
 from agent_relay.terminal.listening import PATIENCE_S, ScreenListener
 from agent_relay.terminal.profile import profile_for
 from agent_relay.terminal.screen import Cursor, screen_of_text
 from agent_relay.terminal.state import State, look
+from agent_relay.terminal.watch import CommandSeen, Watcher
 
 RULE = "─" * 120
 IDLE = f"\n\n{RULE}\n❯\n{RULE}\n  ⏸ manual mode on · ? for shortcuts"
@@ -171,3 +174,72 @@ def test_an_echo_that_is_not_shown_does_not_hide_the_answer() -> None:
     stage.listener.expect_echo("Relay message from Alice [abc12345]: answer\n->relay:Alice ACK")
     text = "Helper\n> [Pasted text #1 +1 lines]\nSure.\n->relay:Alice ACK\n\n> "
     assert stage.show(text, cursor=Cursor(5, 2)) == ["Alice:ACK"]
+
+
+BULLETS = "●⏺◆◇○□■⁃→➜›»>$%#"
+
+
+class Plain:
+    """A plain program on a normal screen, drawn by an emulation."""
+
+    def __init__(self, name: str = "generic") -> None:
+        self.watcher = Watcher(profile_for(name), columns=60, rows=10)
+        self.t = 0.0
+
+    def shows(self, text: str) -> list[str]:
+        self.t += 1.0
+        self.watcher.feed(text.replace("\n", "\r\n").encode(), self.t)
+        self.t += 1.0
+        events = self.watcher.quiet(self.t)
+        return [
+            f"{event.command.target}:{event.command.body}"
+            for event in events
+            if isinstance(event, CommandSeen) and isinstance(event.command, SendCommand)
+        ]
+
+
+@pytest.mark.parametrize("bullet", BULLETS)
+def test_a_bullet_is_no_part_of_a_line(bullet: str) -> None:
+    assert Plain().shows(f"ready\n{bullet} ->relay:Bob hi\nmore\n> ") == ["Bob:hi"]
+    assert Plain().shows(f"ready\n  {bullet} ->relay:Bob hi\nmore\n> ") == ["Bob:hi"]
+    # Where a body is written, everything in it stays as it is.
+    body = f"->relay:Bob <<<\n{bullet} ->relay:Carol no\n>>>\n> "
+    assert Plain().shows(body) == [f"Bob:{bullet} ->relay:Carol no"]
+
+
+@pytest.mark.parametrize("prompt", [*">❯›$%#»➜", "chat>", "~/src $"])
+def test_what_is_typed_at_a_prompt_is_not_what_the_program_says(prompt: str) -> None:
+    plain = Plain()
+    assert plain.shows(f"ready\n{prompt} ") == []
+    assert plain.shows("->relay:Bob ty") == []
+    assert plain.shows("ped") == []
+    assert plain.shows(f"\nyou said so\n{prompt} ") == []
+    assert plain.shows(f"\n● ->relay:Bob said\n{prompt} ") == ["Bob:said"]
+
+
+def test_a_pasted_line_at_a_prompt_is_not_what_the_program_says() -> None:
+    plain = Plain()
+    assert plain.shows("ready\n> ") == []
+    assert plain.shows("->relay:Bob pasted\nyou said so\n> ") == []
+
+
+def test_quotations_stay_quotations() -> None:
+    assert Plain().shows("You wrote:\n> hello\n> ->relay:Bob quoted\nmore\n> ") == []
+    assert Plain().shows("You wrote:\n> ->relay:Bob quoted\n> hello\nmore\n> ") == []
+    assert Plain().shows("ready\n> > ->relay:Bob quoted\nmore\n> ") == []
+    assert Plain().shows("ready\n```\n● ->relay:Bob code\n```\n> ") == []
+    assert Stage().show(f"❯ hi\n\n● Like this:\n\n  > ->relay:Bob quoted\n\n✻ Cooked for 2s{IDLE}") == []
+
+
+def test_where_rows_do_not_keep_their_place_a_prompt_is_a_prompt() -> None:
+    assert Plain().shows("\x1b[?1049hready\n> ->relay:Bob typed\nmore\n> ") == []
+
+
+def test_what_a_person_types_to_a_program_without_a_prompt_is_theirs() -> None:
+    plain = Plain()
+    plain.watcher.is_waiting = True
+    assert plain.shows("ready\n") == []
+    plain.watcher.note_person()
+    assert plain.shows("->relay:Bob typed") == []
+    assert plain.shows("\n->relay:Bob typed\n") == ["Bob:typed"]  # the program, which repeats it
+    assert plain.shows("->relay:Bob said by itself\n") == ["Bob:said by itself"]

@@ -310,3 +310,43 @@ def test_captures_of_tmux_tell_each_message_once(variant: str) -> None:
     assert told.count(ANSWER) == 1
     tools = {"codex-noalt": 3}  # it said so three times, in three turns
     assert told.count(["Bob", "tool done"]) == tools.get(variant, 0)
+
+
+# --- programs without a prompt -------------------------------------------------------------------------------------------
+
+
+def plain(text: str, *, is_waiting: bool, t: float = 1.0) -> Watcher:
+    found = Watcher(profile_for("generic"), columns=60, rows=10)
+    found.asks_for_reader = True
+    found.is_waiting = is_waiting
+    found.feed(text.replace("\n", "\r\n").encode(), t)
+    found.quiet(t + 0.2)
+    return found
+
+
+@pytest.mark.parametrize("text", ["", "ready\n", "ready\n[chat] ", "What now? ", "you: "])
+def test_a_program_that_waits_for_a_line_is_idle(text: str) -> None:
+    assert plain(text, is_waiting=True).state is State.IDLE
+    assert plain(text, is_waiting=False).state is not State.IDLE
+
+
+@pytest.mark.parametrize("text", ["Password: ", "Delete it? ", "Allow this?\n", "⠋ thinking\n", "Continue? [y/N] "])
+def test_one_that_waits_for_something_else_is_not(text: str) -> None:
+    assert plain(text, is_waiting=True).state is not State.IDLE
+
+
+def test_it_is_looked_at_again_until_it_waits() -> None:
+    watcher = plain("working\n", is_waiting=False)
+    watcher.quiet(10.0)
+    assert watcher.due_at == 11.0
+    watcher.is_waiting = True
+    watcher.quiet(11.0)
+    assert (watcher.state, watcher.due_at) == (State.IDLE, None)
+
+
+def test_the_last_line_of_a_program_that_waits_is_whole() -> None:
+    watcher = Watcher(profile_for("generic"), columns=60, rows=10)
+    watcher.feed(b"ready\r\n->relay:Bob hello\r\n", 1.0)
+    assert not [event for event in watcher.quiet(1.2) if isinstance(event, CommandSeen)]
+    watcher.is_waiting = True
+    assert [event for event in watcher.quiet(5.0) if isinstance(event, CommandSeen)]

@@ -64,7 +64,7 @@ def test_the_session_file_is_proof_enough() -> None:
     [
         ({"state": State.DIALOG, "draft": None}, "dialog"),
         ({"state": State.WORKING}, "working"),
-        ({"state": State.STARTING, "draft": None, "cursor_row": ""}, "prompt is not to be seen"),
+        ({"state": State.STARTING, "draft": None, "cursor_row": ""}, "prompt was not recognised"),
         ({"draft": "let me"}, "half-written draft"),
         ({"typed_s": 1.9}, "a person is typing"),
         ({"is_reading_back": True, "typed_s": 30.0}, "scrolled off"),
@@ -76,7 +76,7 @@ def test_the_session_file_is_proof_enough() -> None:
         ({"danger": "bash is at the terminal"}, "bash"),
         ({"doubt": "it seems to ask for leave"}, "leave"),
         ({"is_full_screen": True}, "fills the screen"),
-        ({"state": State.WORKING, "draft": None, "cursor_row": "You:", "quiet_s": 600.0}, "prompt is not to be seen"),
+        ({"state": State.WORKING, "draft": None, "cursor_row": "You:", "quiet_s": 600.0}, "prompt was not recognised"),
         ({"state": State.WORKING, "draft": None, "is_reading": True, "collects_lines": True, "is_busy": True}, "working"),
     ],
 )
@@ -97,7 +97,7 @@ def test_an_unknown_program_is_given_a_line_when_it_is_seen_to_wait_for_one() ->
     for row in ("Password:", "Delete everything?", "Continue [y/N]", "--More--", "Press any key"):
         waits(Scene().sees(**LINE, cursor_row=row, quiet_s=60.0), "something else than a message")
     for missing in ("is_reading", "collects_lines"):
-        waits(Scene().sees(**{**LINE, missing: False}, cursor_row="You:", quiet_s=600.0), "prompt is not to be seen")
+        waits(Scene().sees(**{**LINE, missing: False}, cursor_row="You:", quiet_s=600.0), "prompt was not recognised")
     waits(Scene("claude").sees(**LINE, cursor_row="You:", quiet_s=60.0), "working")
 
 
@@ -113,7 +113,7 @@ def test_a_line_is_taken_when_the_program_has_read_it() -> None:
     scene.sees(**LINE, cursor_row="You:", unread=0)
     scene.sees(0.3, cursor_row="You: Relay message")
     waits(scene.sees(0.1, cursor_row="", unread=0, is_reading=False), "settles")
-    assert scene.sees(0.2) == Done("terminal")
+    assert scene.sees(0.2) == Done("waiting for input")
 
 
 @pytest.mark.parametrize("forbidden", [{"danger": "bash is at the terminal"}, {"doubt": "it asks"}, {"is_full_screen": True}])
@@ -295,3 +295,20 @@ def test_whatever_is_seen_nothing_is_typed_into_a_dialog_or_beside_a_person(cli:
         is_pasted = is_pasted or isinstance(step, Paste)
         if isinstance(step, Done | Failed):
             break
+
+
+def test_that_a_prompt_will_not_come_is_known_of_a_quiet_unknown_program_that_waits_for_keys() -> None:
+    keys = {"state": State.STARTING, "draft": None, "is_reading": True, "collects_lines": False}
+    for name, seen, is_sure in (
+        ("generic", {"quiet_s": 2.0}, True), ("generic", {"quiet_s": 0.1}, False),
+        ("generic", {"quiet_s": 2.0, "is_reading": False}, False), ("claude", {"quiet_s": 2.0}, False),
+    ):  # fmt: skip
+        step = Scene(name).sees(**{**keys, **seen})  # type: ignore[arg-type]
+        assert isinstance(step, Wait)
+        assert (step.is_stuck, step.is_sure) == (True, is_sure)
+
+
+def test_a_bare_dollar_is_a_prompt_of_a_program_that_waits_for_a_line() -> None:
+    assert Scene().sees(draft="", cursor_row="$", is_reading=True, collects_lines=True) == Paste()
+    waits(Scene().sees(draft="", cursor_row="$"), "shell")
+    waits(Scene().sees(draft="", cursor_row="root@host:~#", is_reading=True, collects_lines=True), "shell")

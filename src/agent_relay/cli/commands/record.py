@@ -96,20 +96,22 @@ async def _record(
     finally:
         for recorder in made:
             recorder.close()
-    _tell(screen, agent, made[0], cli, end.name)
+    from agent_relay.cli.profile_shelf import load_shelf
+    from agent_relay.terminal.profile import profile_for
+
+    profile = profile_for(cli, load_shelf(place.root, place.home).profiles).name
+    _tell(screen, agent, made[0], profile, end.name)
     return 1 if made[0].failure else 0
 
 
-def _tell(screen: Screen, agent: str, recorder: Recorder, cli: str, end: str) -> None:
-    from agent_relay.terminal.profile import profile_for
-
+def _tell(screen: Screen, agent: str, recorder: Recorder, profile: str, end: str) -> None:
     if end != "STOPPED":
         rest = "" if end == "PROGRAM" else " Its session is gone; the last moment may be missing."
         screen.line(f"{agent} has ended.{rest}")
     if recorder.failure:
         screen.line(("The recording ends early", "bold red"), f"  {clean_line(recorder.failure)}")
     screen.line(("recorded", "dim"), f"  {recorder.seconds:.1f} s, {recorder.size_bytes:,} bytes")
-    command = f"agent-relay replay {shlex.quote(recorder.path)} --cli {profile_for(cli).name}"
+    command = f"agent-relay replay {shlex.quote(recorder.path)} --cli {profile}"
     screen.line(("replay it", "dim"), f"  {clean_line(command)}")
 
 

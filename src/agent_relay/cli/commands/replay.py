@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.options import Json, Socket, StateDir
+from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Part, Screen
 
@@ -30,12 +30,13 @@ def replay(
 
     Nothing is sent, and no daemon is needed. With --json: one object a line.
     """
-    del socket, state_dir
+    from agent_relay.cli.profile_shelf import load_shelf
     from agent_relay.terminal import replay as player
 
+    place = find_place(socket, state_dir)
     screen = Screen()
     try:
-        for line in player.replay(file, cli, source, chunk):
+        for line in player.replay(file, cli, source, chunk, load_shelf(place.root, place.home).profiles):
             if as_json:
                 screen.json_line(line)
             else:

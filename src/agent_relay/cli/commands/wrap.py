@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _END_S = 30.0  # after the session is gone, for the wrapper to end
 _SHOWN_LINES = 20
+_NOT_READ = "Standard input is not read with --detach. To give the agent a text: agent-relay send NAME -"
 
 
 def wrap(
@@ -41,7 +42,17 @@ def wrap(
     ] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run it in the background, and return.")] = False,
     no_intro: Annotated[bool, typer.Option("--no-intro", help="Do not tell the agent how to send messages.")] = False,
-    cli: Annotated[str | None, typer.Option("--cli", metavar="CLI", help="Treat it as this CLI, e.g. claude.")] = None,
+    cli: Annotated[
+        str | None, typer.Option("--cli", metavar="CLI", help="Use this CLI's profile, e.g. claude, or one of your own.")
+    ] = None,
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option("--prompt", metavar="REGEX", help="Its prompt: at such a row it is ready. May be given several times."),
+    ] = None,
+    busy: Annotated[list[str] | None, typer.Option("--busy", metavar="REGEX", help="A row that shows while it works.")] = None,
+    dialog: Annotated[
+        list[str] | None, typer.Option("--dialog", metavar="REGEX", help="A row that shows while a dialog is open.")
+    ] = None,
     no_doors: Annotated[
         bool, typer.Option("--no-doors", help="Type every message, also where the CLI has a better way to take one.")
     ] = False,
@@ -82,8 +93,11 @@ def wrap(
     Starts the daemon if there is none. The agent goes on when you detach (Ctrl-b d, in tmux); otherwise this ends with the
     exit status of the program.
     """
+    from msgspec.structs import replace
+
     from agent_relay.cli.commands.up import start
-    from agent_relay.cli.wrapping import Wish
+    from agent_relay.cli.piped_input import has_input, is_piped
+    from agent_relay.cli.wrapping import Looks, Wish, find_profile
     from agent_relay.daemon.secret_variable import forget_api_token
     from agent_relay.protocol.names import check_agent_name
     from agent_relay.terminal.backends.choice import Backend
@@ -101,7 +115,10 @@ def wrap(
         wish = Wish(
             command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors, tries, codex_hooks, session,
             end_file, read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox), strict_prefix or is_strict(place),
+            Looks(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())),
         )  # fmt: skip
+        notes: list[str] = []
+        find_profile(place, wish, notes)
     except Exception as error:
         if not is_terminal_error(error):
             raise
@@ -111,12 +128,16 @@ def wrap(
     if ready is not None:
         forget_api_token()
         return _be_wrapper(place, wish, ready)
+    for note in notes:
+        sys.stderr.write(f"agent-relay: {clean_line(note)}\n")
     start(place, {})
     forget_api_token()  # the daemon has it; no agent is to find it in ours
     is_person_there = sys.stdin.isatty() and sys.stdout.isatty()
     if detach or (is_person_there and wish.choice.backend is Backend.TMUX):
+        if has_input():
+            sys.stderr.write(f"agent-relay: {_NOT_READ}\n")
         return _run_apart(place, wish, detach=detach)
-    return _run_here(place, wish)
+    return _run_here(place, replace(wish, has_input=is_piped()))
 
 
 # --- in this process ------------------------------------------------------------------------------------------------------
@@ -127,7 +148,7 @@ def _run_here(place: Place, wish: Wish) -> int:
     from agent_relay.cli.wrapping import run_wrapper
 
     def say(name: str) -> None:
-        if not sys.stdout.isatty():
+        if not sys.stdout.isatty() or wish.has_input:
             sys.stderr.write(f"{name} runs {clean_line(wish.argv[0])} ({wish.choice.backend.value}).\n")
 
     try:
@@ -214,7 +235,7 @@ def spell_out(place: Place, wish: Wish, ready: int) -> list[str]:
         *([f"--record={wish.record}"] if wish.record else []), *([] if wish.has_doors else ["--no-doors"]),
         *(["--try-doors"] if wish.tries_doors else []), *(["--codex-hooks"] if wish.asks_for_hooks else []),
         *(["--strict-prefix"] if wish.is_strict else []), *([] if wish.has_introduction else ["--no-intro"]),
-        *([] if wish.sandbox is None else wish.sandbox.words), "--", *wish.argv,
+        *wish.looks.words, *([] if wish.sandbox is None else wish.sandbox.words), "--", *wish.argv,
     ]  # fmt: skip
 
 

@@ -38,12 +38,12 @@ def inspect_foreground(tty: int, leader: int) -> Foreground | None:
         modes = termios.tcgetattr(tty)[_LOCAL]
     except termios.error:
         return None
-    wanted = termios.ICANON | termios.ECHO
     found = _on_linux(tty, leader) if sys.platform.startswith("linux") else _by_ps(tty, leader)
     if found is None:
         return None
     programs, is_reading = found
-    return Foreground(programs, modes & wanted == wanted, is_reading, _unread(tty))
+    collects, echoes = bool(modes & termios.ICANON), bool(modes & termios.ECHO)
+    return Foreground(programs, collects and echoes, is_reading, collects and not echoes, _unread(tty))
 
 
 def _unread(tty: int) -> int | None:
