@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from agent_relay.ports.terminal import Foreground, Key, PersonSeen, Terminal, TerminalEnded
-from agent_relay.terminal.injection import Done, Failed, Wait
+from agent_relay.terminal.injection import Done, Failed
 from agent_relay.terminal.message_text import MAX_UNBRACKETED_CHARACTERS, Room
 from agent_relay.terminal.profile import Profile, load_profiles
 from agent_relay.terminal.screen import Cursor, Screen, screen_of_text
-from agent_relay.terminal.typist import TOO_LATE, Patience, Typist
+from agent_relay.terminal.typist import TOO_LATE, Typist
 from agent_relay.terminal.watch import CommandSeen, Watcher
 
 PROFILES = load_profiles()
@@ -235,34 +235,3 @@ def test_the_room_for_a_text(cli: str, takes_paste: bool | None, limit: int, roo
 
     play(scene, profile)
     assert rooms == [room]
-
-
-class TestPatience:
-    def tell(self, was_ready: bool, moments: list[tuple[float, str]], *, is_sure: bool = True) -> list[tuple[str, bool]]:
-        told: list[tuple[str, bool]] = []
-
-        def note(reason: str, *, is_lasting: bool) -> None:
-            told.append((reason, is_lasting))
-
-        patience = Patience(note)
-        for t, reason in moments:
-            patience.note(Wait(t, reason or "it is working", is_stuck=bool(reason), is_sure=is_sure), t, was_ready=was_ready)
-        return told
-
-    def test_what_cannot_be_typed_is_told_within_seconds_and_once(self) -> None:
-        moments = [(t / 2, "no prompt") for t in range(200)]
-        assert self.tell(False, moments) == [("no prompt", True)]
-
-    def test_where_it_was_ready_before_the_sender_is_told_later(self) -> None:
-        moments = [(t / 2, "a shell") for t in range(200)]
-        assert self.tell(True, moments) == [("a shell", False), ("a shell", True)]
-        assert self.tell(True, moments[:50]) == [("a shell", False)]
-
-    def test_a_program_that_may_be_starting_has_more_time(self) -> None:
-        moments = [(t / 2, "no prompt") for t in range(200)]
-        assert self.tell(False, moments[:50], is_sure=False) == []
-        assert self.tell(False, moments, is_sure=False) == [("no prompt", True)]
-
-    def test_that_it_is_over_is_told(self) -> None:
-        assert self.tell(True, [(0, "a shell"), (1, "a shell"), (1.5, "")]) == []
-        assert self.tell(True, [(0, "a shell"), (3, "a shell"), (4, "")]) == [("a shell", False), ("", False)]
