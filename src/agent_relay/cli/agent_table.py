@@ -10,6 +10,7 @@ from agent_relay.cli.loop_note import loop_note, show_loops
 from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Column, Part, Screen
+from agent_relay.cli.ways_in import show_better_ways
 from agent_relay.protocol.visible_text import reveal
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def show_agents(screen: Screen, agents: Sequence[AgentInfo]) -> None:
     said = [i for i in range(len(columns)) if i < len(_COLUMNS) or any(row[i] for row in rows)]
     screen.table([columns[i] for i in said], [[row[i] for i in said] for row in rows])
     show_loops(screen, agents)
+    show_better_ways(screen, agents)
 
 
 def _row(agent: AgentInfo, now: int) -> list[Part]:

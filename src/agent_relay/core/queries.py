@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.loops import Loops
@@ -135,6 +137,7 @@ class Queries:
             "paused": said.paused if said else False,
             "door": said.door if said else None,
             "door_note": said.door_note if said else None,
+            "unused_doors": [asdict(door) for door in said.unused_doors] if said else [],
             "loop": self._loops.describe(agent),
             "requests": self._requests.of(agent),
             "cli": agent.cli,

@@ -21,11 +21,20 @@ Note = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=20_000)]
 
 
+class UnusedDoor(Struct, frozen=True):
+    """A better way into the program than the one in use: why it is not used, and what a person can do about it."""
+
+    door: Door
+    reason: Note
+    mend: Annotated[str, Meta(max_length=500)] = ""  # empty: nothing
+
+
 class StateReport(Struct, frozen=True, rename="camel"):
     state: Literal["starting", "idle", "working", "waiting", "offline"]
     waiting_for: Note | None = None  # what a `waiting` agent waits for: a permission, an answer
     door: Door | None = None  # the way messages go in now
     door_note: Note | None = None  # why it is not a better one
+    unused_doors: Annotated[tuple[UnusedDoor, ...], Meta(max_length=8)] = ()  # the better ones, the best first
     paused: bool = False
 
 

@@ -11,9 +11,11 @@ from agent_relay.cli.message_view import now_ms, show_heading, show_text, status
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
+from agent_relay.cli.ways_in import show_better_ways
 
 if TYPE_CHECKING:
-    from agent_relay.sdk.views import MessageView
+    from agent_relay.sdk.locate import Place
+    from agent_relay.sdk.views import AgentInfo, MessageView
 
 _STYLES = {
     "stored": "green", "acknowledged": "green", "injected": "green", "read": "green", "sent": "cyan", "received": "cyan",
@@ -26,14 +28,32 @@ _HEARD = ", heard from the screen, where what a tool prints may look like the ag
 
 def explain(message_id: MessageId, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
     """Show what became of a message: when it was stored, every attempt to deliver it, and who acknowledged it."""
-    view = ask_for_message(find_place(socket, state_dir), message_id)
+    place = find_place(socket, state_dir)
+    view = ask_for_message(place, message_id)
+    waiting = _waiting_agents(place, view.message)
     screen = Screen()
     if as_json:
         stored = {"at": view.message.get("ts"), "event": "stored", "to": view.message.get("to"), "detail": ""}
-        screen.json({"message": view.message, "trail": [stored, *view.trail]})
+        ways = {agent.name: {"door": agent.door, "unused_doors": list(agent.unused_doors)} for agent in waiting}
+        screen.json({"message": view.message, "trail": [stored, *view.trail], "ways_in": ways})
     else:
         show_life(screen, view)
+        show_better_ways(screen, waiting)
     return 0
+
+
+def _waiting_agents(place: Place, message: dict[str, Any]) -> list[AgentInfo]:
+    """Those that it has not reached so far."""
+    names = {str(one.get("name")) for one in message.get("recipients") or () if one.get("status") in {"queued", "sent"}}
+    if not names:
+        return []
+    from agent_relay.cli.link import observe, run
+
+    async def ask() -> list[AgentInfo]:
+        async with observe(place) as relay:
+            return [agent for agent in (await relay.agents()).agents if agent.name in names]
+
+    return run(ask())
 
 
 def show_life(screen: Screen, view: MessageView) -> None:
