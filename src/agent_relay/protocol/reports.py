@@ -34,8 +34,8 @@ class StateReport(Struct, frozen=True, rename="camel"):
     waiting_for: Note | None = None  # what a `waiting` agent waits for: a permission, an answer
     door: Door | None = None  # the way messages go in now
     door_note: Note | None = None  # why it is not a better one
-    unused_doors: Annotated[tuple[UnusedDoor, ...], Meta(max_length=8)] = ()  # the better ones, the best first
     paused: bool = False
+    unused_doors: Annotated[tuple[UnusedDoor, ...], Meta(max_length=8)] = ()  # the better ones, the best first
 
 
 class ReceivedReport(Struct, frozen=True, rename="camel"):
