@@ -68,6 +68,11 @@ def test_under_the_strict_setting_a_version_that_was_not_tested_is_typed_to_and_
         assert f"gemini hooks is not used: {reason}" in said, command
         assert mend in said, command
     (asked,) = until(lambda: permissions(stage), "Bob asks")
+    with stage.daemon.connect_sync("Carol") as carol:
+        waiting = carol.send("Bob", "it waits for the dialog").message_id
+    assert f"Bob is reached by typing; gemini hooks is not used: {reason}" in stage.command("explain", waiting).stdout
+    told = json.loads(stage.command("explain", waiting, "--json").stdout)["ways_in"]
+    assert told == {"Bob": {"door": "typing", "unused_doors": found["unused_doors"]}}
     assert asked["id"].startswith("screen-")
     assert stage.command("permissions", "deny", asked["id"]).returncode == 0
 

@@ -1,7 +1,8 @@
 """A program that ends at once when it is started the relay's way is started once more, as the person wrote it.
 
-What the relay adds (flags, variables, hooks) may be refused by a version that nobody has tried. Only a failure that this could
-explain counts: a status other than 0, within seconds, before a prompt or a dialog was seen, and nobody has ended it.
+What the relay adds (flags, variables, hooks) may be refused by a version that nobody has tried. Only an end that this could
+explain counts: within seconds, before a prompt or a dialog was seen, and nobody has touched it. A status of 0 counts too where a
+door was prepared, since only a program that opens a session has doors: opencode 1.17.0 ends so.
 """
 
 from __future__ import annotations
@@ -47,12 +48,14 @@ class FailedStart(Struct, frozen=True):
 
 
 def find_failed_start(
-    argv: Sequence[str], status: ExitStatus, after_s: float, state: State, *, is_changed: bool, was_touched: bool
+    argv: Sequence[str], status: ExitStatus, after_s: float, state: State, *, is_changed: bool, has_doors: bool, was_touched: bool
 ) -> FailedStart | None:
-    """`is_changed`: it was started in another way than the person wrote. `was_touched`: somebody typed, or asked it to stop."""
+    """`is_changed`: it was started in another way than the person wrote; `has_doors`: so that it can be reached.
+    `was_touched`: somebody typed, or asked it to stop."""
     is_ended = status.signal in _ENDED_BY_SOMEBODY or status.code - 128 in _ENDED_BY_SOMEBODY
     is_early = after_s <= SOON_S and state is State.STARTING
-    if status.code == 0 or is_ended or not is_early or not is_changed or was_touched:
+    is_changed = has_doors or (is_changed and status.code != 0)
+    if is_ended or not is_early or not is_changed or was_touched:
         return None
     return FailedStart(argv[0], status.code, after_s)
 

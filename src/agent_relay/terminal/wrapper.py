@@ -122,7 +122,7 @@ class Wrapper:
         self._over = asyncio.Event()
         self._works: set[asyncio.Task[None]] = set()
         self._started_at = 0.0
-        self._is_changed = setup.is_changed  # the program was started in another way than the person wrote
+        self._has_doors = False  # the program was prepared for them
         self._was_touched = False  # somebody typed into it from elsewhere
         self._rows: tuple[str, ...] = ()  # on the screen, when it was last read
         self.failed_start: FailedStart | None = None  # known once the program has ended
@@ -174,7 +174,7 @@ class Wrapper:
         with contextlib.suppress(TerminalError):
             typed_ms_ago = (await self._terminal.person()).typed_ms_ago
         return find_failed_start(
-            self._setup.argv, status, after_s, self._watcher.state, is_changed=self._is_changed,
+            self._setup.argv, status, after_s, self._watcher.state, is_changed=self._setup.is_changed, has_doors=self._has_doors,
             was_touched=self._was_touched or self._stopping.is_set() or typed_ms_ago is not None,
         )  # fmt: skip
 
@@ -215,7 +215,7 @@ class Wrapper:
             prepared = await asyncio.to_thread(setup.kit.prepare, program, place, introduction)  # it may ask for a version
             self._run_file.note_facts(prepared.facts)
         started = prepared.program
-        self._is_changed |= started != program
+        self._has_doors = started != program
         if setup.enclose is not None:
             check_program(started.argv, started.cwd, started.environment)
             started = setup.enclose(started)

@@ -109,6 +109,15 @@ def test_versions_of_the_clis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert check_cli(claude).verdict is Verdict.NOTE
 
 
+def test_a_version_that_its_door_cannot_be_prepared_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opencode = load_profiles()["opencode"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program(tmp_path, "opencode", "echo 1.17.0")
+    found = check_cli(opencode)
+    assert (found.verdict, "messages are typed: opencode 1.17.0 ends at once" in found.text) == (Verdict.NOTE, True)
+    assert found.mend.startswith("Update opencode")
+
+
 def test_whether_codex_is_told_to_trust_the_relays_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     codex = load_profiles()["codex"]
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -14,7 +14,8 @@ from agent_relay.terminal.plain_start import SHOWN_LINES, SOON_S, FailedStart, a
 from agent_relay.terminal.state import State
 
 FAILED: dict[str, Any] = {
-    "status": ExitStatus(2), "after_s": 0.4, "state": State.STARTING, "is_changed": True, "was_touched": False,
+    "status": ExitStatus(2), "after_s": 0.4, "state": State.STARTING, "is_changed": True, "has_doors": False,
+    "was_touched": False,
 }  # fmt: skip
 
 
@@ -25,6 +26,8 @@ def find(**more: Any) -> FailedStart | None:
 def test_one_that_what_we_add_may_explain() -> None:
     assert find() == FailedStart("/usr/bin/codex", 2, 0.4)
     assert find(after_s=SOON_S) is not None
+    assert find(is_changed=False, has_doors=True) is not None
+    assert find(status=ExitStatus(0), has_doors=True) is not None  # it was to open a session, and did not
     assert find(status=ExitStatus(128 + signal.SIGSEGV, signal.SIGSEGV)) is not None
 
 

@@ -11,7 +11,7 @@ from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.terminal.doors.codex_hooks import FLAG as HOOKS_FLAG
 from agent_relay.terminal.doors.codex_hooks import are_trusted
 from agent_relay.terminal.doors.program_version import ask_version
-from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, Versions, is_known
+from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, Versions, is_known, objection_to_start
 from agent_relay.terminal.profile import GENERIC, Profile, load_profiles
 from agent_relay.terminal.transcripts.find import home_of
 
@@ -37,6 +37,8 @@ def check_cli(profile: Profile, doors: str = PROBE) -> Finding:
         mend = f"Leave out `{SETTING} = {OFF}` to use its better ways in."
         return Finding(profile.name, Verdict.NOTE, f"{what}; messages are typed, since doors are off", mend)
     objection, mend = Versions(profile.title, profile.recorded, is_strict=doors == KNOWN).objection(version)
+    if not objection:
+        objection, mend = objection_to_start(profile.name, version)
     if objection:
         return Finding(profile.name, Verdict.NOTE, f"{what}; messages are typed: {objection}", mend)
     ways = ", then ".join([*profile.doors, "typing"])

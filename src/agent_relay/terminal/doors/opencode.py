@@ -17,7 +17,7 @@ from agent_relay.terminal.doors.loopback_http import HOST
 from agent_relay.terminal.doors.opencode_known import forget_known
 from agent_relay.terminal.doors.opencode_server import OpencodeServer
 from agent_relay.terminal.doors.opencode_view import session_id, write_view_settings
-from agent_relay.terminal.doors.versions import numbers_of
+from agent_relay.terminal.doors.versions import objection_to_start
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.private_files import replace_private
 
@@ -31,7 +31,6 @@ _SUBCOMMANDS = frozenset({
 })  # fmt: skip
 _ELSEWHERE = frozenset({"-h", "--help", "-v", "--version", "--mini"})
 _PORTS = range(20_000, 32_000)
-BROKEN = (1, 17, 0)  # the last version that does not start with what we add
 _OWN_ADDRESS = frozenset({"--hostname", "--mdns", "--mdns-domain", "--cors"})
 
 
@@ -77,12 +76,7 @@ class OpencodeKit:
             return f"You started opencode with {found} and no --port, so its server cannot be found.", "Add a --port."
         if "--port" in flags and not _is_port(flags["--port"]):
             return "You started opencode with a --port of its own choice, so it cannot be found.", "Name the port."
-        version = self._version()
-        numbers = numbers_of(version)
-        if numbers and numbers <= BROKEN:
-            text = f"opencode {version[:20]} ends at once when it is given a port and a password."
-            return text, f"Update opencode: versions after {'.'.join(map(str, BROKEN))} take them."
-        return "", ""
+        return objection_to_start("opencode", self._version())
 
     def doors(
         self, program: Program, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]

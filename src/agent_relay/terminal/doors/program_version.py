@@ -21,7 +21,7 @@ from msgspec import Struct
 from agent_relay.terminal.private_files import load_private, save_private
 
 ASK_S = 15.0  # a cold start of some takes seconds; a program that takes longer says nothing
-WAIT_S = 3.0  # for an answer, at the most, before the program is started
+WAIT_S = 10.0  # for an answer, at the most, before the program is started; an old opencode would not start without it
 KEPT_S = 86_400
 CACHE_FILE = "cli-versions.json"
 _MAX_KEPT = 32

@@ -12,6 +12,7 @@ from msgspec import Struct
 SETTING = "doors"
 PROBE, KNOWN, OFF = "probe", "known", "off"  # what it may be
 TRY = "try"  # what `probe` was called when it was not the default
+_BROKEN = {"opencode": (1, 17, 0)}  # the last version that does not start with what its door needs
 
 
 class Versions(Struct, frozen=True):
@@ -44,6 +45,15 @@ class Versions(Struct, frozen=True):
 def is_known(version: str, tested: str) -> bool:
     """The same series: the versions differ only after the second number."""
     return bool(version) and version.split(".")[:2] == tested.split(".")[:2]
+
+
+def objection_to_start(cli: str, version: str) -> tuple[str, str]:
+    """Why a CLI of this version is not started with what its doors need, and what to do; empty where it is."""
+    last, numbers = _BROKEN.get(cli), numbers_of(version)
+    if last is None or not numbers or numbers > last:
+        return "", ""
+    text = f"{cli} {version[:20]} ends at once when it is given a port and a password."
+    return text, f"Update {cli}: versions after {'.'.join(map(str, last))} take them."
 
 
 def numbers_of(version: str) -> tuple[int, ...]:
