@@ -1,4 +1,5 @@
-"""Every door in a version that is known, and in one that is not: it says which it is, and is used only where somebody wants that.
+"""Every door in a tested version and in another one: it is used where its probe passes, on trial where it was not tested, and
+left alone under the strict setting.
 
 One body over all doors, each against its recorded other end. What a door does besides is in tests/unit/terminal/doors.
 """
@@ -97,15 +98,15 @@ class Daemon:
 CLIS = {"claude": claude, "codex": codex, "gemini": gemini, "opencode": opencode}
 
 
-def probe(cli: str, version: str, *, first: int = 0, tries_others: bool = False) -> Daemon:
+def probe(cli: str, version: str, *, first: int = 0, is_strict: bool = False) -> Daemon:
     """What is told once the way in is decided; `first`: the doors before it are not there."""
 
     async def run(folder: Path) -> Daemon:
         daemon, profile = Daemon(), load_profiles()[cli]
-        versions = Versions(profile.title, profile.recorded, tries_others)
+        versions = Versions(profile.title, profile.recorded, is_strict)
         async with CLIS[cli](folder, version) as doors:
             reporter = Reporter(lambda: daemon)  # type: ignore[arg-type,return-value]
-            doorway = Doorway(doors[first:], reporter, lambda: None, versions=versions)
+            doorway = Doorway(doors[first:], reporter, lambda: None, (), versions, profile.doors)
             running = asyncio.create_task(doorway.run())
             async with asyncio.timeout(30):
                 await until(lambda: "door" in daemon.told, "the way in is decided")
@@ -123,28 +124,36 @@ every_door = pytest.mark.parametrize(("cli", "number"), DOORS, ids=[load_profile
 
 
 @every_door
-def test_a_later_one_of_the_same_series_is_used(cli: str, number: int) -> None:
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_a_later_one_of_the_same_series_is_used(cli: str, number: int, is_strict: bool) -> None:
     profile = load_profiles()[cli]
     series = ".".join(profile.recorded.split(".")[:2])
-    told = probe(cli, f"{series}.9999", first=number).told
+    told = probe(cli, f"{series}.9999", first=number, is_strict=is_strict).told
     assert told["door"] == profile.doors[number]
-    assert "known" not in told.get("doorNote", "")
+    assert "tested" not in told.get("doorNote", "")
+    assert [each["door"] for each in told.get("unusedDoors", [])] == list(profile.doors[:number])
 
 
 @every_door
 @pytest.mark.parametrize("version", ["99.1.0", ""])
-def test_one_that_is_not_known_is_not_used_and_the_reason_and_the_way_out_are_told(cli: str, number: int, version: str) -> None:
+def test_one_that_was_not_tested_is_used_and_on_trial(cli: str, number: int, version: str) -> None:
     profile = load_profiles()[cli]
     told = probe(cli, version, first=number).told
-    assert told["door"] == TYPING
-    assert f"{profile.title} {version or 'does not say its version'}, and {profile.recorded} is known" in told["doorNote"]
-    assert told["doorNote"].endswith("--try-doors or `doors = try` uses it all the same")
-    assert all(door in told["doorNote"] for door in profile.doors[number:])
+    assert told["door"] == profile.doors[number]
+    said = f"{profile.title} {version}" if version else f"{profile.title} does not say its version"
+    assert f"{said}, and {profile.recorded} was tested: on trial until a first message is read" in told["doorNote"]
 
 
 @every_door
-def test_one_that_is_not_known_is_used_where_that_is_wanted(cli: str, number: int) -> None:
+@pytest.mark.parametrize("version", ["99.1.0", ""])
+def test_under_the_strict_setting_it_is_not_used_and_the_reason_and_the_way_out_are_told(
+    cli: str, number: int, version: str
+) -> None:
     profile = load_profiles()[cli]
-    told = probe(cli, "99.1.0", first=number, tries_others=True).told
-    assert told["door"] == profile.doors[number]
-    assert f"{profile.title} 99.1.0, tried though only {profile.recorded} is known" in told["doorNote"]
+    told = probe(cli, version, first=number, is_strict=True).told
+    assert told["door"] == TYPING
+    unused = {each["door"]: each for each in told["unusedDoors"]}
+    assert list(unused) == list(profile.doors)
+    for door in profile.doors[number:]:
+        assert f"and only {profile.recorded} was tested" in unused[door]["reason"]
+        assert '`--doors probe` or `doors = "probe"`' in unused[door]["mend"]

@@ -55,22 +55,31 @@ def test_what_two_see_is_asked_and_answered_once(stage: Stage, word: str, option
     assert (again.returncode, "There is no open permission" in again.stderr) == (1, True)
 
 
-def test_a_version_that_is_not_known_is_typed_to_and_everybody_is_told_why(stage: Stage) -> None:
+def test_under_the_strict_setting_a_version_that_was_not_tested_is_typed_to_and_everybody_is_told_why(stage: Stage) -> None:
     """The screen alone tells of the dialog then."""
-    bob = start(stage, "99.1.0")
-    reason = "Gemini CLI 99.1.0, and 0.61.0 is known; --try-doors or `doors = try` uses it all the same"
+    bob = start(stage, "99.1.0", "--doors", "known")
+    reason = f"Gemini CLI 99.1.0, and only {load_profiles()['gemini'].recorded} was tested"
     until(lambda: f"gemini hooks is not used: {reason}" in bob.log, "it is decided")
     found = agent(stage)
-    assert (found["door"], found["door_note"]) == ("typing", f"gemini hooks: {reason}")
-    assert reason in " ".join(stage.command("doctor").stdout.split())
+    mend = '`--doors probe` or `doors = "probe"` uses it where its probe passes.'
+    assert (found["door"], found["unused_doors"]) == ("typing", [{"door": "gemini hooks", "reason": reason, "mend": mend}])
+    for command in ("doctor", "status", "agents"):
+        said = " ".join(stage.command(command).stdout.split())
+        assert f"gemini hooks is not used: {reason}" in said, command
+        assert mend in said, command
     (asked,) = until(lambda: permissions(stage), "Bob asks")
+    with stage.daemon.connect_sync("Carol") as carol:
+        waiting = carol.send("Bob", "it waits for the dialog").message_id
+    assert f"Bob is reached by typing; gemini hooks is not used: {reason}" in stage.command("explain", waiting).stdout
+    told = json.loads(stage.command("explain", waiting, "--json").stdout)["ways_in"]
+    assert told == {"Bob": {"door": "typing", "unused_doors": found["unused_doors"]}}
     assert asked["id"].startswith("screen-")
     assert stage.command("permissions", "deny", asked["id"]).returncode == 0
 
 
-def test_it_is_tried_where_somebody_wants_that(stage: Stage) -> None:
-    bob = start(stage, "99.1.0", "--try-doors")
+def test_by_default_it_is_used_where_its_probe_passes(stage: Stage) -> None:
+    bob = start(stage, "99.1.0")
     until(lambda: "gemini hooks is open" in bob.log, "the door is open")
     found = agent(stage)
-    note = "gemini hooks: Gemini CLI 99.1.0, tried though only 0.61.0 is known"
-    assert (found["door"], found["door_note"]) == ("gemini hooks", note)
+    assert (found["door"], found["unused_doors"]) == ("gemini hooks", [])
+    assert "on trial until a first message is read" in found["door_note"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,9 +44,25 @@ def find_place(socket: str | None, state_dir: str | None) -> Place:
     return locate(socket=socket, state_dir=state_dir)
 
 
-def tries_doors(place: Place) -> bool:
-    """Whether doors are used in versions of a CLI that the relay was not tried with, as the settings say."""
-    return bool(_read_setting("doors", place) == "try")
+def read_doors(place: Place) -> str:
+    """Which doors are used, as the settings say: `probe`, `known` or `off`."""
+    return str(_read_setting("doors", place))
+
+
+def choose_doors(place: Place, wanted: str | None, *, is_off: bool, is_tried: bool) -> str:
+    """The same, as the options of a start say, and then the settings."""
+    from agent_relay.cli.failures import USAGE, Failure
+    from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, TRY
+
+    given = {*([wanted] if wanted is not None else []), *([OFF] if is_off else []), *([PROBE] if is_tried else [])}
+    given = {PROBE if one == TRY else one for one in given}
+    if not given <= {PROBE, KNOWN, OFF}:
+        raise Failure(f"--doors is {PROBE}, {KNOWN} or {OFF}.", USAGE)
+    if len(given) > 1:
+        raise Failure("--doors, --no-doors and --try-doors contradict each other: give one of them.", USAGE)
+    if is_tried:
+        sys.stderr.write("--try-doors is the default now, and need not be given: doors are used where their probe passes.\n")
+    return given.pop() if given else read_doors(place)
 
 
 def is_strict(place: Place) -> bool:

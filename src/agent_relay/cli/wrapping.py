@@ -11,6 +11,7 @@ from logging.handlers import RotatingFileHandler
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.link import is_name_in_use, observe
@@ -23,13 +24,16 @@ from agent_relay.sdk.locate import Place
 from agent_relay.terminal.backends.choice import Backend, Choice
 from agent_relay.terminal.backends.orphans import keep_orphans
 from agent_relay.terminal.custom_profile import customise
-from agent_relay.terminal.doors.launching import Program
-from agent_relay.terminal.doors.registry import kit_for
+from agent_relay.terminal.doors.launching import Note, Program
+from agent_relay.terminal.doors.program_version import VersionLookup
+from agent_relay.terminal.doors.registry import ASKED_FOR_VERSION, kit_for
+from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING
 from agent_relay.terminal.inbox_file import INBOX_FILE
 from agent_relay.terminal.joining import RECONNECT, join
 from agent_relay.terminal.launch import Home, arguments, child_environment, make_terminal
 from agent_relay.terminal.outbox import drop
-from agent_relay.terminal.profile import Profile
+from agent_relay.terminal.plain_start import FailedStart
+from agent_relay.terminal.profile import Launch, Profile
 from agent_relay.terminal.recording import Recorder, record_from_start
 from agent_relay.terminal.sandbox import DOORS_THROUGH_A_WALL, Reach, Sandbox, check_sandbox
 from agent_relay.terminal.sandbox import enclose as enclose_words
@@ -65,8 +69,7 @@ class Wish(msgspec.Struct, frozen=True):
     has_introduction: bool = True
     cli: str | None = None  # the profile, where the program's name does not tell
     record: str | None = None  # a file for `replay`
-    has_doors: bool = True  # False: everything is typed
-    tries_doors: bool = False  # also those of a version that the relay was not tried with
+    doors: str = PROBE  # which doors are used; see terminal.doors.versions
     asks_for_hooks: bool = False  # the CLI may ask whether the relay's hooks may run
     session: str | None = None  # the daemon started us, for this session
     end_file: str | None = None  # where it looks for how we ended
@@ -86,6 +89,8 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
         meta["sandbox"] = msgspec.to_builtins(wish.sandbox)  # whoever this agent starts gets the same
         check_sandbox()
 
+    version = _begin_version_lookup(place, wish)
+
     def make_client(name: str) -> RelayClient:
         return RelayClient(
             name, socket=place.socket, state_dir=place.state_dir, cli=cli, meta=meta, max_inflight=_WINDOW,
@@ -101,23 +106,36 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
                 f"{name} is connected already: see it with `agent-relay attach {name}`, or choose another name."
             ) from None
         raise
+    recorder: Recorder | None = None
     try:
         home = Home(place.state_dir, relay.name)
         home.make()
         _log_to(home.team)
-        wrapper = Wrapper(
-            _make_setup(place, wish, home, _make_recorder(wish, cli)), relay, lambda: make_client(home.name),
-            lambda listener: make_terminal(wish.choice, home, place.project_id, listener),
-        )  # fmt: skip
-        StopSignals(wrapper.stop, wrapper.kill)
+        recorder = _make_recorder(wish, cli)
+
+        def make_wrapper(relay: RelayClient, failed: FailedStart | None = None) -> Wrapper:
+            setup = _make_setup(place, wish, home, recorder, version, failed)
+            return Wrapper(
+                setup, relay, lambda: make_client(home.name),
+                lambda listener: make_terminal(wish.choice, home, place.project_id, listener),
+            )  # fmt: skip
+
+        wrapper = make_wrapper(relay)
+        StopSignals(lambda: wrapper.stop(), lambda: wrapper.kill())  # noqa: PLW0108 - of the one that runs then
         if wish.has_input:
-            follow(wrapper.type_in, logging.getLogger("agent_relay.terminal").warning)
+            follow(lambda text: wrapper.type_in(text), logging.getLogger("agent_relay.terminal").warning)  # noqa: PLW0108
         async with _keeping_orphans(wish):
             status = await wrapper.run(lambda: is_ready(home.name))
+            if wrapper.failed_start is not None and not wrapper.is_stopping:
+                first, wrapper = wrapper, make_wrapper(wrapper.relay, wrapper.failed_start)
+                wrapper.take_over(first)
+                status = await wrapper.run()
         if wish.end_file is not None:
             with contextlib.suppress(OSError):  # then it is not known how it ended
                 drop(os.path.dirname(wish.end_file), os.path.basename(wish.end_file), str(status.code))
     finally:
+        if recorder is not None:
+            recorder.close()
         await relay.close(_CLOSE_S)
     return status.code
 
@@ -154,25 +172,54 @@ def find_profile(place: Place, wish: Wish, notes: list[str] | None = None) -> Pr
     return customise(profile, wish.looks.prompts, wish.looks.busy, wish.looks.dialogs)
 
 
-def _make_setup(place: Place, wish: Wish, home: Home, recorder: Recorder | None) -> Setup:
+def _begin_version_lookup(place: Place, wish: Wish) -> Callable[[], str]:
+    """Of a program that is started in another way in some versions: asked while we join the relay."""
+    profile = find_profile(place, wish)
+    if profile.name not in ASKED_FOR_VERSION or _why_no_doors(wish, profile) is not None:
+        return lambda: ""
+    return VersionLookup(wish.argv[0], os.environ, place.home).wait
+
+
+def _why_no_doors(wish: Wish, profile: Profile) -> Note | None:
+    if wish.doors == OFF:
+        return Note(
+            "Doors are switched off for this agent.", profile.doors, f"Start it without `--no-doors` and `{SETTING} = {OFF}`."
+        )
+    if wish.cli is not None:  # another program need not know its flags
+        return Note("With --cli it may be another program, which need not know its flags.", profile.doors)
+    if wish.sandbox is not None and profile.name not in DOORS_THROUGH_A_WALL:
+        return Note("Its doors are servers, which would stand outside of the sandbox.", profile.doors)
+    return None
+
+
+def _make_setup(
+    place: Place, wish: Wish, home: Home, recorder: Recorder | None, version: Callable[[], str], failed: FailedStart | None
+) -> Setup:  # fmt: skip
+    """`failed`: it was started before, and what we add may be the reason why it ended."""
     profile = find_profile(place, wish)
     inbox = os.path.join(home.team, INBOX_FILE)
-    # Another program need not know its flags; and some doors are servers, which would stand outside of the wall.
-    has_doors = wish.has_doors and wish.cli is None and (wish.sandbox is None or profile.name in DOORS_THROUGH_A_WALL)
+    added = profile if failed is None else replace(profile, launch=Launch())
+    argv = arguments(wish.argv, added)
+    closed = _why_no_doors(wish, profile)
+    if failed is not None and profile.doors:
+        closed = Note(f"{failed.reason}.", profile.doors, "Update the program; its last lines are in the agent's wrapper.log.")
     return Setup(
         home=home,
         profile=profile,
-        argv=arguments(wish.argv, profile),
+        argv=argv,
         cwd=os.getcwd(),
-        environment=child_environment(os.environ, profile, home, socket=place.socket, root=place.root, inbox=inbox),
+        environment=child_environment(os.environ, added, home, socket=place.socket, root=place.root, inbox=inbox),
         prefix=wish.prefix,
         has_introduction=wish.has_introduction,
         is_strict=wish.is_strict,
         project_id=place.project_id,
         root=place.root,
         recorder=recorder,
-        kit=kit_for(profile, asks_for_hooks=wish.asks_for_hooks) if has_doors else None,
-        tries_doors=wish.tries_doors,
+        kit=kit_for(profile, asks_for_hooks=wish.asks_for_hooks, version=version) if closed is None else None,
+        is_strict_about_doors=wish.doors == KNOWN,
+        notes=() if closed is None or not profile.doors else (closed,),
+        is_changed=argv != list(wish.argv) or bool(added.launch.environment.keys() - os.environ.keys()),
+        announcement="" if failed is None else failed.text,
         enclose=_wall(place, wish, home, profile),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
+from msgspec.structs import asdict
 
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
@@ -144,6 +145,7 @@ class Queries:
             "door": said.door if said else None,
             "door_note": said.door_note if said else None,
             "hold": None if hold is None else to_builtins(hold),
+            "unused_doors": [asdict(door) for door in said.unused_doors] if said else [],
             "loop": self._loops.describe(agent),
             "requests": requests,
             "cli": agent.cli,

@@ -62,6 +62,12 @@ def _one_of(*choices: str) -> Callable[[str], str]:
     return parse
 
 
+def _doors(text: str) -> str:
+    """`try` is what `probe` was called before it was the default."""
+    found: str = _one_of("probe", "known", "off")("probe" if text == "try" else text)
+    return found
+
+
 def _uids(text: str) -> frozenset[int]:
     parts = text.replace(",", " ").split()
     if not all(part.isdecimal() for part in parts):
@@ -179,8 +185,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("sandbox_network", _one_of("on", "off"), "on", "whether agents have the network there"),
     Setting("sandbox_home", str, "ro", "what agents have of the home directory there: ro, rw, none, or paths in it that are "
             "writable while the rest is hidden, separated by commas"),
-    Setting("doors", _one_of("known", "try"), "known", "doors of a CLI in a version that the relay was not tried with: known "
-            "leaves them and types, try uses them"),
+    Setting("doors", _doors, "probe", "better ways into a CLI than typing: probe uses those that pass their probe, known only "
+            "those of tested versions, off none"),
     Setting("strict_prefix", _switch, "false", "on the screens of agents only commands with the nonce of the run count",
             is_switch=True),
     Setting("default_channels", _channels, "#general", "channels that every new agent joins by itself, separated by commas, or "

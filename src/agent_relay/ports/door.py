@@ -31,7 +31,13 @@ class DoorError(Exception):
     ├── DoorShut      it cannot be used, or not any more
     ├── NotTaken      this message was not handed over, and may be tried again
     └── NotOpen       there is nothing to answer under that id (any more)
+
+    `mend` says what a person can do about it, where there is something.
     """
+
+    def __init__(self, text: str = "", mend: str = "") -> None:
+        super().__init__(text)
+        self.mend = mend
 
 
 class DoorShut(DoorError):  # noqa: N818 - named by the condition
@@ -62,7 +68,7 @@ class DoorMessage(Struct, frozen=True):
 class Probe(Struct, frozen=True):
     """An open door. `note` tells what a person should know."""
 
-    version: str = ""  # as the program tells it; one that is not known is not used, unless somebody wants it tried
+    version: str = ""  # as the program tells it
     note: str = ""
     introduces: bool = False  # it tells the agent itself what the relay is: nobody needs to type it
 
@@ -120,8 +126,9 @@ class DoorListener(Protocol[O_contra]):
         """The CLI's own record shows that the agent has this message. More than once is harmless."""
         ...
 
-    def door_refused(self, message_id: str, reason: str) -> None:
-        """The CLI will not give this message to the agent; another way may."""
+    def door_refused(self, message_id: str, reason: str, *, was_given: bool = False) -> None:
+        """The CLI will not give this message to the agent; another way may. `was_given`: the CLI had it, and only its record
+        does not show that the agent read it."""
         ...
 
     def door_rejected(self, message_id: str, reason: str) -> None:

@@ -23,6 +23,14 @@ Note = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=20_000)]
 
 
+class UnusedDoor(Struct, frozen=True):
+    """A better way into the program than the one in use: why it is not used, and what a person can do about it."""
+
+    door: Door
+    reason: Note
+    mend: Annotated[str, Meta(max_length=500)] = ""  # empty: nothing
+
+
 class StateReport(Struct, frozen=True, rename="camel"):
     state: Literal["starting", "idle", "working", "waiting", "offline"]
     waiting_for: Note | None = None  # what a `waiting` agent waits for: a permission, an answer
@@ -33,6 +41,7 @@ class StateReport(Struct, frozen=True, rename="camel"):
     keyboard: bool = False  # it is paused only while somebody has its keyboard on the page
     hold: Word | None = None  # why nothing can be typed for it now: a word of protocol.holds …
     hold_detail: Note | None = None  # … and what was seen
+    unused_doors: Annotated[tuple[UnusedDoor, ...], Meta(max_length=8)] = ()  # the better ones, the best first
 
 
 class ReceivedReport(Struct, frozen=True, rename="camel"):

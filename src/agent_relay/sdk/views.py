@@ -22,6 +22,7 @@ class AgentInfo(Struct, frozen=True):
     door: str | None = None  # the way messages go into its program
     door_note: str | None = None  # why it is not a better one
     hold: Hold | None = None  # why its messages wait; `describe_hold` of protocol.holds has the sentence
+    unused_doors: tuple[dict[str, str], ...] = ()  # the better ones, each with `door`, `reason` and `mend`: what to do
     loop: dict[str, Any] | None = None  # it only answers others: `stage` (slowed or held), `hops`, `agents`
     requests: tuple[dict[str, Any], ...] = ()  # permissions and questions that wait for a person
     cli: str | None = None

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 
+from agent_relay.terminal.backends.tmux_launch import ENDED_OPTION, GATE_OPTION
 from agent_relay.terminal.backends.tmux_program import client_environment
 from agent_relay.terminal.backends.tmux_server import TmuxServer, session_name
 
@@ -16,10 +17,16 @@ _FALLBACK_TERMS = ("xterm-256color", "screen")  # for a terminal whose descripti
 
 
 def is_running(server: TmuxServer, agent: str) -> bool:
-    """Whether its program runs; a session whose program has ended is on its way out."""
-    command = [*server.base, "list-panes", "-t", f"={session_name(agent)}:", "-F", "#{pane_dead}#{@agent-relay-ended}"]
+    return bool(running_session(server, agent))
+
+
+def running_session(server: TmuxServer, agent: str) -> str:
+    """What tells this start of its program from every other; empty where none runs: one that has ended is on its way out."""
+    shown = f"#{{pane_dead}}#{{{ENDED_OPTION}}} #{{{GATE_OPTION}}}"
+    command = [*server.base, "list-panes", "-t", f"={session_name(agent)}:", "-F", shown]
     done = subprocess.run(command, capture_output=True, check=False, env=client_environment(os.environ))  # noqa: S603
-    return done.returncode == 0 and done.stdout.strip() == b"0"
+    state, _, session = done.stdout.decode("ascii", "replace").strip().partition(" ")
+    return session if done.returncode == 0 and state == "0" else ""
 
 
 def attach(server: TmuxServer, agent: str, *, read_only: bool = False) -> str:

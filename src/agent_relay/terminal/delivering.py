@@ -4,6 +4,9 @@ Through a door a message is handed over at once, and several may be on their way
 nothing is on its way through a door, so that the order holds. A message is acknowledged when the agent is seen to have it,
 not before: if the program or this process ends first, the daemon still owes it. What was handed over and not seen to be read
 is looked for before it is handed over again.
+
+A door on trial may have given the agent a message though nothing shows it. Handing the message in again could double it, and
+leaving it could lose it. So the agent is told where it can read it.
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ from agent_relay.terminal.typist import Render, Typist
 
 UNREAD_S = 20.0  # an idle agent that has not read what it was handed: it never will
 LOOK_S = 5.0
+AT_PROMPT_S = 4.0  # so long an agent is seen at its prompt before messages are typed though a door is still being tried
+SOON_S = 0.5  # between two looks at that
 MAX_TRIES = 3
 _AGAIN_S = 1.0
 _MARK = re.compile(r"\[([0-9a-f]{8})\]")
@@ -70,11 +75,12 @@ class Manners(Struct, frozen=True):
 
 
 class _Handed(Struct):
-    """On its way through a door."""
+    """On its way through a door. `may_be_read`: the agent has worked since, or already did."""
 
     message: Message
     door: str
     since: float
+    may_be_read: bool
 
 
 class Deliverer:
@@ -97,6 +103,8 @@ class Deliverer:
         self._items: deque[_Item] = deque()
         self._handed: OrderedDict[str, _Handed] = OrderedDict()  # by message id, in order
         self._refused: set[str] = set()  # message ids that must be typed
+        self._begun_here: set[str] = set()  # message ids that this very wrapper has begun to hand over
+        self._doubted: dict[str, str] = {}  # message ids that a door on trial may have given to the agent, and which door
         self._woken = asyncio.Event()
         self._given: OrderedDict[str, str] = OrderedDict()  # message ids by mark
         self._typed_now = self._read_early = ""
@@ -119,6 +127,17 @@ class Deliverer:
         self._settler.begin(message)
         self._put(message)
 
+    def take_over(self, other: Deliverer) -> None:
+        """What another one was to deliver to a program that has ended, in the same order."""
+        given = [handed.message for handed in other._handed.values()]
+        other._put_back(given)
+        other._handed.clear()
+        for item in other._items:
+            if isinstance(item, Message):
+                self._settler.take_over(item, other._settler)
+            if not isinstance(item, _Introduction):
+                self._put(item)
+
     def _put(self, item: _Item) -> None:
         self._items.append(item)
         self.wake()
@@ -136,21 +155,31 @@ class Deliverer:
                 self.note_read(self._given[mark], "transcript")
 
     def note_read(self, message_id: str, evidence: str) -> None:
+        self._begun_here.discard(message_id)
         handed = self._handed.pop(message_id, None)
         if handed is not None:
             self._settler.finish(handed.message, handed.door, evidence, is_read=True)
+            if self.doorway.current is not None and self.doorway.current.name == handed.door:
+                self.doorway.prove()
             self.wake()
         elif message_id == self._typed_now:
             self._read_early = evidence  # told after the acknowledgement, in the order it should be read in
         else:
             self._reporter.read(message_id, evidence)
 
-    def note_refused(self, message_id: str, reason: str) -> None:
-        """The door will not give it to the agent, and it is typed."""
+    def note_working(self) -> None:
+        """The agent has begun to work, perhaps on what it was handed."""
+        for handed in self._handed.values():
+            handed.may_be_read = True
+
+    def note_refused(self, message_id: str, reason: str, *, was_given: bool = False) -> None:
+        """The door will not give it to the agent, and it is typed. `was_given`: the CLI had it."""
         handed = self._handed.pop(message_id, None)
         if handed is not None:
             _log.warning("%s: %s refuses it: %s", message_id, handed.door, reason)
             self._refused.add(message_id)
+            if was_given:
+                self._doubt(handed)
             self._put_back([handed.message])
 
     def note_rejected(self, message_id: str, reason: str) -> None:
@@ -159,6 +188,12 @@ class Deliverer:
         if handed is not None:
             self._settler.give_up(handed.message, reason)
             self.wake()
+
+    def _doubt(self, handed: _Handed) -> None:
+        """What a proven door does not show was not read; of one on trial that is not known."""
+        if handed.may_be_read and not self.doorway.is_proven:
+            _log.warning("%s: %s may have given it to the agent, so it is not handed in again", handed.message.id, handed.door)
+            self._doubted[handed.message.id] = handed.door
 
     def _put_back(self, messages: list[Message]) -> None:
         """In front of the others, in the order they came."""
@@ -173,6 +208,8 @@ class Deliverer:
     async def run(self) -> None:
         while True:
             self._woken.clear()
+            if self._items and not self.doorway.is_decided and self._typist.idle_s >= AT_PROMPT_S:
+                self.doorway.stop_waiting()
             if self._items and self.doorway.is_decided:
                 item = self._items[0]  # it stays there until it is dealt with, should the terminal fail in between
                 if await self._deal_with(item) and item in self._items:
@@ -183,8 +220,11 @@ class Deliverer:
             await self._wait()
 
     async def _wait(self) -> None:
+        patience_s = LOOK_S if self._handed or self._items else None
+        if self._items and not self.doorway.is_decided:
+            patience_s = SOON_S
         try:
-            async with asyncio.timeout(LOOK_S if self._handed or self._items else None):
+            async with asyncio.timeout(patience_s):
                 await self._woken.wait()
         except TimeoutError:
             return
@@ -201,6 +241,7 @@ class Deliverer:
             case Message():
                 await self._type(item)
                 self._refused.discard(item.id)
+                self._doubted.pop(item.id, None)
             case _Notice(text):
                 await self._say(partial(render_notice, text, prefix=self.manners.prefix), text, door)
             case _Typed(text):
@@ -236,19 +277,22 @@ class Deliverer:
         if self._settler.is_over(message):
             return True
         self._note_given(message)
-        asked = door_message(message, self.manners.prefix)
         if self._run.was_begun(message.delivery_id):
             where = await self._find(door, message)
             if where is Whereabouts.READ:
-                self._handed[message.id] = _Handed(message, door.name, _now())
+                self._handed[message.id] = self._begin(message, door)
                 self.note_read(message.id, "found again")
                 return True
             if where is Whereabouts.HELD:
-                self._handed[message.id] = _Handed(message, door.name, _now())
+                self._handed[message.id] = self._begin(message, door)
                 return True
+            if message.id not in self._begun_here and not self.doorway.is_proven:
+                self._doubted[message.id] = door.name  # handed over by a wrapper before us, and this door may not see it
+        asked = door_message(message, self.manners.prefix, self._doubted.get(message.id, ""))
+        self._begun_here.add(message.id)
         self._run.note_begun(message.delivery_id)
         self._expect_answer_to(message)
-        self._handed[message.id] = _Handed(message, door.name, _now())  # before: it may be read before this returns
+        self._handed[message.id] = self._begin(message, door)  # before: it may be read before this returns
         try:
             seen = await self._try_door(door, asked)
         except DoorError as error:
@@ -267,6 +311,9 @@ class Deliverer:
         _log.info("%s: handed to %s (%s)", message.id, door.name, seen)
         self._reporter.handed(message.id, door.name, seen)
         return True
+
+    def _begin(self, message: Message, door: Door) -> _Handed:
+        return _Handed(message, door.name, _now(), may_be_read=not self._is_idle())
 
     async def _try_door(self, door: Door, asked: DoorMessage) -> str:
         for attempt in range(MAX_TRIES):
@@ -309,6 +356,8 @@ class Deliverer:
     def lose_door(self, reason: str) -> None:
         """What was on its way through it is looked for, and goes another way if nobody has it."""
         handed = [entry.message for entry in self._handed.values()]
+        for entry in self._handed.values():
+            self._doubt(entry)
         self._handed.clear()
         self.doorway.drop(reason)
         self._put_back(handed)
@@ -328,7 +377,7 @@ class Deliverer:
         def give(room: Room) -> str:
             self._run.note_begun(message.delivery_id)
             self._expect_answer_to(message)  # the answer may be there before it is seen that the question was taken
-            return render(shown(message), room, self.manners.prefix)
+            return self._text_of(message, room)
 
         is_own = partial(self._is_own, message) if was_begun else None
         self._typed_now, self._read_early = message.id, ""
@@ -360,8 +409,11 @@ class Deliverer:
         placeholder = self.manners.profile.submit.placeholder
         if placeholder and re.fullmatch(placeholder, draft.strip()):
             return True
-        text = render(shown(message), Room(), self.manners.prefix)
+        text = self._text_of(message, Room())
         return "".join(draft.split()) == "".join(text.split())
+
+    def _text_of(self, message: Message, room: Room) -> str:
+        return render(shown(message), room, self.manners.prefix, self._doubted.get(message.id, ""))
 
     # --- before and after ----------------------------------------------------------------------------------------------
 

@@ -75,6 +75,8 @@ class Hearing:
 
     def _note_state(self, event: StateChanged, entered_at: float) -> None:
         _log.info("state: %s", event.state.value)
+        if event.state is State.WORKING:
+            self.deliverer.note_working()
         self._report_state()
         self._note_dialog()
         if event.state is State.WORKING and self._typed_at > entered_at:
@@ -109,6 +111,8 @@ class Hearing:
 
     def door_state(self, state: DoorState, waiting_for: str = "") -> None:
         self._door_state, self._door_waits_for = state, waiting_for
+        if state is DoorState.WORKING:
+            self.deliverer.note_working()
         self._note_dialog()
         self._report_state()
         self.deliverer.wake()
@@ -116,8 +120,8 @@ class Hearing:
     def door_read(self, message_id: str, evidence: str) -> None:
         self.deliverer.note_read(message_id, evidence)
 
-    def door_refused(self, message_id: str, reason: str) -> None:
-        self.deliverer.note_refused(message_id, reason)
+    def door_refused(self, message_id: str, reason: str, *, was_given: bool = False) -> None:
+        self.deliverer.note_refused(message_id, reason, was_given=was_given)
 
     def door_rejected(self, message_id: str, reason: str) -> None:
         self.deliverer.note_rejected(message_id, reason)

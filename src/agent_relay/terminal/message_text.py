@@ -77,9 +77,16 @@ def quote(text: str, prefix: str = DEFAULT_PREFIX) -> str:
     return _misleading(prefix).sub(_MARK, clean(text).strip("\n"))
 
 
-def render(message: Shown, room: Room, prefix: str = DEFAULT_PREFIX) -> str:
+def render(message: Shown, room: Room, prefix: str = DEFAULT_PREFIX, doubted_door: str = "") -> str:
+    """`doubted_door`: the agent may have got it through that one, so it is told where it can read it, and not given it again."""
     sender = _NOT_IN_NAMES.sub("_", message.sender)[:_MAX_TAG] or "_"
     head = f"Relay message from {sender} [{short_id(message.id)}]{_tags(message)}: "
+    if doubted_door:
+        where = f"agent-relay read {id_to_read(message.id)}"
+        told = (
+            f"This message was handed to you by {doubted_door}, and it is not known whether you saw it. If you did not: {where}"
+        )
+        return fit(head, told, "", room)
     asks = f"\n({sender} waits for your answer: begin it with `{prefix}{sender}`.)"
     tail = asks if message.awaits_answer else ""
     return fit(head, quote(message.body, prefix), tail, room, id_to_read(message.id))

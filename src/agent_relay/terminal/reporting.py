@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from msgspec.structs import asdict
 
 from agent_relay.ports.door import Request, RequestKind, Resolution
 from agent_relay.protocol.holds import Hold
+from agent_relay.protocol.reports import UnusedDoor
 from agent_relay.protocol.states import ClientState
 from agent_relay.protocol.tool_names import kind_of
 from agent_relay.sdk.client import RelayClient
@@ -15,6 +18,7 @@ from agent_relay.terminal.message_text import clean
 from agent_relay.terminal.project_files import ProjectFiles
 
 _MAX_TEXT = 200
+_MAX_MEND = 500
 _MAX_BODY = 20_000
 _MAX_OPTIONS = 50
 _MAX_UNSENT = 1_000
@@ -110,9 +114,9 @@ class Reporter:
         """`by`: who said so. `has_keyboard`: somebody types on the page meanwhile."""
         self._change(paused=is_paused, pausedBy=_line(by) or None, keyboard=has_keyboard or None)
 
-    def door(self, name: str, note: str = "") -> None:
+    def door(self, name: str, note: str = "", unused: Sequence[UnusedDoor] = ()) -> None:
         """How messages reach the agent, and why not in a better way."""
-        self._change(door=name, doorNote=_line(note) or None)
+        self._change(door=name, doorNote=_line(note) or None, unusedDoors=[asdict(one) for one in unused] or None)
 
     def held(self, hold: Hold | None) -> None:
         """Why nothing can be typed for the agent; None: it can again."""
@@ -159,5 +163,10 @@ class Reporter:
             self._unsent.append((type_, fields))
 
 
-def _line(text: str) -> str:
-    return " ".join(clean(text).split())[:_MAX_TEXT]
+def unused_door(door: str, reason: str, mend: str = "") -> UnusedDoor:
+    """As it may be said to the daemon."""
+    return UnusedDoor(door, _line(reason), _line(mend, _MAX_MEND))
+
+
+def _line(text: str, most: int = _MAX_TEXT) -> str:
+    return " ".join(clean(text).split())[:most]

@@ -34,6 +34,12 @@ class Settler:
         left_ms = (message.meta.ttl_ms or DEFAULT_TTL_MS) - message.queued_ms
         self._deadlines[message.delivery_id] = _now() + left_ms / 1000
 
+    def take_over(self, message: Message, other: Settler) -> None:
+        """One that another settler has begun: it stands in the inbox file already."""
+        deadline = other.deadline_of(message)
+        if deadline is not None:
+            self._deadlines[message.delivery_id] = deadline
+
     def deadline_of(self, message: Message) -> float | None:
         return self._deadlines.get(message.delivery_id)
 

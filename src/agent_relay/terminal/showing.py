@@ -26,11 +26,12 @@ def shown(message: Message) -> Shown:
     )
 
 
-def door_message(message: Message, prefix: str) -> DoorMessage:
+def door_message(message: Message, prefix: str, doubted_door: str = "") -> DoorMessage:
+    """`doubted_door`: the one that may have given it to the agent before."""
     return DoorMessage(
         id=message.id,
         uuid=str(uuid.uuid5(_NAMESPACE, message.id)),
         sender=message.from_,
         body=quote(message.body, prefix),
-        text=render(shown(message), Room(), prefix),
+        text=render(shown(message), Room(), prefix, doubted_door),
     )

@@ -104,6 +104,13 @@ class Typist:
         return self._is_paused
 
     @property
+    def idle_s(self) -> float:
+        """For how long the screen has shown the agent at its prompt."""
+        if self._watcher.state is not State.IDLE or not self._seen:
+            return 0.0
+        return asyncio.get_running_loop().time() - self._state_since
+
+    @property
     def last_enter(self) -> float:
         return self._last_enter
 

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_relay.ports.door import Decision, DoorError, NotOpen
 from agent_relay.ports.terminal import ExitStatus, Terminal, TerminalEnded, TerminalError, TerminalListener
@@ -28,7 +29,7 @@ from agent_relay.terminal.commands import words_of
 from agent_relay.terminal.confirmations import Confirmations
 from agent_relay.terminal.consoles import waits_for_line
 from agent_relay.terminal.delivering import Deliverer, Manners
-from agent_relay.terminal.doors.launching import AgentPlace, Kit, Prepared, Program
+from agent_relay.terminal.doors.launching import AgentPlace, Kit, Note, Prepared, Program
 from agent_relay.terminal.doors.versions import Versions
 from agent_relay.terminal.doorway import Doorway
 from agent_relay.terminal.hearing import Hearing
@@ -38,6 +39,7 @@ from agent_relay.terminal.live_screen import LiveScreen
 from agent_relay.terminal.message_text import introduction_for_start
 from agent_relay.terminal.parser import DEFAULT_PREFIX, Syntax
 from agent_relay.terminal.pausing import Pauses
+from agent_relay.terminal.plain_start import FailedStart, announce, find_failed_start, last_lines
 from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.project_files import ProjectFiles
 from agent_relay.terminal.recording import Recorder
@@ -73,7 +75,10 @@ class Setup(Struct, frozen=True):
     root: str = ""  # of the project
     recorder: Recorder | None = None
     kit: Kit | None = None  # the CLI's doors; without, everything is typed
-    tries_doors: bool = False  # also those of a version that nobody has run
+    is_strict_about_doors: bool = False  # only those of a tested version
+    notes: tuple[Note, ...] = ()  # why there is no kit
+    is_changed: bool = False  # flags or variables were added to what the person wrote
+    announcement: str = ""  # shown in the terminal before the program
     enclose: Callable[[Program], Program] | None = None  # puts the program behind a wall
 
 
@@ -118,6 +123,11 @@ class Wrapper:
         self._reading = asyncio.Lock()
         self._over = asyncio.Event()
         self._works: set[asyncio.Task[None]] = set()
+        self._started_at = 0.0
+        self._has_doors = False  # the program was prepared for them
+        self._was_touched = False  # somebody typed into it from elsewhere
+        self._rows: tuple[str, ...] = ()  # on the screen, when it was last read
+        self.failed_start: FailedStart | None = None  # known once the program has ended
         self._listen_to(relay)
 
     # --- the whole ---------------------------------------------------------------------------------------------------
@@ -136,7 +146,11 @@ class Wrapper:
         try:
             status = await self._until_the_end()
             _log.info("the program ended with status %d", status.code)
+            failed = await self._judge(status)
             await self._last_words()
+            if failed is not None:
+                self.failed_start = replace(failed, last_lines=last_lines(self._rows))
+                _log.warning("%s", self.failed_start.text)
         finally:
             self._over.set()
             for task in tasks:
@@ -144,8 +158,6 @@ class Wrapper:
             await asyncio.gather(*tasks, return_exceptions=True)
             self._log.close()
             self._live.close()
-            if self._setup.recorder is not None:
-                self._setup.recorder.close()
             with contextlib.suppress(TerminalEnded):
                 await self._terminal.stop(STOP_GRACE_S)
             await self._deliverer.doorway.close()
@@ -161,6 +173,28 @@ class Wrapper:
     def kill(self) -> None:
         """From any thread, where the loop is of no use any more."""
         self._terminal.kill()
+
+    async def _judge(self, status: ExitStatus) -> FailedStart | None:
+        after_s = self._now - self._started_at
+        typed_ms_ago: int | None = None
+        with contextlib.suppress(TerminalError):
+            typed_ms_ago = (await self._terminal.person()).typed_ms_ago
+        return find_failed_start(
+            self._setup.argv, status, after_s, self._watcher.state, is_changed=self._setup.is_changed, has_doors=self._has_doors,
+            was_touched=self._was_touched or self._stopping.is_set() or typed_ms_ago is not None,
+        )  # fmt: skip
+
+    def take_over(self, other: Wrapper) -> None:
+        """The messages that another wrapper of this agent has left over. Before `run`."""
+        self._deliverer.take_over(other._deliverer)
+
+    @property
+    def relay(self) -> RelayClient:
+        return self._relay
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
 
     async def _start(self) -> None:
         self._reporter.process(None)
@@ -184,12 +218,17 @@ class Wrapper:
             introduction = (
                 introduction_for_start(setup.home.name, self._prefix, self._signed_prefix) if setup.has_introduction else ""
             )
-            prepared = setup.kit.prepare(program, place, introduction)
+            prepared = await asyncio.to_thread(setup.kit.prepare, program, place, introduction)  # it may ask for a version
             self._run_file.note_facts(prepared.facts)
         started = prepared.program
+        self._has_doors = started != program
         if setup.enclose is not None:
             check_program(started.argv, started.cwd, started.environment)
             started = setup.enclose(started)
+        if setup.announcement:
+            self._watcher.expect_echo(setup.announcement)
+            started = announce(started, setup.announcement)
+        self._started_at = self._now
         await self._terminal.start(started.argv, cwd=started.cwd, environment=started.environment)
         self._open_doors(prepared)
         if setup.has_introduction and not prepared.is_introduced:
@@ -231,8 +270,10 @@ class Wrapper:
         setup = self._setup
         place = AgentPlace(setup.home.name, setup.home.team, setup.project_id)
         doors = [] if setup.kit is None else setup.kit.doors(prepared.program, place, prepared.facts, self._hearing)
-        versions = Versions(setup.profile.title, setup.profile.recorded, setup.tries_doors)
-        self._deliverer.doorway = Doorway(doors, self._reporter, self._hearing.door_changed, prepared.notes, versions)
+        versions = Versions(setup.profile.title, setup.profile.recorded, setup.is_strict_about_doors)
+        self._deliverer.doorway = Doorway(
+            doors, self._reporter, self._hearing.door_changed, [*setup.notes, *prepared.notes], versions, setup.profile.doors
+        )  # fmt: skip
         if setup.profile.transcript is not None:
             self._hearing.follower = SessionFollower(
                 setup.profile, setup.cwd, home=home_of(setup.profile.transcript, setup.environment),
@@ -322,6 +363,7 @@ class Wrapper:
             self._live.resized(screen.columns, len(screen.visible))
             t = self._now + late_s
             events = self._watcher.saw(screen, t)
+            self._rows = tuple(line.text for line in screen.visible)
             self._typist.note_screen(screen, t)
             self._log.note(screen, t)
         self._handle(events)
@@ -397,8 +439,10 @@ class Wrapper:
             case "stop":
                 self.stop()
             case "interrupt":
+                self._was_touched = True
                 self._do(self._interrupt())
             case "input":
+                self._was_touched = True
                 self._do(self._terminal.write((control.text or "").replace("\n", "\r").encode("utf-8", "replace")))
             case "approve" | "deny" | "answer":
                 self._do(self._answer(control))

@@ -11,7 +11,7 @@ import pytest
 
 from agent_relay.cli.doctor import places
 from agent_relay.cli.doctor.backends import check_backends
-from agent_relay.cli.doctor.clis import check_cli, read_version
+from agent_relay.cli.doctor.clis import check_cli
 from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.cli.doctor.machine import check_machine
 from agent_relay.cli.doctor.places import check_places
@@ -80,13 +80,19 @@ def test_a_socket_that_a_daemon_left_behind(tmp_path: Path) -> None:
 
 def test_a_daemon_that_answers_and_the_doors_of_its_agents() -> None:
     with DaemonProcess() as daemon, daemon.connect_sync("Bob", control=True) as bob:
-        bob.report("agent.state", state="idle", door="typing", doorNote="codex app-server: version 9 is not known")
+        shut = {"door": "codex app-server", "reason": "You started Codex with -p.", "mend": "Start it without -p."}
+        bob.report("agent.state", state="idle", door="codex queue", unusedDoors=[shut])
         bob.agents()  # answered after the report was heard
         place = locate(socket=daemon.socket, state_dir=daemon.state_dir)
         found = list(check_relay(place))
         assert find(found, "daemon").verdict is Verdict.OK
-        assert find(found, "Bob").verdict is Verdict.NOTE
-        assert "version 9 is not known" in find(found, "Bob").text
+        used, unused = [each for each in found if each.about == "Bob"]
+        assert (used.verdict, used.text) == (Verdict.NOTE, "reached by codex queue")
+        assert unused.text == "codex app-server is not used: You started Codex with -p."
+        assert unused.mend == "Start it without -p."
+        bob.report("agent.state", state="idle", door="codex app-server")
+        bob.agents()
+        assert find(list(check_relay(place)), "Bob").verdict is Verdict.OK
 
 
 def test_versions_of_the_clis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,12 +103,22 @@ def test_versions_of_the_clis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert check_cli(claude).verdict is Verdict.OK
     program(tmp_path, "claude", "echo 99.0.1")
     found = check_cli(claude)
-    assert (found.verdict, "messages are typed" in found.text) == (Verdict.NOTE, True)
-    assert '`doors = "try"`' in found.mend
-    tried = check_cli(claude, tries_doors=True)
-    assert (tried.verdict, "used all the same" in tried.text) == (Verdict.NOTE, True)
+    assert (found.verdict, "on trial" in found.text) == (Verdict.OK, True)
+    strict = check_cli(claude, "known")
+    assert (strict.verdict, "messages are typed" in strict.text) == (Verdict.NOTE, True)
+    assert '`doors = "probe"`' in strict.mend
+    assert "doors are off" in check_cli(claude, "off").text
     program(tmp_path, "claude", "exit 3")
     assert check_cli(claude).verdict is Verdict.NOTE
+
+
+def test_a_version_that_its_door_cannot_be_prepared_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opencode = load_profiles()["opencode"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program(tmp_path, "opencode", "echo 1.17.0")
+    found = check_cli(opencode)
+    assert (found.verdict, "messages are typed: opencode 1.17.0 ends at once" in found.text) == (Verdict.NOTE, True)
+    assert found.mend.startswith("Update opencode")
 
 
 def test_whether_codex_is_told_to_trust_the_relays_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,13 +129,7 @@ def test_whether_codex_is_told_to_trust_the_relays_hooks(tmp_path: Path, monkeyp
     found = check_cli(codex)
     assert (found.verdict, "`wrap --codex-hooks` asks for it" in found.text) == (Verdict.OK, True)
     (tmp_path / "config.toml").write_text(TRUST)
-    assert check_cli(codex).text.endswith("the relay's hooks are trusted")
-
-
-def test_a_version_is_read_from_whatever_is_said(tmp_path: Path) -> None:
-    assert read_version(program(tmp_path, "one", "echo codex-cli 0.166.0")) == "0.166.0"
-    assert read_version(program(tmp_path, "two", "echo v1.2 >&2")) == "1.2"
-    assert read_version(str(tmp_path / "none")) is None
+    assert check_cli(codex).text.endswith("the relay's hooks are approved")
 
 
 def test_the_command_ends_with_1_when_something_is_bad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,8 @@ import pytest
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.options import read_duration_ms, read_moment_ms, tries_doors
-from agent_relay.sdk.locate import locate
+from agent_relay.cli.options import choose_doors, read_doors, read_duration_ms, read_moment_ms
+from agent_relay.sdk.locate import Place, locate
 
 
 def test_durations() -> None:
@@ -32,21 +32,54 @@ def test_moments() -> None:
         read_moment_ms("yesterday", "--since")
 
 
-def test_doors_that_are_not_known_are_tried_where_the_settings_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, project = tmp_path / "home", tmp_path / "project"
-    (project / ".agent-relay").mkdir(parents=True)
-    home.mkdir()
-    place = locate(project, environ={"AGENT_RELAY_HOME": str(home)})
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    (tmp_path / "project" / ".agent-relay").mkdir(parents=True)
+    (tmp_path / "home").mkdir()
     monkeypatch.delenv("AGENT_RELAY_DOORS", raising=False)
-    assert not tries_doors(place)
-    (home / "config.toml").write_text('doors = "try"\n')
-    assert tries_doors(place)
+    return locate(tmp_path / "project", environ={"AGENT_RELAY_HOME": str(tmp_path / "home")})
+
+
+def test_which_doors_are_used_as_the_settings_say(project: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "home" / "config.toml"
+    assert read_doors(project) == "probe"
+    for word, meant in (("known", "known"), ("off", "off"), ("try", "probe")):
+        own.write_text(f'doors = "{word}"\n')
+        assert read_doors(project) == meant
     monkeypatch.setenv("AGENT_RELAY_DOORS", "known")
-    assert not tries_doors(place)
+    assert read_doors(project) == "known"
     monkeypatch.setenv("AGENT_RELAY_DOORS", "all")
-    with pytest.raises(Failure, match="AGENT_RELAY_DOORS: 'all' cannot be used; it must be known or try"):
-        tries_doors(place)
-    (project / ".agent-relay" / "config.toml").write_text('doors = "try"\n')
+    with pytest.raises(Failure, match="AGENT_RELAY_DOORS: 'all' cannot be used; it must be probe or known or off"):
+        read_doors(project)
+    (tmp_path / "project" / ".agent-relay" / "config.toml").write_text('doors = "off"\n')
     monkeypatch.setenv("AGENT_RELAY_DOORS", "")
-    (home / "config.toml").unlink()
-    assert not tries_doors(place)
+    own.unlink()
+    assert read_doors(project) == "probe"  # a project's file has no say
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_off", "is_tried", "used"),
+    [
+        (None, False, False, "known"),
+        ("probe", False, False, "probe"),
+        ("try", False, False, "probe"),
+        (None, True, False, "off"),
+        ("off", True, False, "off"),
+        (None, False, True, "probe"),
+    ],
+)
+def test_a_flag_goes_before_the_settings(
+    project: Place, wanted: str | None, is_off: bool, is_tried: bool, used: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("AGENT_RELAY_DOORS", "known")
+    assert choose_doors(project, wanted, is_off=is_off, is_tried=is_tried) == used
+    assert ("is the default now" in capsys.readouterr().err) is is_tried
+
+
+@pytest.mark.parametrize(("wanted", "is_off", "is_tried"), [("all", False, False), ("known", True, False), (None, True, True)])
+def test_flags_that_mean_nothing_or_two_things_are_refused(
+    project: Place, wanted: str | None, is_off: bool, is_tried: bool
+) -> None:
+    with pytest.raises(Failure):
+        choose_doors(project, wanted, is_off=is_off, is_tried=is_tried)

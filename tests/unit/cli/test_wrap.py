@@ -13,7 +13,7 @@ from agent_relay.cli.wrapping import Wish
 from agent_relay.sdk.locate import Place, locate
 from agent_relay.terminal.launch import pick_backend
 
-PLAIN = Wish(["cat", "-u"], "Bob", pick_backend("pty"), "->relay:", True, None, None, True, False, False, None, None)
+PLAIN = Wish(["cat", "-u"], "Bob", pick_backend("pty"), "->relay:", True)
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ PLAIN = Wish(["cat", "-u"], "Bob", pick_backend("pty"), "->relay:", True, None, 
         replace(PLAIN, argv=["cat", "--name", "--", "a b", "$(x)"]),
         replace(PLAIN, prefix="->team:", has_introduction=False),
         replace(PLAIN, cli="codex", record="/tmp/a b.cast"),
-        replace(PLAIN, has_doors=False),
-        replace(PLAIN, tries_doors=True),
+        replace(PLAIN, doors="off"),
+        replace(PLAIN, doors="known"),
         replace(PLAIN, asks_for_hooks=True),
     ],
 )

@@ -44,7 +44,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "sandbox": ("true", True, ["maybe"]),
     "sandbox_network": ("off", "off", ["", "none"]),
     "sandbox_home": ("none", "none", []),
-    "doors": ("try", "try", ["", "all", "known,try"]),
+    "doors": ("known", "known", ["", "all", "known,off"]),
     "strict_prefix": ("true", True, ["maybe", "2"]),
     "message_retention": ("60d", 5_184_000_000, ["0", "x"]),
     "event_retention": ("2d", 172_800_000, ["0", "x"]),

@@ -18,6 +18,7 @@ from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.messages import Message
 from agent_relay.terminal import delivering
 from agent_relay.terminal.delivering import Deliverer, Manners
+from agent_relay.terminal.doors.versions import Versions
 from agent_relay.terminal.doorway import Doorway
 from agent_relay.terminal.inbox_file import InboxFile
 from agent_relay.terminal.injection import Done, Failed
@@ -57,6 +58,7 @@ class Hands:
     def __init__(self) -> None:
         self.typed: list[str] = []
         self.is_paused = False
+        self.idle_s = 0.0
         self.outcome: Done | Failed = Done("composer")
 
     async def type_in(self, render: Callable[[Any], str], mark: str, **how: Any) -> Done | Failed:
@@ -130,8 +132,8 @@ class Stage:
             self.reporter, lambda sender, message_id: None, lambda words: words in self.seen, lambda: self.is_idle,
         )  # fmt: skip
 
-    def use(self, *doors: ScriptedDoor) -> None:
-        self.deliverer.doorway = Doorway(doors, self.reporter, self.deliverer.wake)
+    def use(self, *doors: ScriptedDoor, versions: Versions | None = None) -> None:
+        self.deliverer.doorway = Doorway(doors, self.reporter, self.deliverer.wake, (), versions)
 
     def message(self, body: str, number: int | None = None) -> Message:
         self.count += 1
@@ -154,10 +156,12 @@ class Stage:
                 await asyncio.sleep(0.005)
 
 
-def play(folder: Path, scene: Callable[[Stage], Awaitable[None]], *doors: ScriptedDoor) -> Stage:
+def play(
+    folder: Path, scene: Callable[[Stage], Awaitable[None]], *doors: ScriptedDoor, versions: Versions | None = None
+) -> Stage:  # fmt: skip
     async def all_of_it() -> Stage:
         stage = Stage(folder)
-        stage.use(*doors)
+        stage.use(*doors, versions=versions)
         jobs = [asyncio.create_task(stage.deliverer.run()), asyncio.create_task(stage.deliverer.doorway.run())]
         try:
             await scene(stage)
@@ -377,3 +381,156 @@ def test_what_expired_meanwhile_is_not_handed_over(tmp_path: Path) -> None:
     stage = play(tmp_path, scene, door)
     assert door.given == []
     assert stage.hands.typed == []
+
+
+# --- a door of a version that was not tested -----------------------------------------------------------------------------
+
+UNTESTED = Versions("Test CLI", "2.0")  # the door says 1.0
+
+
+def is_pointer(text: str) -> bool:
+    """It says where the message can be read, and does not say it again."""
+    return "agent-relay read" in text and "it is not known whether you saw it" in text
+
+
+def test_a_door_on_trial_is_kept_once_a_message_was_read_and_believed_from_then_on(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+
+    async def scene(stage: Stage) -> None:
+        (one,) = stage.put("one")
+        await stage.until(lambda: door.given)
+        assert not stage.deliverer.doorway.is_proven
+        stage.deliverer.note_read(one.id, "transcript")
+        assert stage.deliverer.doorway.is_proven
+        stage.put("two")
+        await stage.until(lambda: len(door.given) == 2)
+        stage.deliverer.note_working()
+        stage.is_idle = True
+        await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
+
+    stage = play(tmp_path, scene, door, versions=UNTESTED)
+    (typed,) = stage.hands.typed  # what a proven door does not show was not read
+    assert typed.endswith(": two")
+
+
+@pytest.mark.parametrize("where", [Whereabouts.NOWHERE, Whereabouts.UNKNOWN])
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_what_a_door_on_trial_may_have_given_to_the_agent_is_not_typed_again(
+    tmp_path: Path, where: Whereabouts, is_idle: bool
+) -> None:
+    """An agent that worked after it was handed over, or when it was."""
+    door = ScriptedDoor()
+
+    async def scene(stage: Stage) -> None:
+        stage.is_idle = is_idle
+        (one,) = stage.put("one")
+        door.whereabouts[one.id] = where
+        await stage.until(lambda: door.given)
+        if is_idle:
+            stage.deliverer.note_working()
+        stage.is_idle = True
+        await stage.until(lambda: stage.daemon.of("ack") == ["one"])
+        stage.put("two")
+        await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
+
+    stage = play(tmp_path, scene, door, versions=UNTESTED)
+    pointer, full = stage.hands.typed
+    assert is_pointer(pointer)
+    assert "one" not in pointer.partition("]: ")[2]
+    assert full.endswith(": two")  # the door was dropped
+    assert door.is_closed
+
+
+def test_what_an_idle_agent_never_began_to_work_on_was_not_read_and_is_typed_whole(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+
+    async def scene(stage: Stage) -> None:
+        stage.is_idle = True
+        stage.put("one")
+        await stage.until(lambda: stage.daemon.of("ack"))
+
+    stage = play(tmp_path, scene, door, versions=UNTESTED)
+    (typed,) = stage.hands.typed
+    assert typed.endswith(": one")
+
+
+def test_the_next_door_is_given_the_pointer_too(tmp_path: Path) -> None:
+    first, second = ScriptedDoor(), ScriptedDoor()
+    second.name = "second"
+
+    async def scene(stage: Stage) -> None:
+        (one,) = stage.put("one")
+        await stage.until(lambda: first.given)
+        stage.deliverer.lose_door("it crashed")
+        await stage.until(lambda: second.given)
+        stage.deliverer.note_read(one.id, "transcript")
+        await stage.until(lambda: stage.daemon.of("ack"))
+
+    play(tmp_path, scene, first, second, versions=UNTESTED)
+    assert is_pointer(second.given[0].text)
+    assert second.given[0].uuid == first.given[0].uuid
+
+
+@pytest.mark.parametrize("was_given", [True, False])
+def test_what_is_refused_before_the_program_had_it_is_typed_whole(tmp_path: Path, was_given: bool) -> None:
+    door = ScriptedDoor(can_start_turns=False)
+
+    async def scene(stage: Stage) -> None:
+        (one,) = stage.put("one")
+        await stage.until(lambda: door.given)
+        stage.deliverer.note_refused(one.id, "the turn is over", was_given=was_given)
+        await stage.until(lambda: stage.daemon.of("ack"))
+
+    stage = play(tmp_path, scene, door, versions=UNTESTED)
+    assert [is_pointer(text) for text in stage.hands.typed] == [was_given]
+
+
+def test_a_door_that_does_not_open_is_not_waited_for_at_a_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivering, "SOON_S", 0.01)
+    door, opens = ScriptedDoor(), asyncio.Event()
+
+    async def open_late() -> Probe:
+        await opens.wait()
+        return Probe("2.0")
+
+    door.open = open_late  # type: ignore[method-assign]
+
+    async def scene(stage: Stage) -> None:
+        stage.put("one")
+        stage.hands.idle_s = delivering.AT_PROMPT_S - 0.1
+        stage.deliverer.wake()
+        await asyncio.sleep(0)
+        assert stage.hands.typed == []
+        stage.hands.idle_s = delivering.AT_PROMPT_S
+        await stage.until(lambda: stage.daemon.of("ack") == ["one"])
+        opens.set()
+        await stage.until(lambda: stage.deliverer.doorway.current is door)
+        (two,) = stage.put("two")
+        await stage.until(lambda: door.bodies == ["two"])  # used as soon as it is there
+        stage.deliverer.note_read(two.id, "transcript")
+        await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
+
+    stage = play(tmp_path, scene, door, versions=UNTESTED)
+    assert len(stage.hands.typed) == 1
+
+
+def test_what_a_program_left_over_that_ended_at_once_is_delivered_to_the_next_in_order_and_once(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+
+    async def scene(stage: Stage) -> None:
+        stage.put("one", "two")
+        await stage.until(lambda: len(door.given) == 2)
+        first = stage.deliverer
+        first.notify("a word of the relay")
+        stage.put("three")
+        stage.deliverer = stage.make()  # types everything
+        stage.deliverer.take_over(first)
+        running = asyncio.create_task(stage.deliverer.run())
+        await stage.until(lambda: len(stage.daemon.of("ack")) == 3)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    stage = play(tmp_path, scene, door)
+    assert stage.daemon.of("ack") == ["one", "two", "three"]
+    assert [text.rsplit(": ", 1)[1] for text in stage.hands.typed][-3:] == ["one", "two", "three"]
+    assert stage.daemon.of("message.received").count(f"msg_{1:026}") == 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.options import Json, Socket, StateDir, find_place, tries_doors
+from agent_relay.cli.options import Json, Socket, StateDir, find_place, read_doors
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 
@@ -33,7 +33,7 @@ def doctor(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
     place = find_place(socket, state_dir)
     screen = Screen()
     found: list[Finding] = []
-    for check in (check_machine(place, os.environ), check_relay(place), check_clis(tries_doors=_tries_doors(place))):
+    for check in (check_machine(place, os.environ), check_relay(place), check_clis(_read_doors(place))):
         for finding in check:
             found.append(finding)
             if not as_json:
@@ -44,11 +44,11 @@ def doctor(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
     return 1 if is_bad else 0
 
 
-def _tries_doors(place: Place) -> bool:
+def _read_doors(place: Place) -> str:
     try:
-        return tries_doors(place)
+        return read_doors(place)
     except Failure:  # settings that cannot be read are no reason to look at nothing
-        return False
+        return "probe"
 
 
 def _show(screen: Screen, finding: Finding) -> None:

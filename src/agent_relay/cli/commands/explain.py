@@ -12,11 +12,12 @@ from agent_relay.cli.message_view import now_ms, show_heading, show_text, target
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
+from agent_relay.cli.ways_in import show_better_ways
 from agent_relay.protocol.message_states import MessageState
 
 if TYPE_CHECKING:
     from agent_relay.sdk.locate import Place
-    from agent_relay.sdk.views import MessageView
+    from agent_relay.sdk.views import AgentInfo, MessageView
 
 _STYLES = {
     "stored": "green", "acknowledged": "green", "injected": "green", "read": "green", "sent": "cyan", "received": "cyan",
@@ -32,26 +33,27 @@ def explain(message_id: MessageId, as_json: Json = False, socket: Socket = None,
     waits for."""
     from agent_relay.cli.link import run
 
-    view, waiting = run(_ask(find_place(socket, state_dir), message_id))
+    view, agents = run(_ask(find_place(socket, state_dir), message_id))
+    waiting = waiting_lines(view.message, agents)
+    held = [agent for agent in agents if agent.name in {name for name, _ in waiting}]
     screen = Screen()
     if as_json:
         stored = {"at": view.message.get("ts"), "event": "stored", "to": view.message.get("to"), "detail": ""}
         waits = [{"name": name, "line": line} for name, line in waiting]
-        screen.json({"message": view.message, "trail": [stored, *view.trail], "waits": waits})
+        ways = {agent.name: {"door": agent.door, "unused_doors": list(agent.unused_doors)} for agent in held}
+        screen.json({"message": view.message, "trail": [stored, *view.trail], "waits": waits, "ways_in": ways})
     else:
         show_life(screen, view)
         show_waiting(screen, waiting)
+        show_better_ways(screen, held)
     return 0
 
 
-async def _ask(place: Place, message_id: str) -> tuple[MessageView, list[tuple[str, str]]]:
-    """The message, and why each recipient that has not got it yet has not."""
+async def _ask(place: Place, message_id: str) -> tuple[MessageView, list[AgentInfo]]:
     from agent_relay.cli.link import observe
 
     async with observe(place) as relay:
-        view = await relay.message(message_id)
-        agents = (await relay.agents()).agents
-    return view, waiting_lines(view.message, agents)
+        return await relay.message(message_id), (await relay.agents()).agents
 
 
 def show_life(screen: Screen, view: MessageView) -> None:

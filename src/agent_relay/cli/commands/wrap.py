@@ -8,12 +8,13 @@ import logging
 import os
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.options import Socket, StateDir, find_place, is_strict, read_sandbox, tries_doors
+from agent_relay.cli.options import Socket, StateDir, choose_doors, find_place, is_strict, read_sandbox
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.interpreter import run_module
@@ -21,8 +22,10 @@ from agent_relay.interpreter import run_module
 if TYPE_CHECKING:
     from agent_relay.cli.wrapping import Wish
     from agent_relay.sdk.locate import Place
+    from agent_relay.terminal.backends.tmux_server import TmuxServer
 
 _END_S = 30.0  # after the session is gone, for the wrapper to end
+_LOOK_S = 0.1
 _SHOWN_LINES = 20
 _NOT_READ = "Standard input is not read with --detach. To give the agent a text: agent-relay send NAME -"
 
@@ -53,13 +56,16 @@ def wrap(
     dialog: Annotated[
         list[str] | None, typer.Option("--dialog", metavar="REGEX", help="A row that shows while a dialog is open.")
     ] = None,
-    no_doors: Annotated[
-        bool, typer.Option("--no-doors", help="Type every message, also where the CLI has a better way to take one.")
-    ] = False,
-    try_doors: Annotated[
-        bool,
-        typer.Option("--try-doors", help="Use the CLI's better ways in also in a version that the relay was not tried with."),
-    ] = False,
+    doors: Annotated[
+        str | None,
+        typer.Option(
+            "--doors",
+            metavar="probe|known|off",
+            help="Better ways in than typing: those that pass their probe, those of tested versions only, or none.",
+        ),
+    ] = None,
+    no_doors: Annotated[bool, typer.Option("--no-doors", help="Type every message; the same as --doors off.")] = False,
+    try_doors: Annotated[bool, typer.Option("--try-doors", help="The same as --doors probe, which is the default now.")] = False,
     codex_hooks: Annotated[
         bool,
         typer.Option(
@@ -111,10 +117,10 @@ def wrap(
         if name is not None:
             check_agent_name(name)
         recording = os.path.abspath(record) if record else None
-        tries = try_doors or tries_doors(place)
+        ways = choose_doors(place, doors, is_off=no_doors, is_tried=try_doors)
         wish = Wish(
-            command, name, pick_backend(backend), prefix, not no_intro, cli, recording, not no_doors, tries, codex_hooks, session,
-            end_file, read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox), strict_prefix or is_strict(place),
+            command, name, pick_backend(backend), prefix, not no_intro, cli, recording, ways, codex_hooks, session, end_file,
+            read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox), strict_prefix or is_strict(place),
             Looks(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())),
         )  # fmt: skip
         notes: list[str] = []
@@ -198,16 +204,22 @@ def _run_apart(place: Place, wish: Wish, *, detach: bool) -> int:
         screen.line((f"{name} is running", "bold green"), f"  pid {process.pid}")
         screen.line(("see it", "dim"), f"  agent-relay attach {name}, agent-relay logs {name}")
         return 0
-    from agent_relay.terminal.attaching import attach, is_running
+    from agent_relay.terminal.attaching import attach, running_session
     from agent_relay.terminal.launch import tmux_server
 
     server = tmux_server(wish.choice, place.state_dir, place.project_id)
-    said = attach(server, name)
-    if is_running(server, name):
-        if said:
-            screen.line(("tmux", "bold red"), f"  {clean_line(said)}")
-        screen.line(f"{name} goes on running; to see it again: agent-relay attach {name}")
-        return 0
+    session = running_session(server, name)
+    while True:
+        said = attach(server, name)
+        before, session = session, _wait_for_session(process, server, name)
+        if not session:
+            break
+        if session == before:
+            if said:
+                screen.line(("tmux", "bold red"), f"  {clean_line(said)}")
+            screen.line(f"{name} goes on running; to see it again: agent-relay attach {name}")
+            return 0
+        screen.line(f"{name} ended at once, and is started once more without what the relay adds.")
     try:
         status = process.wait(_END_S)
     except subprocess.TimeoutExpired:
@@ -217,6 +229,20 @@ def _run_apart(place: Place, wish: Wish, *, detach: bool) -> int:
     if status:
         _show_last_screen(screen, place, name)
     return status
+
+
+def _wait_for_session(process: subprocess.Popen[bytes], server: TmuxServer, name: str) -> str:
+    """The session that its program runs in; empty once the wrapper has ended, or does not start the program again."""
+    from agent_relay.terminal.attaching import running_session
+
+    deadline = time.monotonic() + _END_S
+    while time.monotonic() < deadline:
+        if session := running_session(server, name):
+            return session
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_LOOK_S)
+            return ""
+    return ""
 
 
 def _log_of(place: Place, name: str) -> str:
@@ -232,8 +258,8 @@ def spell_out(place: Place, wish: Wish, ready: int) -> list[str]:
         "wrap", f"--ready-descriptor={ready}", f"--backend={wish.choice.backend.value}",
         f"--prefix={wish.prefix}", f"--socket={place.socket}", f"--state-dir={place.state_dir}",
         *([f"--name={wish.name}"] if wish.name else []), *([f"--cli={wish.cli}"] if wish.cli else []),
-        *([f"--record={wish.record}"] if wish.record else []), *([] if wish.has_doors else ["--no-doors"]),
-        *(["--try-doors"] if wish.tries_doors else []), *(["--codex-hooks"] if wish.asks_for_hooks else []),
+        *([f"--record={wish.record}"] if wish.record else []), f"--doors={wish.doors}",
+        *(["--codex-hooks"] if wish.asks_for_hooks else []),
         *(["--strict-prefix"] if wish.is_strict else []), *([] if wish.has_introduction else ["--no-intro"]),
         *wish.looks.words, *([] if wish.sandbox is None else wish.sandbox.words), "--", *wish.argv,
     ]  # fmt: skip

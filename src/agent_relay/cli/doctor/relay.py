@@ -12,6 +12,7 @@ from agent_relay.cli.formats import count
 from agent_relay.cli.hold_notes import hold_line
 from agent_relay.cli.http_place import read_http_place
 from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.ways_in import better_ways
 from agent_relay.protocol.places import DATABASE_FILE
 from agent_relay.sdk.locate import Place
 from agent_relay.sdk.views import AgentInfo, AgentsView
@@ -99,10 +100,15 @@ def _check_hold(agent: AgentInfo) -> Iterator[Finding]:
 
 
 def _check_agent(agent: AgentInfo) -> Iterator[Finding]:
+    """The way in that is used, and why not each of the better ones."""
     if not agent.connected or agent.door is None:
         return
-    name = clean_line(agent.name)
-    if agent.door_note:
+    name, ways = clean_line(agent.name), better_ways(agent)
+    if ways:
+        yield Finding(name, Verdict.NOTE, f"reached by {clean_line(agent.door)}")
+        for way in ways:
+            yield Finding(name, Verdict.NOTE, way.text, way.mend)
+    elif agent.door_note:
         yield Finding(name, Verdict.NOTE, f"reached by {clean_line(agent.door)}: {clean_line(agent.door_note)}")
     else:
         yield Finding(name, Verdict.OK, f"reached by {clean_line(agent.door)}")

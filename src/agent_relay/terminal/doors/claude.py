@@ -15,10 +15,11 @@ import msgspec
 from agent_relay.ports.door import Door, DoorListener
 from agent_relay.terminal.doors.claude_inbox import ClaudeInbox
 from agent_relay.terminal.doors.claude_record import KNOWN_FILE
+from agent_relay.terminal.doors.claude_session import RecordWait
 from agent_relay.terminal.doors.claude_stop import ClaudeStopHook, marker_path
 from agent_relay.terminal.doors.claude_tools import TOOL_ENDED, TOOL_STARTED
 from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path, notice_command
-from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.launching import AgentPlace, Note, Prepared, Program
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.private_files import replace_private
 from agent_relay.terminal.profile import Profile, Transcript, load_profiles
@@ -42,7 +43,7 @@ _RESUMES = frozenset({"-r", "--resume", "-c", "--continue", "--from-pr", "--tele
 _PROMPTS = frozenset({"--append-system-prompt", "--append-system-prompt-file", "--system-prompt", "--system-prompt-file"})
 _HOOKLESS = frozenset({"--settings", "--bare", "--safe-mode"})
 _BYPASS = "--dangerously-skip-permissions"
-
+ALL = (ClaudeInbox.name, ClaudeStopHook.name)
 
 _ASKING = ("SessionStart", "UserPromptSubmit", "PermissionRequest")  # Claude Code waits for what is said to them
 _GIVING = ("PostToolUse", "Stop")  # the same, while there is something to give to the agent
@@ -56,19 +57,20 @@ class ClaudeKit:
         words = program.argv[1:]
         flags = _flags(words)
         if words and words[0] in _SUBCOMMANDS:
-            return Prepared(program, notes=(f"`claude {words[0]}` is no session that could be written to.",))
+            return Prepared(program, notes=(Note(f"`claude {words[0]}` opens no session to write to.", ALL),))
         if flags.keys() & _ELSEWHERE:
             found = min(flags.keys() & _ELSEWHERE)
-            return Prepared(program, notes=(f"With {found} Claude Code opens no session here.",))
+            return Prepared(program, notes=(Note(f"With {found} Claude Code opens no session here.", ALL),))
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(place.folder, KNOWN_FILE))  # what is known of the last program
-        notes: list[str] = []
+        notes: list[Note] = []
         resumes = flags.keys() & _RESUMES
         session_id = flags.get("--session-id") or (None if resumes else str(uuid.uuid4()))
         added = ["--session-id", session_id] if session_id and "--session-id" not in flags else []
         facts = {"door": "1", "session": session_id or ""}
         if taken := flags.keys() & _HOOKLESS:
-            notes.append(f"You started Claude Code with {min(taken)}, so ours are left out: it cannot be answered from outside.")
+            text = f"You started Claude Code with {min(taken)}, so ours are left out: it cannot be answered from outside."
+            notes.append(Note(text, (ClaudeStopHook.name,), f"Start it without {min(taken)} to have them."))
         else:
             facts["hooks"] = hook_socket_path(place.folder, place.project_id, place.agent)
             added += ["--settings", _write_settings(place, facts["hooks"])]
@@ -88,9 +90,10 @@ class ClaudeKit:
         if not facts.get("door"):
             return []
         home = _home(program)
-        doors: list[Door] = [ClaudeInbox(home, place, facts, listener)]
+        wait = RecordWait()  # both look for the same record
+        doors: list[Door] = [ClaudeInbox(home, place, facts, listener, wait)]
         if facts.get("hooks"):
-            doors.append(ClaudeStopHook(home, place, facts, listener))
+            doors.append(ClaudeStopHook(home, place, facts, listener, wait))
         return doors
 
 

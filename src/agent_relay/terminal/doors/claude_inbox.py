@@ -22,11 +22,12 @@ from agent_relay.ports.door import Decision, DoorListener, DoorMessage, DoorShut
 from agent_relay.sdk.peers import peer_uid
 from agent_relay.terminal.doors.claude_mailbox import Mailboxes, Receipt, Saying
 from agent_relay.terminal.doors.claude_record import SessionRecord
-from agent_relay.terminal.doors.claude_session import ClaudeSession, Handed
+from agent_relay.terminal.doors.claude_session import ClaudeSession, Handed, RecordWait
 from agent_relay.terminal.doors.launching import AgentPlace
 from agent_relay.terminal.observations import Observation
 
 PEER_PROTOCOL = 1
+_UPDATE = "A later release of Agent Relay may know it; messages go another way until then."
 HAND_OVER_S = 5.0
 TAKEN_S = 5.0
 _QUOTE = {'"': "&quot;"}
@@ -39,12 +40,13 @@ class ClaudeInbox:
     can_start_turns = True
 
     def __init__(
-        self, home: Path, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]
+        self, home: Path, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation],
+        wait: RecordWait | None = None,
     ) -> None:  # fmt: skip
         self._place = place
         self._facts = facts
         self._listener = listener
-        self._session = ClaudeSession(home, place, facts, listener, listener.door_lost, self._miss)
+        self._session = ClaudeSession(home, place, facts, listener, listener.door_lost, self._miss, wait)
         self._mailboxes: Mailboxes | None = None
         self._order = asyncio.Lock()
 
@@ -53,8 +55,8 @@ class ClaudeInbox:
     async def open(self) -> Probe:
         if self._facts.get("holds"):
             raise DoorShut(
-                "Without permission checks Claude Code holds every message from outside until a person accepts it. "
-                'Its setting "crossSessionInbound": "accept" lets them in.'
+                "Without permission checks Claude Code holds every message from outside until a person accepts it.",
+                'Its setting "crossSessionInbound": "accept" lets them in.',
             )
         record = await self._session.open()
         _check(record)
@@ -135,9 +137,14 @@ class ClaudeInbox:
 def _check(record: SessionRecord) -> None:
     """Raises DoorShut for a session without an inbox we know."""
     if record.kind != "interactive":
-        raise DoorShut(f"The session of Claude Code is of the kind {record.kind[:40]!r}, and only interactive ones are known.")
+        raise DoorShut(
+            f"The session of Claude Code is of the kind {record.kind[:40]!r}, and only interactive ones have an inbox."
+        )
     if record.peer_protocol != PEER_PROTOCOL:
-        raise DoorShut(f"The inbox of Claude Code {record.version[:40]} speaks protocol {record.peer_protocol}, and 1 is known.")
+        raise DoorShut(
+            f"The inbox of Claude Code {record.version[:40]} speaks protocol {record.peer_protocol}, not {PEER_PROTOCOL}.",
+            _UPDATE,
+        )
     try:
         status = os.stat(record.socket_path)
     except (OSError, ValueError):

@@ -45,6 +45,7 @@ LOOK_S = 1.0
 GONE_S = 2.0  # a record that is missing for so long is no record that is being written
 UNREAD_S = 20.0  # an idle session takes up a message in a second
 _GOES_ON = frozenset({"clear", "resume"})  # the program stays, with another session
+_UPDATE = "Update Claude Code, and see `agent-relay doctor`."
 UNWRITTEN_S = 2.0  # after which a session that keeps no file is believed by its hooks
 _log = logging.getLogger("agent_relay.terminal")
 
@@ -58,12 +59,24 @@ class Handed(Struct):
     is_refused: bool = False  # a person may still let it in
 
 
+class RecordWait(Struct):
+    """How long the record of a session has been waited for, by all doors of a program together."""
+
+    begun: float | None = None
+    hook_heard_at: float | None = None
+
+    def is_over(self, now: float) -> bool:
+        self.begun = now if self.begun is None else self.begun
+        heard = self.hook_heard_at
+        return now > self.begun + START_S or (heard is not None and now > heard + STARTED_S)
+
+
 class ClaudeSession:
     """`lost` is called once, with the reason. `missed` is told of messages that an idle session does not take up."""
 
     def __init__(
         self, home: Path, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation],
-        lost: Callable[[str], None], missed: Callable[[Handed], None],
+        lost: Callable[[str], None], missed: Callable[[Handed], None], wait: RecordWait | None = None,
     ) -> None:  # fmt: skip
         self._home = home
         self._place = place
@@ -82,7 +95,7 @@ class ClaudeSession:
         self._missing_since: float | None = None
         self._idle_since: float | None = None
         self._told: tuple[DoorState, str] | None = None
-        self._hook_heard_at: float | None = None
+        self._wait = wait or RecordWait()
         self._is_ending = False  # it said so itself
         self._is_over = False
         self.record: SessionRecord | None = None
@@ -108,14 +121,16 @@ class ClaudeSession:
 
     async def _wait_for_record(self) -> SessionRecord:
         loop = asyncio.get_running_loop()
-        begun = loop.time()
         while True:
             found = await asyncio.to_thread(find_session, self._home, self._known)
             if found is not None and found.state is not None:
                 return found
-            heard = self._hook_heard_at
-            if loop.time() > begun + START_S or (heard is not None and loop.time() > heard + STARTED_S):
-                raise DoorShut("Claude Code keeps no record of a session that is this agent's.")
+            if self._wait.is_over(loop.time()):
+                if found is not None:
+                    raise DoorShut(
+                        f"The session record of Claude Code {found.version[:20]} has no state that is understood.", _UPDATE
+                    )
+                raise DoorShut("Claude Code keeps no record of a session that is this agent's.", _UPDATE)
             await asyncio.sleep(STARTING_POLL_S)
 
     async def close(self) -> None:
@@ -291,7 +306,7 @@ class ClaudeSession:
     # --- hooks -----------------------------------------------------------------------------------------------------------
 
     async def _take_hook(self, event: str, given: dict[str, Any]) -> str | None:
-        self._hook_heard_at = self._hook_heard_at or asyncio.get_running_loop().time()
+        self._wait.hook_heard_at = self._wait.hook_heard_at or asyncio.get_running_loop().time()
         if self._known.add_session(as_text(given.get("session_id"))):
             save_known(self._place.folder, self._known)
         self._due.set()

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from agent_relay.ports.door import Decision, DoorListener, DoorMessage, DoorShut, DoorState, NotTaken, Probe, Whereabouts
-from agent_relay.terminal.doors.claude_session import ClaudeSession, Handed
+from agent_relay.terminal.doors.claude_session import ClaudeSession, Handed, RecordWait
 from agent_relay.terminal.doors.launching import AgentPlace
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.private_files import replace_private
@@ -33,10 +33,13 @@ class ClaudeStopHook:
     name = "claude stop hook"
     can_start_turns = False
 
-    def __init__(self, home: Path, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]) -> None:
+    def __init__(
+        self, home: Path, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation],
+        wait: RecordWait | None = None,
+    ) -> None:  # fmt: skip
         self._marker = marker_path(place.folder)
         self._listener = listener
-        self._session = ClaudeSession(home, place, facts, listener, listener.door_lost, self._miss)
+        self._session = ClaudeSession(home, place, facts, listener, listener.door_lost, self._miss, wait)
         self._session.give = self._give
         self._session.heed = self._heed
         self._waiting: list[DoorMessage] = []
@@ -89,11 +92,11 @@ class ClaudeStopHook:
 
     def _miss(self, handed: Handed) -> None:
         self._session.handed.pop(handed.message.uuid, None)
-        self._refuse(handed.message, "A hook gave it to Claude Code, which did not give it to the agent.")
+        self._refuse(handed.message, "A hook gave it to Claude Code, which did not give it to the agent.", was_given=True)
 
-    def _refuse(self, message: DoorMessage, reason: str) -> None:
+    def _refuse(self, message: DoorMessage, reason: str, *, was_given: bool = False) -> None:
         if not self._session.is_over:
-            self._listener.door_refused(message.id, reason)
+            self._listener.door_refused(message.id, reason, was_given=was_given)
 
     def _mark(self) -> None:
         if self._waiting:

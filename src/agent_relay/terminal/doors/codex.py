@@ -24,7 +24,7 @@ from agent_relay.terminal.doors.codex_record import KNOWN_FILE
 from agent_relay.terminal.doors.codex_server import CodexServer
 from agent_relay.terminal.doors.codex_stop import CodexStopHook
 from agent_relay.terminal.doors.hooks import hook_socket_path
-from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.launching import AgentPlace, Note, Prepared, Program
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.private_files import make_private_folder
 from agent_relay.terminal.profile import Profile, Transcript, load_profiles
@@ -34,6 +34,7 @@ LAUNCHER = Path(__file__).with_name("codex_launch.py")
 LOG_FILE = "codex-server.log"
 _OURS = "AGENT_RELAY_"
 _SYSTEM = Path("/etc/codex")
+ALL = (CodexServer.name, CodexQueue.name, CodexStopHook.name)
 
 
 class CodexKit:
@@ -45,15 +46,15 @@ class CodexKit:
     def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
         given = read_arguments(program.argv)
         if given.elsewhere:
-            return Prepared(program, notes=(given.elsewhere,))
+            return Prepared(program, notes=(Note(given.elsewhere, ALL),))
         Path(place.folder, KNOWN_FILE).unlink(missing_ok=True)  # what is known of the last program
         settings = _settings(program)
-        notes = []
+        notes: list[Note] = []
         mark = f"relay-{secrets.token_hex(4)}"
         told: list[str] = []
         if introduction and not given.resumes:
             if "developer_instructions" in settings or given.mentions("developer_instructions"):
-                notes.append("You gave Codex developer instructions, so ours are left out: it is introduced by a message.")
+                notes.append(Note("You gave Codex developer instructions, so it is introduced by a message."))
             else:
                 told = ["-c", f"developer_instructions={_toml(f'{introduction} [{mark}]')}"]
         facts = {"codex": program.argv[0], "mark": mark if told else "", "since": str(int(time.time() * 1000))}
@@ -61,30 +62,32 @@ class CodexKit:
         plain = [*told, *_environment_flags(program.environment)]
         environment = dict(program.environment)
         if reason:
-            notes.append(f"{reason} So it has no app-server.")
+            notes.append(Note(f"{reason} So it has no app-server.", (CodexServer.name,)))
             is_hooked, note = self._decide_on_hooks(given, _home(program))
-            notes += [note] if note else []
+            notes += [note] if note is not None else []
             if is_hooked:
                 facts["hooks"] = hook_socket_path(place.folder, place.project_id, place.agent)
                 environment[VARIABLE] = write_script(place, facts["hooks"])
             argv = given.with_flags([*plain, *(hook_flags() if is_hooked else [])])
         else:
             if self._asks_for_hooks:
-                notes.append("It has an app-server of its own, which tells more than hooks do: they are left out.")
+                notes.append(Note("It has an app-server of its own, which tells more than hooks do: they are left out."))
             facts["server"] = path = _socket_path(place, mark)
             argv = _launch(path, os.path.join(place.folder, LOG_FILE), given, told, given.with_flags(plain))
         changed = Program(tuple(argv), program.cwd, environment)
         return Prepared(changed, facts, is_introduced=bool(told), notes=tuple(notes))
 
-    def _decide_on_hooks(self, given: Arguments, home: Path) -> tuple[bool, str]:
+    def _decide_on_hooks(self, given: Arguments, home: Path) -> tuple[bool, Note | None]:
         """Whether it is started with ours, and what is to be known of that."""
         if given.mentions("hooks"):
-            return False, "You gave Codex hooks with its start, so the relay's are left out."
+            return False, Note("You gave Codex hooks with its start, so the relay's are left out.", (CodexStopHook.name,))
         if are_trusted(home):
-            return True, ""
+            return True, None
         if self._asks_for_hooks:
-            return True, "Its hooks need your word once: “Trust all and continue”."
-        return False, f"`wrap {FLAG}` lets the relay's hooks in, with your word."
+            return True, Note("Approve the relay's hooks once: choose “Trust all and continue”.")
+        return False, Note(
+            "You have not approved the relay's hooks.", (CodexStopHook.name,), f"Start it once with `wrap {FLAG}`."
+        )
 
     def doors(
         self, program: Program, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 import sqlite3
 import subprocess
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from agent_relay.ports.door import Decision, DoorListener, DoorMessage, DoorShut
 from agent_relay.terminal.doors.codex_record import Thread, find_message, is_of, load_known, remember
 from agent_relay.terminal.doors.codex_session import HookedSession
 from agent_relay.terminal.doors.launching import AgentPlace
+from agent_relay.terminal.doors.program_version import ask_version
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.profile import Profile
 from agent_relay.terminal.transcripts.codex import CodexReader
@@ -31,7 +31,7 @@ RUN_S = 15.0
 LOOK_S = 1.0
 MAX_CHARACTERS = 30_000  # a single word of a command line holds 128 KiB, in any script
 _NOT_RUN = 127  # as shells say it
-_VERSION = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9})+[\w.-]*")
+_USAGE = 2  # it does not know what it was asked for, and has done nothing
 _log = logging.getLogger("agent_relay.terminal")
 
 
@@ -66,8 +66,10 @@ class CodexQueue:
 
     async def open(self) -> Probe:
         status, _ = await run_codex(self._codex, "queue", "--help")
+        if status is None:
+            raise DoorShut(f"`codex queue --help` did not answer within {RUN_S:.0f} s.")
         if status != 0:
-            raise DoorShut("This version of Codex has no `codex queue`.")
+            raise DoorShut("This version of Codex has no `codex queue`.", "Update Codex.")
         if self._hooked is not None:
             try:
                 await self._hooked.open()
@@ -101,6 +103,11 @@ class CodexQueue:
             status, _ = await run_codex(self._codex, "queue", "--thread", thread.id, "--message", message.text)
             if status is None and await self.look_up(message) is not Whereabouts.NOWHERE:
                 return "queued, it seems"
+            if status == _USAGE:
+                self._handed.pop(message.id, None)
+                raise DoorShut(
+                    "`codex queue` does not take `--thread` and `--message` in this version of Codex.", "Update Codex."
+                )
             if status != 0:
                 self._handed.pop(message.id, None)
                 raise NotTaken(f"`codex queue` failed ({'no answer' if status is None else status}).")
@@ -167,9 +174,7 @@ class CodexQueue:
 
 async def read_version(codex: Codex) -> str:
     """As it says itself; empty where it does not."""
-    _, said = await run_codex(codex, "--version")
-    found = _VERSION.search(said)
-    return found[0] if found else ""
+    return await asyncio.to_thread(ask_version, codex.command, codex.environment, codex.cwd)
 
 
 async def run_codex(codex: Codex, *words: str) -> tuple[int | None, str]:

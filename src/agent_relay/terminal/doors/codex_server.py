@@ -34,6 +34,7 @@ GREETING_S = 0.5  # a terminal that is connected has said its greeting by then
 STALLED_S = 2.0  # an idle agent takes up what is queued at once, unless a person broke off its last turn
 WRITTEN_S = 0.5  # between leaving the queue and standing in the file
 _MAX_PAGES = 20
+_UPDATE = "Update Codex, or Agent Relay if Codex is newer."
 _VERSION = re.compile(r"^[\w-]+/([\w.+-]+)")
 _log = logging.getLogger("agent_relay.terminal")
 
@@ -83,9 +84,11 @@ class CodexServer:
         try:
             if not await self._threads.find(rpc):
                 return False
-            await self._list_queue(rpc, self._threads.id)  # a version without queues is of no use to us
+            page = await rpc.call("thread/queue/list", {"threadId": self._threads.id, "cursor": None})
+            if not isinstance(page.get("data"), list):  # a version without queues is of no use to us
+                raise DoorShut("This version of Codex lists its queue in a way that is not understood.", _UPDATE)
         except Refused as error:
-            raise DoorShut(f"This version of Codex keeps its conversations in another way: {error}") from None
+            raise DoorShut(f"This version of Codex keeps its conversations in another way: {error}", _UPDATE) from None
         except Unreachable as error:
             raise DoorShut(str(error)) from None
         self._note_status(self._threads.state, self._threads.waiting_for)

@@ -45,8 +45,8 @@ class CodexStopHook:
 
     async def open(self) -> Probe:
         if not are_trusted(self._codex.home):
-            how = f"start it with `wrap {FLAG}`, and choose “Trust all and continue”"
-            raise DoorShut(f"Codex was not told to trust the relay's hooks: {how}.")
+            how = f"Start it with `wrap {FLAG}`, and choose “Trust all and continue”."
+            raise DoorShut("Codex was not told to trust the relay's hooks.", how)
         try:
             await self._session.open()
         except OSError as error:
@@ -97,11 +97,11 @@ class CodexStopHook:
                     self._handed.remove(message)
                     self._listener.door_read(message.id, "transcript")
             case TurnEnded():
-                unread = [*self._handed, *self._waiting]
+                handed, unread = self._handed, [*self._handed, *self._waiting]
                 self._handed, self._waiting = [], []
                 self._mark()
                 for message in unread:
-                    self._listener.door_refused(message.id, "The turn ended before it was read.")
+                    self._listener.door_refused(message.id, "The turn ended before it was read.", was_given=message in handed)
 
     def _mark(self) -> None:
         if self._waiting:

@@ -18,7 +18,7 @@ from agent_relay.ports.door import Door, DoorListener
 from agent_relay.terminal.doors.gemini_hooks import GeminiHooks, marker_path
 from agent_relay.terminal.doors.gemini_record import forget
 from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path
-from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.launching import AgentPlace, Note, Prepared, Program
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.private_files import replace_private
 from agent_relay.terminal.profile import Profile, load_profiles
@@ -49,9 +49,9 @@ class GeminiKit:
 
     def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
         forget(place.folder)  # what is known of the last program
-        reason = _why_not(program)
+        reason, mend = _why_not(program)
         if reason:
-            return Prepared(program, notes=(reason,))
+            return Prepared(program, notes=(Note(reason, (GeminiHooks.name,), mend),))
         socket = hook_socket_path(place.folder, place.project_id, place.agent)
         script = os.path.join(place.folder, SCRIPT_FILE)
         replace_private(script, _script(place, socket, self._veto_s).encode())
@@ -70,22 +70,24 @@ def _profile() -> Profile:
     return load_profiles()["gemini"]
 
 
-def _why_not(program: Program) -> str:
+def _why_not(program: Program) -> tuple[str, str]:
+    """Why its hooks cannot be used, and what to do; empty where they can."""
     words = program.argv[1:]
     flags = _flags(words)
     if words and words[0] in _SUBCOMMANDS:
-        return f"`gemini {words[0]}` is no session that could be written to."
+        return f"`gemini {words[0]}` opens no session to write to.", ""
     if flags.keys() & _ELSEWHERE:
-        return f"With {min(flags.keys() & _ELSEWHERE)} Gemini CLI opens no session here."
+        return f"With {min(flags.keys() & _ELSEWHERE)} Gemini CLI opens no session here.", ""
     if flags.keys() & _SANDBOX or program.environment.get("GEMINI_SANDBOX", "false") not in {"", "0", "false"}:
-        return "In its sandbox Gemini CLI cannot reach the relay's hooks, so messages are typed."
+        return "In its sandbox Gemini CLI cannot reach the relay's hooks, so messages are typed.", "Start it without its sandbox."
     chosen = flags.get("-e", []) + flags.get("--extensions", [])
     if chosen and NAME not in {name.strip() for names in chosen for name in names.split(",")}:
-        return f"You chose the extensions of Gemini CLI, and {NAME} is not among them, so messages are typed."
+        text = f"You chose the extensions of Gemini CLI, and {NAME} is not among them, so messages are typed."
+        return text, f"Add {NAME} to them."
     if not _is_linked(program):
         command = f"gemini extensions link {shlex.quote(str(EXTENSION))}"
-        return f"To reach Gemini CLI while it works, link the relay's extension once: {command}"
-    return ""
+        return "The relay's extension is not linked, which reaches Gemini CLI while it works.", f"Link it once: {command}"
+    return "", ""
 
 
 def _is_linked(program: Program) -> bool:

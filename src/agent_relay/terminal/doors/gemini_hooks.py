@@ -26,9 +26,11 @@ from agent_relay.terminal.doors.gemini_signals import Answered, Cancelled, Decid
 from agent_relay.terminal.doors.hooks import HookServer
 from agent_relay.terminal.doors.launching import AgentPlace
 from agent_relay.terminal.doors.marks import is_in
+from agent_relay.terminal.doors.versions import is_known
 from agent_relay.terminal.message_text import clean
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.private_files import replace_private
+from agent_relay.terminal.profile import load_profiles
 from agent_relay.terminal.transcripts.records import as_dict, as_text
 from agent_relay.terminal.transcripts.tail import TranscriptTail
 
@@ -88,6 +90,8 @@ class GeminiHooks:
         self._helpers = 0  # agents of the agent's own that run
         self._unheard = 0
         self._last_sign = 0.0
+        # Whether the session file shows what the agent was given, in a way that is understood.
+        self._has_proof = is_known(facts.get("version", ""), load_profiles()["gemini"].recorded)
 
     # --- opening and closing ---------------------------------------------------------------------------------------------
 
@@ -104,7 +108,10 @@ class GeminiHooks:
                 async with asyncio.timeout(START_S):
                     await self._started.wait()
             except TimeoutError:
-                raise DoorShut("Gemini CLI runs no hook of the relay's: they may be disabled.") from None
+                raise DoorShut(
+                    f"Gemini CLI ran no hook of the relay's within {START_S:.0f} s.",
+                    "See `/hooks` and `/extensions` in Gemini CLI: they may be disabled.",
+                ) from None
         self._task = asyncio.create_task(self._run())
         return Probe(self._facts.get("version", ""), introduces=bool(self._facts.get("introduction")))
 
@@ -151,11 +158,11 @@ class GeminiHooks:
             await self._look()
         self._requests.answer(request_id, decision)
 
-    def _refuse(self, messages: list[DoorMessage], reason: str) -> None:
+    def _refuse(self, messages: list[DoorMessage], reason: str, *, were_given: bool = False) -> None:
         for message in messages:
             self._tries.pop(message.uuid, None)
             if not self._is_over:
-                self._listener.door_refused(message.id, reason)
+                self._listener.door_refused(message.id, reason, was_given=were_given)
 
     def _hand(self, message: DoorMessage, *, is_at_end: bool) -> str:
         self._tries[message.uuid] = self._tries.get(message.uuid, 0) + 1
@@ -216,6 +223,7 @@ class GeminiHooks:
                 self._mark()
 
     def _read(self, handed: _Handed, evidence: str) -> None:
+        self._has_proof = True
         self._handed.remove(handed)
         self._tries.pop(handed.message.uuid, None)
         self._in_turn.append(handed.message)
@@ -230,10 +238,11 @@ class GeminiHooks:
         self._end_turn("The turn was cancelled before it was read.")
 
     def _end_turn(self, reason: str) -> None:
-        unread = [*(handed.message for handed in self._handed), *self._waiting]
+        given, waiting = [handed.message for handed in self._handed], self._waiting
         self._handed, self._waiting, self._in_turn = [], [], []
         self._is_working, self._was_introduced_in_turn, self._helpers = False, False, 0
-        self._refuse(unread, reason)
+        self._refuse(given, reason, were_given=True)
+        self._refuse(waiting, reason)
         if not self._is_over:
             self._requests.note_turn_over()
         self._mark()
@@ -318,8 +327,11 @@ class GeminiHooks:
             if not self._keeps_file:
                 self._read(handed, "hook")  # there is no other record
         if not any(handed.is_taken for handed in self._handed):  # another turn: it ended in a way that we did not hear of
-            self._waiting[:0] = [handed.message for handed in self._handed]
-            self._handed, self._in_turn = [], []
+            given, self._handed, self._in_turn = [handed.message for handed in self._handed], [], []
+            if self._has_proof:
+                self._waiting[:0] = given
+            else:
+                self._refuse(given, "Its turn ended, and nothing shows that it was read.", were_given=True)
         self._is_working = True
         return self._context()
 
@@ -349,8 +361,9 @@ class GeminiHooks:
     def _give_at_end(self) -> str | None:
         # What went with a tool and does not stand in the session file by now got lost on the way.
         lost, self._handed = [handed.message for handed in self._handed], []
-        hopeless = [message for message in lost if self._tries.get(message.uuid, 0) >= MAX_TRIES]
-        self._refuse(hopeless, "Gemini CLI was given it, and did not give it to the agent.")
+        tries = MAX_TRIES if self._has_proof else 1
+        hopeless = [message for message in lost if self._tries.get(message.uuid, 0) >= tries]
+        self._refuse(hopeless, "Gemini CLI was given it, and did not give it to the agent.", were_given=True)
         self._waiting[:0] = [message for message in lost if message not in hopeless]
         waiting, self._waiting = self._waiting, []
         if not waiting:

@@ -25,6 +25,18 @@ class AgentPlace(Struct, frozen=True):
     project_id: str
 
 
+class Note(Struct, frozen=True):
+    """What people should know of a start. `doors`: those that are not there because of it; `mend`: what to do."""
+
+    text: str
+    doors: tuple[str, ...] = ()
+    mend: str = ""
+
+    @property
+    def whole(self) -> str:
+        return f"{self.text} {self.mend}".strip()
+
+
 class Prepared(Struct, frozen=True):
     """`facts` are kept, privately, as long as the program runs: a later wrapper finds the doors by them."""
 
@@ -32,7 +44,7 @@ class Prepared(Struct, frozen=True):
     facts: dict[str, str] = {}
     is_introduced: bool = False  # the agent gets the introduction with its start: nobody needs to type it
     session_id: str | None = None  # of the session file, where it could be chosen
-    notes: tuple[str, ...] = ()  # what could not be prepared, and why, for people
+    notes: tuple[Note, ...] = ()  # what could not be prepared, and why
 
 
 class Kit(Protocol):

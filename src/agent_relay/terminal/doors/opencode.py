@@ -7,16 +7,17 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from agent_relay.ports.door import Door, DoorListener
-from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.launching import AgentPlace, Note, Prepared, Program
 from agent_relay.terminal.doors.loopback_http import HOST
 from agent_relay.terminal.doors.opencode_known import forget_known
 from agent_relay.terminal.doors.opencode_server import OpencodeServer
 from agent_relay.terminal.doors.opencode_view import session_id, write_view_settings
+from agent_relay.terminal.doors.versions import objection_to_start
 from agent_relay.terminal.observations import Observation
 from agent_relay.terminal.private_files import replace_private
 
@@ -34,26 +35,27 @@ _OWN_ADDRESS = frozenset({"--hostname", "--mdns", "--mdns-domain", "--cors"})
 
 
 class OpencodeKit:
+    """`version`: of the program that will be started; empty where it is not known."""
+
+    def __init__(self, version: Callable[[], str] = lambda: "") -> None:
+        self._version = version
+
     def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
         words = program.argv[1:]
         flags = _flags(words)
-        if words and words[0] in _SUBCOMMANDS:
-            return Prepared(program, notes=(f"`opencode {words[0]}` is no session that could be written to.",))
-        if flags.keys() & _ELSEWHERE:
-            return Prepared(program, notes=(f"With {min(flags.keys() & _ELSEWHERE)} opencode opens no session that is known.",))
-        if flags.keys() & _OWN_ADDRESS and "--port" not in flags:
-            note = f"You started opencode with {min(flags.keys() & _OWN_ADDRESS)} and no --port, so its server cannot be found."
-            return Prepared(program, notes=(note,))
-        if "--port" in flags and not _is_port(flags["--port"]):
-            return Prepared(program, notes=("You started opencode with a --port of its own choice, so it cannot be found.",))
+        reason, mend = self._why_not(words, flags)
+        if reason:
+            return Prepared(program, notes=(Note(reason, (OpencodeServer.name,), mend),))
         forget_known(place.folder)
         environment, facts = dict(program.environment), _address(program, flags)
         added = [] if "--port" in flags else ["--port", facts["port"], "--hostname", HOST]
         if "--port" not in flags:
             environment[PASSWORD] = facts["password"]
-        notes: list[str] = []
+        notes: list[Note] = []
         if "--pure" in flags or environment.get(PURE) or environment.get(TUI_CONFIG):
-            notes.append("opencode does not say which session it shows: its plugins are switched off, or settings of yours used.")
+            notes.append(
+                Note("opencode does not say which session it shows: its plugins are switched off, or settings of yours used.")
+            )
         else:
             environment[TUI_CONFIG] = write_view_settings(place.folder)
             facts["view"] = "1"
@@ -62,6 +64,19 @@ class OpencodeKit:
             environment[CONFIG] = _introduce(place.folder, introduction)
         changed = Program((program.argv[0], *added, *words), program.cwd, environment)
         return Prepared(changed, facts, is_introduced, None, tuple(notes))
+
+    def _why_not(self, words: Sequence[str], flags: Mapping[str, str]) -> tuple[str, str]:
+        """Why its server cannot be used, and what to do; empty where it can."""
+        if words and words[0] in _SUBCOMMANDS:
+            return f"`opencode {words[0]}` opens no session to write to.", ""
+        if flags.keys() & _ELSEWHERE:
+            return f"With {min(flags.keys() & _ELSEWHERE)} opencode opens no session that is known.", ""
+        if flags.keys() & _OWN_ADDRESS and "--port" not in flags:
+            found = min(flags.keys() & _OWN_ADDRESS)
+            return f"You started opencode with {found} and no --port, so its server cannot be found.", "Add a --port."
+        if "--port" in flags and not _is_port(flags["--port"]):
+            return "You started opencode with a --port of its own choice, so it cannot be found.", "Name the port."
+        return objection_to_start("opencode", self._version())
 
     def doors(
         self, program: Program, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]

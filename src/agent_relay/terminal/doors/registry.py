@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agent_relay.terminal.doors.launching import Kit
 from agent_relay.terminal.profile import Profile
 
+ASKED_FOR_VERSION = frozenset({"opencode"})  # CLIs of which it decides how they are started
 
-def kit_for(profile: Profile, *, asks_for_hooks: bool = False) -> Kit | None:
-    """None for a CLI that can only be typed to. `asks_for_hooks`: a CLI that runs hooks only with the person's word may ask."""
+
+def kit_for(profile: Profile, *, asks_for_hooks: bool = False, version: Callable[[], str] = lambda: "") -> Kit | None:
+    """None for a CLI that can only be typed to. `asks_for_hooks`: a CLI that runs hooks only with the person's word may ask.
+    `version`: of the program, which may take a while to be found."""
     match profile.name if profile.doors else "":
         case "claude":
             from agent_relay.terminal.doors.claude import ClaudeKit
@@ -24,6 +29,6 @@ def kit_for(profile: Profile, *, asks_for_hooks: bool = False) -> Kit | None:
         case "opencode":
             from agent_relay.terminal.doors.opencode import OpencodeKit
 
-            return OpencodeKit()
+            return OpencodeKit(version)
         case _:
             return None

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct, field
 
 from agent_relay.events.types import AnyEvent
+from agent_relay.protocol.reports import UnusedDoor
 
 V = TypeVar("V", bound=Struct)
 
@@ -110,6 +111,7 @@ class AgentView(Struct, rename="camel"):
     door: str | None = None
     door_note: str | None = None
     hold: HoldView | None = None
+    unused_doors: list[UnusedDoor] = []  # better ways in, the best first
     loop: dict[str, Any] | None = None
     open_requests: int = 0  # permissions and questions that wait for a person
     subscriptions: list[str] = []

@@ -61,6 +61,7 @@ class CodexCli:
         self.socket = folder / "codex.sock"
         self.threads: dict[str, Thread] = {}
         self.version = VERSION
+        self.answers_otherwise: dict[str, Json] = {}  # by method: results of another shape
         self.refuses: dict[str, str] = {}
         self.ignores: set[str] = set()
         self.loses: set[str] = set()  # methods at which the server dies before it answers, having done what was asked
@@ -221,6 +222,7 @@ class CodexCli:
         error, result = self.refuses.get(method, ""), {}
         if not error:
             error, result = self._do_call(client, method, params)
+            result = self.answers_otherwise.get(method, result)
         if method in self.loses:
             self.loses.discard(method)
             client.transport.abort()

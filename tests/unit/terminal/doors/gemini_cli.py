@@ -18,6 +18,7 @@ from typing import Any
 from agent_relay.ports.door import Door
 from agent_relay.terminal.doors.gemini import EXTENSION, GeminiKit
 from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
+from agent_relay.terminal.profile import load_profiles
 from tests.unit.terminal.doors.heard import Heard, message, play_on, until
 
 __all__ = ["FakeGemini", "Stage", "message", "play"]
@@ -169,6 +170,7 @@ class Stage:
         self.kit = GeminiKit(veto_s)
         program = Program(("gemini",), str(self.cli.cwd), {"HOME": str(self.cli.home)})
         self.prepared: Prepared = self.kit.prepare(program, self.place, INTRODUCTION)
+        self.prepared.facts["version"] = load_profiles()["gemini"].recorded
         self.cli.environment = dict(self.prepared.program.environment)
         self.heard = Heard()
         self.made: list[Door] = []

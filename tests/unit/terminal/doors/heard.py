@@ -24,6 +24,7 @@ class Heard:
 
     def __init__(self) -> None:
         self.all: list[tuple[Any, ...]] = []
+        self.given_back: set[str] = set()  # refused though the CLI had them
 
     def door_state(self, state: DoorState, waiting_for: str = "") -> None:
         self.all.append(("state", state, waiting_for))
@@ -34,8 +35,9 @@ class Heard:
     def door_rejected(self, message_id: str, reason: str) -> None:
         self.all.append(("rejected", message_id, reason))
 
-    def door_refused(self, message_id: str, reason: str) -> None:
+    def door_refused(self, message_id: str, reason: str, *, was_given: bool = False) -> None:
         self.all.append(("refused", message_id, reason))
+        self.given_back |= {message_id} if was_given else set()
 
     def door_asked(self, request: Request) -> None:
         self.all.append(("asked", request))

@@ -115,8 +115,9 @@ def test_without_permission_checks_the_inbox_is_not_used_unless_the_user_lets_me
     (tmp_path / "claude").mkdir()
     held = prepare(tmp_path, *words)
     inbox, _ = ClaudeKit().doors(held.program, place(tmp_path), held.facts, Heard())
-    with pytest.raises(DoorShut, match="crossSessionInbound"):
+    with pytest.raises(DoorShut, match="until a person accepts it") as error:
         asyncio.run(inbox.open())
+    assert "crossSessionInbound" in error.value.mend
     assert "crossSessionInbound" not in (tmp_path / "claude-settings.json").read_text()
     assert "holds" not in prepare(tmp_path, *words, "--settings", '{"crossSessionInbound": "accept"}').facts
     assert "holds" in prepare(tmp_path, *words, "--settings", '{"crossSessionInbound": "refuse"}').facts

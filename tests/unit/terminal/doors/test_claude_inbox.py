@@ -247,6 +247,33 @@ def test_a_program_without_a_record_is_given_up(monkeypatch: pytest.MonkeyPatch)
     play(scene)
 
 
+def test_the_second_door_does_not_wait_for_the_same_record_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(stage: Stage) -> None:
+        inbox, stop = stage.doors()
+        monkeypatch.setattr(claude_session, "START_S", 0.1)
+        with pytest.raises(DoorShut, match="no record"):
+            await inbox.open()
+        await inbox.close()
+        monkeypatch.setattr(claude_session, "STARTING_POLL_S", 3_600.0)  # a second wait would take an hour
+        with pytest.raises(DoorShut, match="no record"):
+            await stop.open()
+
+    play(scene)
+
+
+def test_a_record_without_a_state_that_is_understood_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claude_session, "START_S", 0.1)
+
+    async def scene(stage: Stage) -> None:
+        inbox, _ = stage.doors()
+        await stage.start()
+        stage.cli.be("thinking hard", version="99.1.0")
+        with pytest.raises(DoorShut, match=r"The session record of Claude Code 99\.1\.0"):
+            await inbox.open()
+
+    play(scene)
+
+
 def test_a_slow_session_gets_it_later_and_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claude_inbox, "TAKEN_S", 0.2)
 

@@ -90,7 +90,7 @@ def test_flags_that_mean_something_else_with_a_server(desk: Desk, flags: list[st
     prepared = desk.prepare(*flags)
     assert prepared.program.argv[0] == "codex"
     assert list(prepared.program.argv[-len(flags) :]) == flags
-    assert "app-server" in prepared.notes[0]
+    assert "app-server" in prepared.notes[0].whole
     assert prepared.is_introduced
     assert desk.doors(prepared) == [CodexQueue.__name__]
 
@@ -114,7 +114,7 @@ def test_a_conversation_that_is_taken_up(desk: Desk) -> None:
     assert not prepared.is_introduced
     with_permissions = desk.prepare("-s", "read-only", "resume", "--last")
     assert with_permissions.program.argv[0] == "codex"
-    assert "other permissions" in with_permissions.notes[0]
+    assert "other permissions" in with_permissions.notes[0].whole
 
 
 @pytest.mark.parametrize("where", ["home/config.toml", "project/.codex/config.toml"])
@@ -125,7 +125,7 @@ def test_the_users_own_instructions_stay(desk: Desk, where: str) -> None:
     prepared = desk.prepare()
     assert told(Words(prepared).server) is None
     assert not prepared.is_introduced
-    assert "developer instructions" in prepared.notes[0]
+    assert "developer instructions" in prepared.notes[0].whole
     assert not desk.prepare("-c", 'developer_instructions="mine"').is_introduced
 
 
@@ -135,7 +135,7 @@ def test_the_users_own_permissions_stay(desk: Desk, flags: list[str]) -> None:
         (desk.home / "config.toml").write_text('default_permissions = "mine"\n')
     prepared = desk.prepare(*flags)
     assert prepared.program.argv[0] == "codex"
-    assert "permissions of your own" in prepared.notes[0]
+    assert "permissions of your own" in prepared.notes[0].whole
 
 
 # --- hooks -----------------------------------------------------------------------------------------------------------------
@@ -167,14 +167,14 @@ def test_nobody_is_asked_to_trust_them_who_did_not_want_that(desk: Desk) -> None
     prepared = desk.prepare("-p", "work")
     assert hooks_of(prepared) == []
     assert VARIABLE not in prepared.program.environment
-    assert "`wrap --codex-hooks`" in prepared.notes[-1]
+    assert "`wrap --codex-hooks`" in prepared.notes[-1].whole
     assert desk.doors(prepared) == [CodexQueue.__name__]
 
 
 def test_who_wants_it_is_asked_and_told_so(desk: Desk) -> None:
     prepared = desk.prepare("-p", "work", asks_for_hooks=True)
     assert hooks_of(prepared) == hook_flags()[1::2]
-    assert "“Trust all and continue”" in prepared.notes[-1]
+    assert "“Trust all and continue”" in prepared.notes[-1].whole
 
 
 @pytest.mark.parametrize("asks_for_hooks", [True, False])
@@ -183,7 +183,7 @@ def test_a_server_needs_none(desk: Desk, asks_for_hooks: bool) -> None:
     prepared = desk.prepare(asks_for_hooks=asks_for_hooks)
     assert hooks_of(prepared) == []
     assert VARIABLE not in prepared.program.environment
-    assert ["app-server" in note for note in prepared.notes] == [True] * asks_for_hooks
+    assert ["app-server" in note.text for note in prepared.notes] == [True] * asks_for_hooks
     assert desk.doors(prepared) == [CodexServer.__name__, CodexQueue.__name__]
 
 
@@ -192,7 +192,7 @@ def test_the_users_own_hooks_of_the_start_stay(desk: Desk) -> None:
     own = ["-p", "work", "-c", 'hooks.Stop=[{hooks=[{type="command",command="say done"}]}]']
     prepared = desk.prepare(*own, asks_for_hooks=True)
     assert hooks_of(prepared) == own[-1:]
-    assert "hooks with its start" in prepared.notes[-1]
+    assert "hooks with its start" in prepared.notes[-1].whole
     assert desk.doors(prepared) == [CodexQueue.__name__]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -291,6 +292,18 @@ def test_a_version_that_knows_something_else_is_not_used(tmp_path: Path, method:
         cli.refuses[method] = "Invalid request: unknown variant"
         with pytest.raises(DoorShut, match="unknown variant"):
             await door.open()
+
+    play(tmp_path, scene, begins=False)
+
+
+@pytest.mark.parametrize("answer", [{}, {"data": {"items": []}}, {"items": []}])
+def test_a_version_that_lists_its_queue_in_another_shape_is_not_used(tmp_path: Path, answer: dict[str, Any]) -> None:
+    async def scene(cli: CodexCli, heard: Heard, door: CodexServer) -> None:
+        cli.begin()
+        cli.answers_otherwise["thread/queue/list"] = answer
+        with pytest.raises(DoorShut, match="lists its queue in a way") as error:
+            await door.open()
+        assert error.value.mend.startswith("Update Codex")
 
     play(tmp_path, scene, begins=False)
 

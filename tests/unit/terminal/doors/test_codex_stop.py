@@ -59,8 +59,9 @@ def test_it_opens_before_the_first_turn_and_is_heard_of_with_it() -> None:
 def test_without_the_persons_trust_it_is_shut_and_says_what_to_do() -> None:
     async def scene(stage: Stage) -> None:
         stage.cli.settings.write_text("")
-        with pytest.raises(DoorShut, match=r"not told to trust.* `wrap --codex-hooks`.*“Trust all and continue”"):
+        with pytest.raises(DoorShut, match="not told to trust") as error:
             await stage.open()
+        assert error.value.mend == "Start it with `wrap --codex-hooks`, and choose “Trust all and continue”."
 
     play(scene)
 

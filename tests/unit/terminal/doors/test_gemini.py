@@ -54,7 +54,7 @@ def test_what_is_in_the_way(place: AgentPlace, words: tuple[str, ...], reason: s
     prepared = prepare(place, *words)
     assert prepared.program.argv == ("gemini", *words)
     assert VARIABLE not in prepared.program.environment
-    assert reason in prepared.notes[0]
+    assert reason in prepared.notes[0].whole
     assert GeminiKit().doors(prepared.program, place, prepared.facts, Heard()) == []
 
 
@@ -64,15 +64,15 @@ def test_what_is_not(place: AgentPlace, words: tuple[str, ...]) -> None:
 
 
 def test_a_sandbox_of_the_environment(place: AgentPlace) -> None:
-    assert "sandbox" in prepare(place, GEMINI_SANDBOX="docker").notes[0]
+    assert "sandbox" in prepare(place, GEMINI_SANDBOX="docker").notes[0].whole
     assert prepare(place, GEMINI_SANDBOX="false").notes == ()
 
 
 def test_without_the_extension_it_is_said_how_to_link_it(place: AgentPlace, tmp_path: Path) -> None:
     (note,) = prepare(place, HOME=str(tmp_path / "another")).notes
-    assert f"gemini extensions link {EXTENSION}" in note
+    assert f"gemini extensions link {EXTENSION}" in note.mend
     (note,) = prepare(place, GEMINI_CLI_HOME=str(tmp_path / "another")).notes  # moved, and `.gemini` is below
-    assert "gemini extensions link" in note
+    assert "gemini extensions link" in note.mend
     assert prepare(place, HOME="/nowhere", GEMINI_CLI_HOME=str(tmp_path / "home")).notes == ()
 
 

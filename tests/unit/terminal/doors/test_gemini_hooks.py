@@ -278,6 +278,25 @@ def test_a_turn_whose_end_nobody_told() -> None:
     play(scene)
 
 
+@pytest.mark.parametrize("ends_by_hook", [True, False])
+def test_what_a_version_that_was_not_tested_may_have_shown_is_not_handed_over_again(ends_by_hook: bool) -> None:
+    """Its session file may tell it in another way."""
+
+    async def scene(stage: Stage) -> None:
+        stage.prepared.facts["version"] = "99.1.0"
+        door = await working(stage)
+        await hand(door, message(1), message(2, "<2>"))
+        assert await stage.cli.use_tool("run_shell_command", SHELL, is_told=False) == message(1).text
+        if not ends_by_hook:
+            await stage.cli.prompt("another")
+        assert await stage.cli.end() == message(2, "<2>").text
+        await read(stage, 2)
+        assert ids(stage.heard.of("refused")) == ["msg_0001"]
+        assert stage.heard.given_back == {"msg_0001"}
+
+    play(scene)
+
+
 def test_an_end_that_another_hook_insists_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemini_hooks, "UNTAKEN_S", 0.3)
 

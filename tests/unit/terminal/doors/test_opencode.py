@@ -18,8 +18,12 @@ from tests.unit.terminal.doors.heard import Heard
 INTRODUCTION = "Agent Relay: you are Bob."
 
 
-def prepare(folder: Path, *words: str, introduction: str = INTRODUCTION, **environment: str) -> Prepared:
-    return OpencodeKit().prepare(Program(("opencode", *words), str(folder), environment), place(folder), introduction)
+def prepare(
+    folder: Path, *words: str, introduction: str = INTRODUCTION, version: str = "", **environment: str
+) -> Prepared:  # fmt: skip
+    return OpencodeKit(lambda: version).prepare(
+        Program(("opencode", *words), str(folder), environment), place(folder), introduction
+    )
 
 
 def place(folder: Path) -> AgentPlace:
@@ -103,8 +107,22 @@ def test_without_plugins_there_is_no_view(tmp_path: Path, words: tuple[str, ...]
     prepared = prepare(tmp_path, *words, **environment)
     assert prepared.program.environment.get("OPENCODE_TUI_CONFIG") == environment.get("OPENCODE_TUI_CONFIG")
     assert "view" not in prepared.facts
-    assert "which session" in prepared.notes[0]
+    assert "which session" in prepared.notes[0].whole
     assert doors(tmp_path, prepared) == ["opencode server"]
+
+
+@pytest.mark.parametrize("version", ["1.17.0", "1.17.0-beta.2", "1.16.9", "0.15.31"])
+def test_a_version_that_would_end_at_once_is_started_plainly_and_it_is_said_why(tmp_path: Path, version: str) -> None:
+    prepared = prepare(tmp_path, version=version, LANG="C")
+    assert prepared.program == Program(("opencode",), str(tmp_path), {"LANG": "C"})
+    (note,) = prepared.notes
+    assert (note.doors, version in note.text, "Update opencode" in note.mend) == (("opencode server",), True, True)
+    assert doors(tmp_path, prepared) == []
+
+
+@pytest.mark.parametrize("version", ["1.17.1", "1.17.19", "1.18.0", "2.0", "", "unknown"])
+def test_later_versions_and_those_that_are_not_known_are_prepared(tmp_path: Path, version: str) -> None:
+    assert doors(tmp_path, prepare(tmp_path, version=version)) == ["opencode server"]
 
 
 def test_settings_of_the_users_are_not_replaced_by_the_introduction(tmp_path: Path) -> None:
