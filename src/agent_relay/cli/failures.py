@@ -38,7 +38,7 @@ def explain_failure(error: Exception) -> Failure:
         place = f"{error.filename}: " if error.filename else ""
         return Failure(clean_line(f"{place}{error.strerror or error}."))
     kind = type(error).__name__
-    return Failure(clean_line(f"Something unforeseen went wrong ({kind}: {error}); AGENT_RELAY_DEBUG=1 shows where."))
+    return Failure(clean_line(f"Unexpected error ({kind}: {error}). Set AGENT_RELAY_DEBUG=1 for a traceback."))
 
 
 def _explain_relay_error(error: RelayError) -> Failure:
@@ -51,7 +51,7 @@ def _explain_relay_error(error: RelayError) -> Failure:
     if isinstance(near, list) and near:
         hint = f" Did you mean {_join_names([str(name) for name in near])}?"
     elif error.code.name == "AGENT_NOT_FOUND":
-        hint = " `agent-relay agents` lists who has."
+        hint = " `agent-relay agents` lists all known agents."
     return Failure(clean_line(error.message + hint))
 
 

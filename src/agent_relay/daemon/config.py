@@ -150,13 +150,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("dedup_window", _duration, "24h", "how long a sender's message ids are remembered"),
     Setting("dedup_ids", _whole(1, 10_000_000), "100000", "how many message ids per sender are remembered"),
     Setting("rate_limit", _whole(0, 10_000_000), "0", "messages per second per connection; 0 means no limit"),
-    Setting("loop_slow_after", _whole(0, 1_000_000), "30", "loop guard: messages are slowed after this many in a row in which "
-            "wrapped agents only answer each other; 0 means never"),
-    Setting("loop_hold_after", _whole(0, 1_000_000), "60", "loop guard: messages are held until there is new input after this "
-            "many; 0 means never"),
+    Setting("loop_slow_after", _whole(0, 1_000_000), "30", "loop guard: after this many messages in a row in which wrapped "
+            "agents only answer each other, further ones are slowed; 0 means never"),
+    Setting("loop_hold_after", _whole(0, 1_000_000), "60", "loop guard: after this many such messages, further ones are held "
+            "until there is new input; 0 means never"),
     Setting("max_agents", _whole(0, 1_000), "20", "maximum number of running agents that the daemon started"),
     Setting("spawns_per_minute", _whole(0, 10_000), "30", "maximum number of agents the daemon starts per minute"),
-    Setting("spawn_allow", _programs, "", "programs that may be started in addition to the CLIs the relay knows, separated by commas"),
+    Setting("spawn_allow", _programs, "", "programs that may be started besides the CLIs the relay knows, separated by commas"),
     Setting("spawn_roots", _folders, "", "folders outside the project in which agents may be started, separated by commas"),
     Setting("spawn_environment", _words, "*_API_KEY,*_MODEL,LANG,LC_*,TZ,NO_COLOR", "variables that may be set for a started "
             "agent, separated by commas; `*` matches anything"),
@@ -192,8 +192,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("http_connections", _whole(16, 60_000), "4096", "maximum number of concurrent HTTP connections"),
     Setting("http_connections_per_address", _whole(8, 60_000), "512", "maximum number of HTTP connections without a token "
             "per address; the oldest is closed to make room for a new one"),
-    Setting("http_request_ms", _duration, "30s", "time an HTTP client has to send a complete request; open WebSockets and streams "
-            "are not affected"),
+    Setting("http_request_ms", _duration, "30s", "time an HTTP client has to send a complete request; open WebSockets and "
+            "streams are not affected"),
     Setting("tls_cert", _path, None, "certificate (PEM) for HTTPS and WSS; requires tls_key"),
     Setting("tls_key", _path, None, "private key (PEM) of the certificate"),
     Setting("arc", _switch, "true", "accept agents over WebSocket (ARC) on the port of the HTTP API"),
@@ -463,7 +463,6 @@ def _read_files(project_root: str, home: str) -> _Files:
     forbidden = [setting.name for setting in SETTINGS if setting.name in project.content and setting.name not in PROJECT_MAY]
     if forbidden:
         notes.append(
-            f"{project.path}: {name_keys(forbidden)} is ignored: a project may not set it. To set it, put it into "
-            f"{own.path}."
+            f"{project.path}: {name_keys(forbidden)} is ignored: a project may not set it. To set it, put it into {own.path}."
         )
     return _Files(project, own, notes)

@@ -255,7 +255,7 @@ def test_it_is_not_read_through_a_link_out_of_the_project(project: Project, tmp_
     project.project_file.symlink_to(elsewhere)
     config = project.load()
     assert config.limits.max_agents == 20
-    assert "leads out of the project" in config.notes[0]
+    assert "links out of the project" in config.notes[0]
     project.project_file.unlink()
     inside = project.project_file.with_name("other.toml")
     inside.write_text("max_agents = 1\n")
@@ -265,7 +265,7 @@ def test_it_is_not_read_through_a_link_out_of_the_project(project: Project, tmp_
 
 def test_a_pipe_in_its_place_keeps_nobody_waiting(project: Project) -> None:
     os.mkfifo(project.project_file)
-    assert "is not a file" in project.load().notes[0]
+    assert "is not a regular file" in project.load().notes[0]
     project.project_file.unlink()
     project.project_file.mkdir()
     assert "is ignored" in project.load().notes[0]
@@ -276,7 +276,7 @@ def test_notes_are_as_long_as_somebody_can_read(project: Project) -> None:
     project.project_file.write_text(f'max_agents = "{"x" * 10_000}"\n' + rule * 100)
     notes = project.load().notes
     assert len(notes) == 11
-    assert notes[-1] == "There are 91 more notes like these."
+    assert notes[-1] == "91 more notes are not shown."
     assert max(map(len, notes)) < 700
 
 

@@ -28,7 +28,7 @@ STREAM, OUTPUT = find("GET", "/api/v1/events/sse"), find("GET", "/api/v1/agents/
         (SEND, b'{"to": "Bob", "body": 1}', "body", "`body` must be text, not a whole number."),
         (SEND, b'{"to": "Bob", "body": ""}', "body", "`body` must be text of length >= 1."),
         (SEND, b'{"to": "Bob", "body": "x", "thread": []}', "thread", "`thread` must be text or null, not a list."),
-        (SEND, b'{"to": "Bob", "body": "x", "kind": "No"}', "kind", "`kind` does not have the form that it must have."),
+        (SEND, b'{"to": "Bob", "body": "x", "kind": "No"}', "kind", "`kind` has an invalid format."),
         (SEND, b"[]", "body", "In the body: it must be an object, not a list."),
         (SEND, b"", "body", "The body is missing; it must be a JSON object."),
         (BUDGET, b'{"action": "sing"}', "action", "`action` must be one of alert, pause-spawning, stop-all."),
@@ -46,10 +46,10 @@ def test_bodies(route: Route, body: bytes, field: str, sentence: str) -> None:
     [
         (OUTPUT, b"lines=x", "lines", "`lines` must be a whole number, not text."),
         (OUTPUT, b"lines=0", "lines", "`lines` must be a whole number >= 1."),
-        (OUTPUT, b"lines=1&lines=1", "lines", "`lines` is given twice."),
+        (OUTPUT, b"lines=1&lines=1", "lines", "`lines` was given twice."),
         (
             STREAM, b"types=nothing", "types",
-            "`types` does not have the form that it must have: Types of events, separated by commas; `item.*` is all of those.",
+            "`types` has an invalid format: Event types, separated by commas; `item.*` matches all of them.",
         ),
     ],
 )  # fmt: skip
@@ -63,8 +63,8 @@ def test_a_parameter_that_the_route_does_not_know_is_refused_and_the_others_name
     with pytest.raises(RelayError) as refused:
         read_query(OUTPUT, b"lines=7&offset=3")
     assert refused.value.details == {"field": "offset"}
-    assert refused.value.message == "There is no query parameter 'offset' here; there is lines."
-    with pytest.raises(RelayError, match="it takes none"):
+    assert refused.value.message == "Unknown query parameter 'offset'; this route takes lines."
+    with pytest.raises(RelayError, match="takes none"):
         read_query(Route("POST", "/x", cast("Any", None), "", ""), b"x=1")
     assert read_query(Route("GET", "/health", cast("Any", None), "", "", is_open=True), b"x=1") is None
 

@@ -53,7 +53,7 @@ function List({ place }) {
 const sections = [
   { type: "channel", heading: "Channels", icon: "hash", titleOf: (key) => key.replace(/^#/, "") },
   { type: "thread", heading: "Threads", icon: "thread", titleOf: showThread },
-  { type: "pair", heading: "Between two", icon: null, titleOf: (key) => key.split(",").map(showName).join(", ") },
+  { type: "pair", heading: "Direct", icon: null, titleOf: (key) => key.split(",").map(showName).join(", ") },
 ];
 
 const of = (type) => (conversations.value ?? []).filter((each) => each.type === type).slice(0, MOST);

@@ -54,7 +54,7 @@ function Evidence({ message }) {
   const { value } = useReading(() => get(`messages/${part(message.messageId)}/timeline`), [message.messageId, stageOf(message)]);
   const steps = value?.timeline ?? [];
   const stepsOf = (name) => steps.filter((step) => step.to === name).slice(-STEPS_SHOWN);
-  if (!message.recipients.length && !steps.length) return html`<p>Stored ${showTime(message.ts)}. Nobody was there to get it.</p>`;
+  if (!message.recipients.length && !steps.length) return html`<p>Stored ${showTime(message.ts)}. There were no recipients.</p>`;
   return html`<div class="evidence">
     <p class="faint">Stored ${showTime(message.ts)}</p>
     ${message.recipients.slice(0, SHOWN).map((each) => html`<p key=${each.name} class=${`evidence-line ${each.stage}`}>
@@ -72,12 +72,12 @@ function StepLine({ event, at, door, evidence, start }) {
 
 const STEPS = {
   stored: "Stored", queued: "Queued for", sent: "Sent to", received: "Reached the wrapper of", handed: "Handed to", acknowledged: "Acknowledged by",
-  injected: "Given to", read: "Read by", rejected: "Refused by", expired: "Given up for", dead: "Given up for", retried: "Sent again to",
+  injected: "Given to", read: "Read by", rejected: "Refused by", expired: "Expired for", dead: "Not delivered to", retried: "Sent again to",
 };
 
 const SHORT = {
   queued: "Queued", sent: "Sent", received: "At the wrapper", handed: "Handed over", acknowledged: "Acknowledged", injected: "Given", read: "Read",
-  rejected: "Refused", expired: "Given up", dead: "Given up", retried: "Sent again",
+  rejected: "Refused", expired: "Expired", dead: "Not delivered", retried: "Sent again",
 };
 
 /** A step of a message's life, in words. */
