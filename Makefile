@@ -1,10 +1,10 @@
-# Every target sets up what it needs, in .venv, by itself; `make` alone lists them.
+# Every target sets up what it needs in .venv; `make` alone lists the targets.
 #
-#   PYTHON=python3.12   the interpreter to build .venv with (default: the newest of 3.11 and later that works)
+#   PYTHON=python3.12   the interpreter to build .venv with (default: the newest working one, 3.11 or later)
 #   VENV=/some/where    where the environment and all caches go, e.g. when the checkout cannot be written to
 #   SEEDS=5000          how many seeds `make simulate` runs
 #   SECONDS=240         how long `make chaos` runs
-#   SEED=7              the dice of `make chaos`; without it they are new each time, and printed
+#   SEED=7              the random seed of `make chaos`; by default a new one, which is printed
 #   REAL_CLIS=/a/folder where `make test-real-clis` keeps the CLIs it installs
 
 VENV ?= .venv
@@ -15,19 +15,19 @@ PYTHON ?=
 
 RUN = "$(VENV)/bin/python"
 
-# These wait most of the time, for programs that take as long as people do; so many run at once, on two processors too.
+# These tests mostly wait for programs that take as long as people do, so many run at once, even on two processors.
 TEST_TERMINALS = $(RUN) -m pytest --verbosity=0 --numprocesses=8 --maxschedchunk=1 tests/integration tests/security tests/unit/terminal -m
 
-# In processes of their own: Playwright leaves an event loop running in the process it is used in.
+# In separate processes: Playwright leaves an event loop running in the process it is used in.
 TEST_BROWSER = $(RUN) -m pytest --verbosity=0 --numprocesses=4 --dist=loadscope --no-loadscope-reorder tests/browser tests/security -m browser
 
-# Caches live in the environment, so that nothing but .venv is written and `make clean` takes all of it.
+# Caches live in the environment, so that only .venv is written and `make clean` removes all of it.
 export PYTHON VENV
 export RUFF_CACHE_DIR = $(VENV)/cache/ruff
 export MYPY_CACHE_DIR = $(VENV)/cache/mypy
 export HYPOTHESIS_STORAGE_DIRECTORY = $(VENV)/cache/hypothesis
 
-# Without bytecode each of the hundreds of processes that the tests start compiles the sources anew, and takes twice as long.
+# Without bytecode, each of the hundreds of processes that the tests start recompiles the sources and takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
 SHELL = /bin/sh
@@ -36,33 +36,33 @@ SHELL = /bin/sh
 .PHONY: help setup demo test test-terminals test-real-clis lint bench simulate chaos docs constraints clean environment bench-environment generator \
 	screenshots test-dashboard-load
 
-help:  ## list what make can do
+help:  ## list the targets
 	@echo "Agent Relay. Targets:"
 	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## *\(.*\)/  make \1 | \2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-setup: environment  ## build .venv (done by every other target when needed)
+setup: environment  ## build .venv (every other target does this when needed)
 	@echo "$(VENV) is ready."
 
-demo:  ## a short live demonstration; needs no account and ends by itself
+demo:  ## run a short live demo; needs no account and ends by itself
 	@scripts/setup
 	@"$(VENV)/bin/agent-relay" demo
 
-test: lint generator  ## everything that must hold: linters, types, architecture, tests
+test: lint generator  ## run everything: linters, types, architecture, tests
 	@$(RUN) -m pytest --verbosity=0 -m 'not terminals and not browser and not real_clis' --numprocesses=4 --dist=worksteal
 	@$(TEST_BROWSER)
 	@$(TEST_TERMINALS) 'terminals and not longest'
 
-test-terminals: environment  ## of these, programs wrapped in real tmux and PTY terminals, end to end; a few minutes
+test-terminals: environment  ## run only the tests with real tmux and PTY terminals, end to end; a few minutes
 	@$(TEST_TERMINALS) terminals
 
-test-real-clis: environment  ## claude, codex, gemini, opencode and aider under the relay, offline; most of an hour
+test-real-clis: environment  ## test claude, codex, gemini, opencode and aider under the relay, offline; most of an hour
 	@$(RUN) scripts/real_clis.py "$(REAL_CLIS)"
 	@REAL_CLIS="$(REAL_CLIS)" REAL_CLIS_RESULTS=docs/real-clis.md $(RUN) -m tests.real_clis.offline $(RUN) -m pytest --verbosity=0 -m real_clis tests/real_clis
 
-test-dashboard-load: generator  ## the dashboard with 50 agents and 100,000 messages; some minutes
+test-dashboard-load: generator  ## test the dashboard with 50 agents and 100,000 messages; some minutes
 	@DASHBOARD_AGENTS=50 DASHBOARD_MESSAGES=100000 $(RUN) -m pytest --verbosity=0 -s tests/browser/test_load.py
 
-lint: environment  ## ruff and mypy
+lint: environment  ## run ruff and mypy
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy --strict
@@ -73,19 +73,19 @@ bench: bench-environment  ## measure throughput, latency and memory on this mach
 simulate: environment  ## run the delivery logic through SEEDS simulated histories of faults
 	@$(RUN) -m tests.simulation --seeds $(SEEDS)
 
-chaos: environment  ## real daemons under kill -9, failing disks, damaged files, clock jumps and storms, for SECONDS
+chaos: environment  ## run real daemons under kill -9, failing disks, damaged files, clock jumps and storms, for SECONDS
 	@$(RUN) -m tests.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
-docs: environment  ## write the generated parts of the documentation anew
+docs: environment  ## regenerate the generated parts of the documentation
 	@$(RUN) scripts/docs.py
 	@$(RUN) -m agent_relay.cli.reference > docs/cli.md
 	@$(RUN) -m agent_relay openapi > docs/api/openapi.json
 
-screenshots:  ## take the pictures of the dashboard in docs/screenshots anew
+screenshots:  ## retake the pictures of the dashboard in docs/screenshots
 	@scripts/setup dev,screenshots tests
 	@$(RUN) -m tests.browser.screenshots docs/screenshots
 
-constraints:  ## pin the newest versions of everything in constraints.txt
+constraints:  ## pin the newest version of everything in constraints.txt
 	@scripts/constraints
 
 clean:  ## remove .venv and every cache

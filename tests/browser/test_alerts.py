@@ -106,6 +106,6 @@ def test_a_browser_that_shows_none_is_told_of(browser: Browser, stage: Stage) ->
     with open_attention(browser, stage) as (page, _):
         wait_until_live(page)
         choose(page, "Show notifications")
-        expect(page.get_by_text("The browser does not allow notifications of this page.")).to_be_visible()
+        expect(page.get_by_text("The browser blocks notifications from this page.")).to_be_visible()
         page.get_by_role("button", name="Alerts").click()
         expect(page.get_by_role("menuitem", name="Show notifications")).to_be_visible()

@@ -50,7 +50,7 @@ def test_it_is_approved_by_a_click_and_the_title_counts(stage: Stage, page: Page
     expect(page).to_have_title(re.compile(r"^\(\d+\) Agent Relay$"))
     card(page, "install").locator("[data-press=approve]").click()
     expect(card(page, "install")).to_have_count(0)
-    expect(page.get_by_text("Bob may go on.")).to_be_visible()
+    expect(page.get_by_text("Approved for Bob.")).to_be_visible()
 
 
 def test_it_is_denied_with_a_reason_by_keys_alone(stage: Stage, page: Page) -> None:

@@ -45,7 +45,7 @@ def test_the_shortcuts_are_listed_and_the_focus_comes_back(open_view: OpenPage) 
     tab_to(page, "Keyboard shortcuts")
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
-    for does in ("Write a message", "Search", "Attention", "Light or dark"):
+    for does in ("Write a message", "Search", "Attention", "Toggle light and dark"):
         expect(dialog.get_by_text(does, exact=True).first).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)

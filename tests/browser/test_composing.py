@@ -34,7 +34,7 @@ def test_an_answer_goes_where_its_message_came_from_and_then_all_is_as_before(pa
     page.keyboard.press("Enter")
     answer = page.locator(".message").last
     expect(answer).to_contain_text("I do.")
-    expect(answer.locator(".badge")).to_contain_text("Thread of")
+    expect(answer.locator(".badge")).to_contain_text("Thread at")
     expect(page.locator(".chip")).to_have_count(0)
 
 
@@ -50,7 +50,7 @@ def test_a_message_for_nobody_is_not_sent_and_whom_it_is_for_is_asked(page: Page
     written.fill("to whom?")
     page.keyboard.press("Enter")
     expect(field).to_be_focused()
-    expect(page.locator(".toast", has_text="Choose who gets it.")).to_be_visible()
+    expect(page.locator(".toast", has_text="Choose a recipient.")).to_be_visible()
     expect(written).to_have_value("to whom?")
     field.fill("bob")
     page.keyboard.press("Enter")

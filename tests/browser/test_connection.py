@@ -37,7 +37,7 @@ def test_after_the_daemon_was_killed_nothing_is_missing_and_nothing_comes_twice(
     watched.allows_network_errors = True
     stage.daemon.kill()
     expect(page.locator("[data-connection=reconnecting]")).to_be_visible()
-    expect(page.get_by_text("The daemon does not answer. What you see may be old; nothing is lost.")).to_be_visible()
+    expect(page.get_by_text("The daemon does not respond. This page may be out of date; nothing is lost.")).to_be_visible()
     stage.restart()
     said = [f"meanwhile {number:02}" for number in range(MEANWHILE)]
     for body in said:
@@ -82,7 +82,7 @@ def test_a_code_in_the_address_lets_the_browser_in_and_is_gone_from_it(browser: 
         assert not [address for address in asked if code in address]
         assert "agent-relay" not in page.evaluate("document.cookie")  # for no script
     with open_page(browser, f"{stage.url}/#code={code}", None, allows_network_errors=True) as (page, _):
-        expect(page.get_by_role("alert")).to_contain_text("That code is not good: each works once, and for a minute.")
+        expect(page.get_by_role("alert")).to_contain_text("That code is not valid: each works once, within a minute.")
 
 
 def test_without_a_code_the_page_says_how_to_get_in(browser: Browser) -> None:
@@ -93,7 +93,7 @@ def test_without_a_code_the_page_says_how_to_get_in(browser: Browser) -> None:
         field = page.get_by_role("textbox", name="Code or token")
         field.fill("wrong")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("alert")).to_contain_text("That code is not good")
+        expect(page.get_by_role("alert")).to_contain_text("That code is not valid")
         field.fill(TOKEN)
         page.keyboard.press("Enter")
         expect_live(page)

@@ -45,7 +45,7 @@ def pause_type_and_stop(page: Page, http: httpx.Client, echo: str) -> None:
     until(lambda: not is_paused(http, echo)(), "it goes on")
     details.get_by_role("button", name="Type into it…").click()
     page.get_by_label("Text").fill("from a dialog")
-    page.get_by_role("button", name="Type it").click()
+    page.get_by_role("button", name="Type", exact=True).click()
     expect(screen(page, echo)).to_contain_text("got 'from a dialog'")
     details.get_by_role("button", name="Stop…").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()

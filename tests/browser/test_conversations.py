@@ -70,7 +70,7 @@ def test_what_is_searched_is_marked_and_shown_where_it_was_said(page: Page, stag
     page.keyboard.type("zanzibar")
     expect(page.locator(".found")).to_contain_text("1 message with “zanzibar”")
     expect(page.locator("mark")).to_have_text(["zanzibar"])
-    page.get_by_role("link", name="Show where it was said").click()
+    page.get_by_role("link", name="Show in context").click()
     expect(page.locator("main h1")).to_have_text("Ada and Gina")
     expect(page.locator(f'[data-message="{sent}"].chosen')).to_be_visible()
     page.go_back()
@@ -112,7 +112,7 @@ def test_a_conversation_is_exported(page: Page, stage: Stage, tmp_path: Path, ki
 def test_a_message_and_a_link_to_it_are_copied(page: Page, stage: Stage) -> None:
     sent = stage.send("Ada", "Lead", "copy **me**")
     row = page.locator(f'[data-message="{sent}"]')
-    for button, copied in (("Copy the text", "copy **me**"), ("Copy a link", f"{stage.url}/#/conversations/pair/Ada%2CLead")):
+    for button, copied in (("Copy text", "copy **me**"), ("Copy link", f"{stage.url}/#/conversations/pair/Ada%2CLead")):
         row.hover()
         row.get_by_role("button", name=button).click()
         expect(page.get_by_text("Copied.").last).to_be_visible()

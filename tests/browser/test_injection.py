@@ -46,7 +46,7 @@ def expect_text_only(page: Page) -> None:
     assert page.evaluate("window.hacked") is None
     expect(page.locator(FORBIDDEN)).to_have_count(0)
     expect(page).to_have_title(re.compile("Agent Relay$"))
-    expect(page.get_by_text("This cannot be shown.")).to_have_count(0)
+    expect(page.get_by_text("This cannot be displayed.")).to_have_count(0)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def steps_so_far(page: Page) -> int:
 
 def test_what_was_said_and_done_comes_in_order_and_can_be_scrubbed(played: Page) -> None:
     page = played
-    scrubber = page.get_by_label("Moment of the replay")
+    scrubber = page.get_by_label("Replay position")
     scrubber.focus()
     page.keyboard.press("End")
     steps = page.locator(".rp-step")
@@ -68,7 +68,7 @@ def test_what_was_said_and_done_comes_in_order_and_can_be_scrubbed(played: Page)
 def test_it_plays_faster_or_slower_to_its_end(played: Page) -> None:
     page = played
     page.get_by_label("Speed").select_option("100")
-    page.get_by_label("Moment of the replay").focus()
+    page.get_by_label("Replay position").focus()
     page.keyboard.press("Home")
     expect(page.locator(".rp-step", has_text="pytest -q")).to_have_count(0)
     page.get_by_role("button", name="Play").click()
@@ -90,20 +90,20 @@ def test_a_recording_is_shown_at_the_same_moment(played: Page, tmp_path: Path) -
     file.write_text("\n".join(map(json.dumps, lines)) + '\n[5000.0, "o", "never \n')
     page.locator("input[type=file]").set_input_files(file)
     screen = page.locator(".rp-screen .xterm-rows")
-    page.get_by_label("Moment of the replay").focus()
+    page.get_by_label("Replay position").focus()
     page.keyboard.press("End")
     expect(screen).to_contain_text("first <i>line</i>")
-    page.get_by_role("button", name="Close the terminal").click()
+    page.get_by_role("button", name="Close terminal").click()
     expect(page.locator(".rp-screen")).to_have_count(0)
-    file.write_text("no recording")
+    file.write_text("not a recording")
     page.locator("input[type=file]").set_input_files(file)
-    expect(page.locator(".toast")).to_contain_text("no recording")
+    expect(page.locator(".toast")).to_contain_text("not a recording")
 
 
 def test_a_time_of_all_agents_is_played_from_the_timeline(visit: Visit) -> None:
     page = visit("timeline")
     page.get_by_role("link", name="Replay this time").click()
     expect(page.locator("h1")).to_have_text("All agents")
-    page.get_by_label("Moment of the replay").focus()
+    page.get_by_label("Replay position").focus()
     page.keyboard.press("End")
     expect(page.locator(".rp-step").last).to_be_visible()

@@ -31,7 +31,7 @@ def length(page: Page) -> int:
 def come_closer(page: Page, canvas: Locator, ask: str) -> None:
     match ask:
         case "button":
-            page.get_by_role("button", name="Closer").click()
+            page.get_by_role("button", name="Zoom in").click()
         case "key":
             page.keyboard.press("+")
         case _:

@@ -123,7 +123,7 @@ def test_only_who_is_joined_can_write_over_there(relay: SmallRelay, daemon: Daem
             await bob.send("alice-acme", "hello")
             await (await alice.receive(20)).ack()
             receipt = await carol.send("bob-7", "me too")
-            with pytest.raises(RelayError, match="not joined") as caught:
+            with pytest.raises(RelayError, match="not bridged") as caught:
                 await receipt.delivered(20)
             assert caught.value.code is ErrorCode.REJECTED
             with pytest.raises(ArcTimeout):

@@ -530,10 +530,10 @@ def wrapped(relay: Shell) -> Iterator[RawClient]:
 @pytest.mark.parametrize(
     ("words", "said", "shown"),
     [
-        (["pause", "wrapped"], {"command": "pause"}, "Asked Wrapped to take no more messages for now.\n"),
-        (["resume", "wrapped"], {"command": "resume"}, "Asked Wrapped to go on.\n"),
+        (["pause", "wrapped"], {"command": "pause"}, "Asked Wrapped to pause.\n"),
+        (["resume", "wrapped"], {"command": "resume"}, "Asked Wrapped to resume.\n"),
         (["interrupt", "wrapped"], {"command": "interrupt"}, "Interrupted Wrapped.\n"),
-        (["stop", "wrapped"], {"command": "stop"}, "Asked Wrapped to end.\n"),
+        (["stop", "wrapped"], {"command": "stop"}, "Asked Wrapped to stop.\n"),
         (["input", "wrapped", "go on"], {"command": "input", "text": "go on\n"}, "Typed to Wrapped.\n"),
         (["input", "wrapped", "go on\n"], {"command": "input", "text": "go on\n"}, "Typed to Wrapped.\n"),
         (["input", "wrapped", "--no-enter", "y"], {"command": "input", "text": "y"}, "Typed to Wrapped.\n"),
@@ -556,7 +556,7 @@ def test_what_is_typed_may_come_from_a_pipe(relay: Shell, wrapped: RawClient) ->
 def test_a_command_that_cannot_be_carried_out_says_why(relay: Shell, wrapped: RawClient) -> None:
     assert "Did you mean Wrapped?" in relay("pause", "Wraped", status=1).stderr
     assert "Bob is not connected." in relay("stop", "Bob", status=1).stderr
-    assert "nothing to type" in relay("input", "Wrapped", "", status=2).stderr
+    assert "text to type is empty" in relay("input", "Wrapped", "", status=2).stderr
     with RawClient(str(relay.state_dir / "relay.sock")) as client:
         client.hello("Plain")
         assert "Plain is not run by the relay, so it cannot be interrupted." in relay("interrupt", "Plain", status=1).stderr

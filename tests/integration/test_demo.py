@@ -92,7 +92,7 @@ def check_transcript(shown: str) -> None:
             assert len([line for line in shown.splitlines() if f"{saying.sender} → {name} " in line and saying.text in line]) == 1
     order = [
         "1. Three agents", "in a browser, live", "a dialog is open", "3 messages wait", "the person answers", "Does it float?",
-        "kill -9", "it was gone for", "Every message arrived once and in order", f"{DELIVERIES} of {DELIVERIES}", "typed 0 keys",
+        "kill -9", "it was down for", "Every message arrived once and in order", f"{DELIVERIES} of {DELIVERIES}", "typed 0 keys",
     ]  # fmt: skip
     places = [shown.index(part) for part in order]
     assert places == sorted(places)
@@ -112,7 +112,7 @@ def test_with_stay_the_dashboard_is_there_until_ctrl_c(place: Place) -> None:
     demo = place.start("--fast", "--stay")
     assert demo.stdout is not None
     shown = ""
-    while "Ctrl-C ends it" not in shown:
+    while "Press Ctrl-C to stop" not in shown:
         line = demo.stdout.readline()
         assert line, "it ended by itself"
         shown += line

@@ -296,7 +296,7 @@ def test_the_command_shows_what_happened(daemon: DaemonProcess) -> None:
     assert [json.loads(line)["type"] for line in run(daemon, "--json", "--types", "message.exchanged").stdout.splitlines()] == [
         "message.exchanged"
     ]
-    assert run(daemon, "--agent", "Nobody").stdout == "Nothing has happened.\n"
+    assert run(daemon, "--agent", "Nobody").stdout == "No events.\n"
     wrong = run(daemon, "--types", "nothing")
     assert (wrong.returncode, "nothing" in wrong.stderr) == (1, True)
     assert run(daemon, "--since", "yesterday-ish").returncode == 2

@@ -120,7 +120,7 @@ def test_a_worker_that_ends_is_replaced_as_often_as_allowed(scene: Scene) -> Non
         (failure,) = lost.failures
         assert (failure.item, failure.attempts) == ("break", 1)
         assert [(each.item, each.result) for each in lost.results] == [("last", "last words")]
-        assert failure.error.message.endswith("ended without an answer (crashed).")
+        assert failure.error.message.endswith("ended without replying (crashed).")
 
     reasons = [session["reason"] for session in scene.run(play)]
     assert (reasons[:2], "crashed" in reasons[2:]) == (["crashed", "released"], True)

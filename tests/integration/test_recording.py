@@ -128,7 +128,7 @@ def test_it_ends_after_its_time_and_replaces_nothing_unasked(stage: Stage) -> No
     assert done.returncode == 0, done.stderr
     (file,) = stage.project.glob("Bob-*.cast")
     again = stage.command("record", "Bob", "-o", str(file), "--seconds", "0.2")
-    assert (again.returncode, again.stderr) == (1, f"agent-relay: {file} is there already; --force replaces it.\n")
+    assert (again.returncode, again.stderr) == (1, f"agent-relay: {file} already exists; overwrite it with --force.\n")
     before = file.read_bytes()
     assert stage.command("record", "Bob", "-o", str(file), "--seconds", "0.2", "--force").returncode == 0
     assert file.read_bytes() != before
@@ -213,4 +213,4 @@ def test_follow_ends_quietly_by_ctrl_c_and_when_the_wrapper_was_killed(stage: St
     assert (stopped.returncode, err) == (130, "")
     bob.process.kill()
     _, err = left.communicate(timeout=DEADLINE_S)
-    assert (left.returncode, err) == (0, "Nothing more is written of Bob: its wrapper is gone.\n")
+    assert (left.returncode, err) == (0, "The logs of Bob end here: its wrapper is gone.\n")

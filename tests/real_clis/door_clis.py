@@ -71,7 +71,7 @@ def _kill_program(lab: Lab, agent: Agent) -> None:
     lab.wrap_again(agent)
 
 
-_BY_KEYS = "by keys on its screen: a hook of Gemini CLI's cannot answer an open dialog"
+_BY_KEYS = "by keys on its screen: a Gemini CLI hook cannot answer an open dialog"
 
 DOOR_CLIS = {
     cli.name: cli
@@ -82,13 +82,13 @@ DOOR_CLIS = {
         ),
         DoorCli(
             "codex", "codex app-server", "transcript", "its id in the conversation", _press_escape,
-            _kill_server, "its server killed: it is started anew, and the door opens again", "codex app-server",
+            _kill_server, "its server killed: it is restarted, and the door reopens", "codex app-server",
         ),
         DoorCli(
             "gemini", "gemini hooks", "transcript", "its text in the session file", _press_escape,
             _delete_hook, "its hook deleted: typed", TYPING,
             limits={
-                "idle": "typed: Gemini CLI has no way in for an idle agent",
+                "idle": "typed: Gemini CLI accepts nothing from outside while idle",
                 "draft": "yes, while it works; idle, the message waits for the draft to go, since it has to be typed",
                 "approve": _BY_KEYS,
                 "deny": _BY_KEYS,
@@ -96,7 +96,7 @@ DOOR_CLIS = {
             },
         ),
         DoorCli(
-            "opencode", "opencode server", "session", "the request to the model that holds it", _reject,
+            "opencode", "opencode server", "session", "the model request that contains it", _reject,
             _kill_program, "its server is the program: both killed, and started again", "opencode server",
         ),
     )

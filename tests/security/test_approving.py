@@ -16,7 +16,7 @@ PRESS_AT_ONCE = """(id) => new MutationObserver((_, watch) => {
   watch.disconnect();
   button.click();
 }).observe(document.body, { childList: true, subtree: true })"""
-TOO_SOON = "This has only just changed"
+TOO_SOON = "The list just changed"
 OTHER_WORDS = """async () => {
   const { permissions } = await import('./static/lib/store.js');
   permissions.value = new Map([["test", { ...permissions.value.get("test"), command: "rm -rf build" }]]);
@@ -94,7 +94,7 @@ def test_when_the_chosen_one_goes_away_its_key_reaches_no_other(stage: Stage, pa
     expect(card(page, "test")).to_have_count(0)
     expect(card(page, "lint").locator("[data-press=approve]")).to_be_enabled()
     page.keyboard.press("a")
-    expect(page.locator(".toast", has_text="no other is chosen")).to_be_visible()
+    expect(page.locator(".toast", has_text="no other is selected")).to_be_visible()
     page.keyboard.press("j")
     page.keyboard.press("d")
     until(page, lambda: sent == ["lint/deny"], "the one that was chosen then is decided")

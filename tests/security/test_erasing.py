@@ -164,8 +164,8 @@ def test_a_person_is_told_what_is_on_its_way_and_asked(daemon: DaemonProcess, an
         os.write(ours, f"{answer}\n".encode())
         said, complained = asked.communicate(timeout=60)
     os.close(ours)
-    assert "1 message of Bob did not reach others yet, and never will." in said
-    assert "It cannot be undone." in said
+    assert "1 message from Bob will never be delivered." in said
+    assert "This cannot be undone." in said
     assert (files_with(daemon.state_dir, *SECRETS) == set()) == (answer == "y")
     assert ("Nothing was erased." in complained) == (answer == "n")
 

@@ -66,7 +66,7 @@ def test_a_cloned_repository_opens_nothing_and_its_owner_is_told(project: Path) 
         assert up.returncode == 0, up.stderr
         assert "\x1b" not in up.stderr
         assert up.stderr.count("NOTE") == 4
-        for word in ("'allowed_uids'", "may only lower it", "rule 1 of permissions is ignored", "there is no such setting"):
+        for word in ("'allowed_uids'", "may only lower it", "rule 1 of permissions is ignored", "unknown setting"):
             assert word in up.stderr
         again = json.loads(relay(project, "up", "--json").stdout)
         status = json.loads(relay(project, "status", "--json").stdout)

@@ -198,9 +198,9 @@ def test_the_tables_say_what_was_found(tmp_path: Path) -> None:
     results.write(page, results.render(found, {"claude": "1", "codex": "2", "gemini": "3"}))
     assert page.read_text() == (
         "before\n<!-- generated: real-clis -->\n### Typed into the terminal\n\n|  | claude 1 | codex 2 |\n|---|---|---|\n"
-        "| a message reaches the model, once | yes | **no** |\n| known to be read by | transcript | – |\n\n"
+        "| a message reaches the model, once | yes | **no** |\n| evidence that it was read | transcript | – |\n\n"
         "### Through their own doors\n\n|  | gemini 3 |\n|---|---|\n"
-        "| idle: a turn begins at once, the answer comes back | typed: it cannot |\n\n"
+        "| idle: a turn begins at once, and the reply comes back | typed: it cannot |\n\n"
         "### Of one alone\n\n- codex: `codex queue` is the next door: yes\n"
         "- claude and codex talk to each other, each message once: yes\n"
         "<!-- end of real-clis -->\nafter\n"

@@ -33,13 +33,14 @@ def parse_address(url: str) -> ArcAddress:
         parts = urlsplit(url if "://" in url else f"ws://{url}")
         _ = parts.port  # raises for one that is no number
     except ValueError as error:
-        raise ArcError(f"{url!r} is not an address of a relay: {error}.", code="invalid_url") from None
+        raise ArcError(f"{url!r} is not a relay address: {error}.", code="invalid_url") from None
     if parts.scheme not in _SECURE or not parts.hostname:
-        raise ArcError(f"{url!r} is not an address of a relay; write it as ws://host:port/arc or wss://…", code="invalid_url")
+        raise ArcError(f"{url!r} is not a relay address; use ws://host:port/arc or wss://…", code="invalid_url")
     if parts.query or parts.fragment or parts.username is not None:
         # It would end in lists of processes and logs. The text does not repeat it.
         raise ArcError(
-            "An address holds no token and no other parameter; give the token by file or environment.", code="invalid_url"
+            "The address must not contain a token or other parameters; pass the token in a file or the environment.",
+            code="invalid_url",
         )
     prefix = parts.path.rstrip("/").removesuffix(ARC_PATH)
     return ArcAddress(_SECURE[parts.scheme], parts.netloc.lower(), prefix)

@@ -116,10 +116,10 @@ class ArcClient(Conversation):
 
     async def _send_confirmed(self, to: list[str], payload: Any, fields: dict[str, Any], key: str, timeout_s: float) -> str:
         if EVERYONE in to or RELAY in to:
-            raise ArcError("Only a message to agents by name can be confirmed.", code="invalid_message")
+            raise ArcError("Only messages to named agents can be confirmed.", code="invalid_message")
         await self._link.wait_until_ready()
         if self.agent_id is None:
-            raise ArcError("The relay did not say who we are; give `agent_id` to confirm messages.", code="unknown_agent")
+            raise ArcError("The relay did not report our id; pass `agent_id` to confirm messages.", code="unknown_agent")
         ref = str(fields.setdefault("ref", key))
         own = self.agent_id in to
         frame = self._encode(dict.fromkeys([*to, self.agent_id]), payload, fields | {KEY: key})
@@ -135,7 +135,7 @@ class ArcClient(Conversation):
         limits = as_object(self.welcome.fields.get("limits")) if self.welcome is not None else {}
         limit, size = limits.get("max_message_size"), len(frame.encode())
         if isinstance(limit, int) and size > limit:
-            raise ArcRejected(f"The message takes {size} bytes; the relay accepts {limit}.", code="message_too_large")
+            raise ArcRejected(f"The message has {size} bytes; the relay accepts at most {limit}.", code="message_too_large")
         return frame
 
     # --- receiving ------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class ArcClient(Conversation):
         except TimeoutError as error:
             if isinstance(error, ArcError):
                 raise
-            raise ArcTimeout(f"No message came within {timeout:g} seconds.") from None
+            raise ArcTimeout(f"No message arrived within {timeout:g} seconds.") from None
         if message is None:
             raise ArcError("The client is closed.", code="closed")
         return message

@@ -67,7 +67,7 @@ class Conversation:
                 missed = await read_pages(partial(self._command_now, connection), str(self._inbox.resume_from))
             whole = True
         except ArcRejected as error:
-            _log.warning("ARC: the relay does not replay what was missed: %s", error.message)
+            _log.warning("ARC: the relay does not replay missed messages: %s", error.message)
             whole = True
         except (TimeoutError, ConnectionClosed, Lost):
             pass
@@ -89,7 +89,7 @@ class Conversation:
             if self._watches_presence:
                 await self._command_now(connection, {"command": "presence_subscribe"})
         except ArcRejected as error:
-            _log.warning("ARC: the relay does not take a subscription again: %s", error.message)
+            _log.warning("ARC: the relay refused to renew a subscription: %s", error.message)
 
     async def _wait_for_welcome(self, connection: ClientConnection) -> None:
         """A relay that says none answers the ping all the same, after whatever it had to say before."""
@@ -114,7 +114,7 @@ class Conversation:
         try:
             message = decode_frame(frame)
         except (ValueError, RecursionError):
-            _log.warning("ARC: the relay sent what is no envelope.")
+            _log.warning("ARC: the relay sent a frame that is not an envelope.")
             return
         if message.type == "welcome" and message.from_ in {RELAY, ""}:
             self._on_welcome(message)
@@ -149,7 +149,7 @@ class Conversation:
             if self.on_error is not None:
                 self.on_error(error)
             else:
-                _log.warning("ARC: the relay says: %s (%s)", error.message, error.code)
+                _log.warning("ARC: the relay reports: %s (%s)", error.message, error.code)
         elif self.on_notice is not None:
             self.on_notice(message)
 

@@ -60,11 +60,11 @@ def encode_message(to: Iterable[str], payload: Any, fields: Mapping[str, Any]) -
     if not targets or not all(targets):
         raise ArcError("A message needs at least one recipient.", code="invalid_message")
     if taken := _OWN_FIELDS & fields.keys():
-        raise ArcError(f"The relay sets {', '.join(sorted(taken))}; a sender cannot.", code="invalid_message")
+        raise ArcError(f"The relay sets {', '.join(sorted(taken))}; senders cannot.", code="invalid_message")
     try:
         return json.dumps({"to": targets, "payload": payload, **fields}, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ArcError(f"The message cannot be written as JSON: {error}.", code="invalid_message") from None
+        raise ArcError(f"The message cannot be encoded as JSON: {error}.", code="invalid_message") from None
 
 
 def encode_command(type_: str, ref: str, payload: Any = None) -> str:

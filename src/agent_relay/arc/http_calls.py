@@ -52,7 +52,7 @@ def call_now(
         answer = connection.getresponse()
         return Answer(answer.status, _read_json(answer.read(_LARGEST_ANSWER)), _read_seconds(answer.getheader("Retry-After")))
     except (OSError, http.client.HTTPException) as error:
-        raise ArcError(f"No answer from {base_url}: {str(error) or type(error).__name__}.", code="unreachable") from None
+        raise ArcError(f"No response from {base_url}: {str(error) or type(error).__name__}.", code="unreachable") from None
     finally:
         connection.close()
 
@@ -72,7 +72,7 @@ def read_refusal(answer: Answer) -> ArcRefused:
     said = answer.body if isinstance(answer.body, dict) else {}
     error = said.get("error")
     inner = error if isinstance(error, dict) else {"code": error, "message": said.get("message")}
-    message = str(inner.get("message") or f"The relay answered {answer.status}.")[:_SHOWN_TEXT]
+    message = str(inner.get("message") or f"The relay responded with {answer.status}.")[:_SHOWN_TEXT]
     return ArcRefused(message, code=str(inner.get("code") or ""), status=answer.status, retry_after_s=answer.retry_after_s)
 
 
@@ -82,7 +82,7 @@ def _open(netloc: str, tls: ssl.SSLContext | None) -> http.client.HTTPConnection
             return http.client.HTTPSConnection(netloc, timeout=TIMEOUT_S, context=tls)
         return http.client.HTTPConnection(netloc, timeout=TIMEOUT_S)
     except http.client.InvalidURL as error:
-        raise ArcError(f"{netloc!r} is not a host: {error}.", code="invalid_url") from None
+        raise ArcError(f"{netloc!r} is not a valid host: {error}.", code="invalid_url") from None
 
 
 def _read_json(content: bytes) -> Any:

@@ -24,7 +24,7 @@ from agent_relay.protocol.arc.codes import CloseCode
 from agent_relay.protocol.retry import RECONNECT, RetryPolicy
 
 _FINAL: dict[int, str] = {
-    CloseCode.TOKEN: "The relay does not accept the token any more.",
+    CloseCode.TOKEN: "The relay no longer accepts the token.",
     CloseCode.SUPERSEDED: "Another connection of the same agent took over.",
 }
 _CODES: dict[int, str] = {
@@ -95,7 +95,7 @@ class Link:
     async def start(self, *, wait: bool) -> None:
         """Returns when it is connected. Without `wait` the first failure is the last, and raised."""
         if self._task is not None:
-            raise ArcError("A client connects once; make another one.", code="used")
+            raise ArcError("A client can connect only once; create another one.", code="used")
         self._task = asyncio.create_task(self._run(wait=wait), name="arc link")
         try:
             await self.wait_until_ready()
@@ -109,7 +109,7 @@ class Link:
             if self.state is ArcState.CLOSED:
                 raise self.error or ArcClosed("The client is closed.")
             if self.state is ArcState.NEW and self._task is None:
-                raise ArcClosed("The client is not connected: use it in `async with`, or call connect() first.")
+                raise ArcClosed("The client is not connected; use it in `async with`, or call connect() first.")
             if self._connection is not None and self._ready.is_set():
                 return self._connection
             await self._ready.wait()
@@ -192,7 +192,7 @@ class Link:
             await asyncio.wait({reading, greeting}, return_when=asyncio.FIRST_COMPLETED)
             if greeting.done() and not reading.done():
                 if not greeting.result():
-                    return ArcClosed("The relay did not answer after connecting.", code="timeout")
+                    return ArcClosed("The relay did not respond after connecting.", code="timeout")
                 self._connection = connection
                 self.connections += 1
                 self._ready.set()
@@ -237,9 +237,11 @@ def _read_refusal(error: InvalidStatus) -> ArcClosed:
     if status == 429:
         retry_after = error.response.headers.get("Retry-After", "")
         wait_s = float(retry_after) if retry_after.isdigit() else _PATIENCE_S[CloseCode.RATE_LIMIT]
-        return ArcClosed("The relay asks to come back later.", code="rate_limit", retry_after_s=wait_s)
+        return ArcClosed("The relay asks you to try again later.", code="rate_limit", retry_after_s=wait_s)
     # 4xx says that this request will never do; anything else may pass.
-    return ArcClosed(f"The relay answered {status} instead of a WebSocket.", code="refused", final=400 <= status < 500)
+    return ArcClosed(
+        f"The relay responded with {status} instead of opening a WebSocket.", code="refused", final=400 <= status < 500
+    )
 
 
 def _read_close(connection: ClientConnection) -> ArcClosed:

@@ -46,5 +46,5 @@ async def unregister(url: str, token: str, *, tls: ssl.SSLContext | None = None)
 def _read(said: dict[str, Any]) -> Registration:
     agent_id, token = said.get("agent_id"), said.get("token")
     if not isinstance(agent_id, str) or not isinstance(token, str) or not token:
-        raise ArcRefused("The relay answered without an id and a token; is this an ARC relay?", code="invalid_answer")
+        raise ArcRefused("The response has no id and token; is this an ARC relay?", code="invalid_answer")
     return Registration(agent_id, token)

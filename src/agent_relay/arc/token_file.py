@@ -44,7 +44,7 @@ class TokenFile:
         except FileNotFoundError:
             return []
         if stat.S_IMODE(mode) & 0o077:
-            raise ArcError(f"Others can read {self.path}, so its tokens may be known; mend it with: chmod 600 {self.path}")
+            raise ArcError(f"Others can read {self.path}, so its tokens may be known to them. Fix it with: chmod 600 {self.path}")
         return _read_entries(content, self.path)
 
     def find(self, url: str, agent_id: str | None = None, *, own: bool = False) -> list[KeptToken]:
@@ -96,4 +96,4 @@ def _read_entries(content: str, path: str) -> list[KeptToken]:
             for entry in entries
         ]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ArcError(f"{path} cannot be understood; move it away and register again.") from None
+        raise ArcError(f"{path} is not valid; move it away and register again.") from None

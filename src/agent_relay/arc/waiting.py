@@ -80,4 +80,4 @@ def read_error(message: ArcMessage) -> ArcRejected:
     said = message.payload if isinstance(message.payload, dict) else {}
     code = message.fields.get("error") or said.get("code") or said.get("error")
     text = message.fields.get("message") or said.get("message")
-    return ArcRejected(str(text or "The relay refused it."), code=str(code or ""))
+    return ArcRejected(str(text or "The relay refused the request."), code=str(code or ""))

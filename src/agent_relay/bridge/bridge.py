@@ -92,7 +92,7 @@ class Bridge:
                 journal.begin_at(remote, client.welcome.id)
         if not all(client.offers("persistence") for client in self._clients.values()):
             self._teller.tell(
-                "warning", "The relay keeps no history: what it hands out in the moment the bridge is killed can be lost."
+                "warning", "The relay keeps no history: messages it delivers while the bridge is being killed can be lost."
             )
 
     async def _open_peers(self, peers: Peers, journal: Journal) -> None:
@@ -120,10 +120,10 @@ class Bridge:
             nonlocal last
             if state is ArcState.CONNECTED:
                 last = "joined" if last in {"never", "missing"} else "back"
-                self._teller.tell(last, f"{local} is {remote} there.", local=local, remote=remote)
+                self._teller.tell(last, f"{local} is {remote} at the remote relay.", local=local, remote=remote)
             elif state is ArcState.WAITING and last not in {"missing", "lost"}:  # once, not for every attempt
                 last = "missing" if last == "never" else "lost"
-                self._teller.tell("lost", f"{remote}: the relay is not there; trying again.", local=local, remote=remote)
+                self._teller.tell("lost", f"{remote}: the relay is unreachable; trying again.", local=local, remote=remote)
 
         return watch
 

@@ -66,7 +66,9 @@ class Incoming:
                 )  # fmt: skip
                 break
             except TooManyPeers:
-                self._teller.tell_refused(f"{message.from_} is one agent too many.", message_id=message.id, remote=message.from_)
+                self._teller.tell_refused(
+                    f"{message.from_} exceeds the maximum number of remote agents.", message_id=message.id, remote=message.from_
+                )
                 return
             except ConnectionLost:
                 raise

@@ -34,7 +34,9 @@ class Journal:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._lock)
-            raise RelayError(ErrorCode.PERMISSION_DENIED, "Another bridge of this project to that relay is running.") from None
+            raise RelayError(
+                ErrorCode.PERMISSION_DENIED, "Another bridge from this project to that relay is already running."
+            ) from None
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         self._database = sqlite3.connect(path, isolation_level=None)
         # Every commit is on the disk before the other side is told: there are few, and each stands for a message.

@@ -31,7 +31,7 @@ class Outgoing:
         """Returns when the relay has it, or whoever sent it was told that it will not have it."""
         client = self._clients.get(fold_name(message.from_))
         if client is None:
-            await self._refuse(peer, message, f"{message.from_} is not joined to the relay that {peer.name} is at.")
+            await self._refuse(peer, message, f"{message.from_} is not bridged to the relay of {peer.name}; add it with --map.")
             return
         key = f"{message.id}.{peer.remote}"
         if self._journal.is_done(key):

@@ -97,7 +97,7 @@ class Peers:
             if fold_name(name) not in taken:
                 return name
         raise RelayError(
-            ErrorCode.INVALID_TARGET, f"Every name for {remote} is taken here; choose one with --peer {remote}=NAME."
+            ErrorCode.INVALID_TARGET, f"All names for {remote} are taken here; choose one with --peer {remote}=NAME."
         )
 
     async def _connect(self, remote: str, name: str) -> RelayClient:

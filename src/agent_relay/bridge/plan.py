@@ -28,7 +28,7 @@ def read_pairs(texts: Iterable[str], what: str) -> dict[str, str]:
     for text in texts:
         left, _, right = text.partition("=")
         if left in pairs:
-            raise _wrong(f"{what} {left} is there twice.")
+            raise _wrong(f"{what} {left} was given twice.")
         pairs[left] = right or left
     return pairs
 
@@ -36,19 +36,19 @@ def read_pairs(texts: Iterable[str], what: str) -> dict[str, str]:
 def make_plan(url: str, joined: Mapping[str, str], peers: Mapping[str, str], *, broadcasts: bool) -> Plan:
     """Raises RelayError for what cannot be."""
     if not joined:
-        raise _wrong("Nobody is joined: say who with --map Alice=alice-acme.")
+        raise _wrong("No agents to bridge: list them with --map Alice=alice-acme.")
     for local in [*joined, *peers.values()]:
         check_agent_name(local)
     for remote in [*joined.values(), *peers]:
         if not is_agent_id(remote):
-            raise _wrong(f"{remote!r} is no id of an ARC agent: 3 to 64 of a-z, 0-9 and hyphens, no hyphen at either end.")
+            raise _wrong(f"{remote!r} is not a valid ARC agent id: use 3 to 64 of a-z, 0-9 and hyphens, no hyphen at either end.")
     if len(set(joined.values())) < len(joined):
-        raise _wrong("Two agents cannot be the same one over there.")
+        raise _wrong("Two agents cannot have the same remote id.")
     folded = [fold_name(name) for name in [*joined, *peers.values()]]
     if len(set(folded)) < len(folded):
-        raise _wrong("A name of the project can stand for one agent only.")
+        raise _wrong("A local name can only stand for one agent.")
     if own := set(peers) & set(joined.values()):
-        raise _wrong(f"{', '.join(sorted(own))} is one of the project's own agents, and no other's.")
+        raise _wrong(f"{', '.join(sorted(own))} is already the remote id of a local agent.")
     return Plan(url, dict(joined), dict(peers), broadcasts)
 
 
@@ -57,12 +57,12 @@ def read_plan(content: str, name: str) -> Plan:
     try:
         said: dict[str, Any] = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
-        raise _wrong(f"{name} is not TOML: {error}.") from None
+        raise _wrong(f"{name} is not valid TOML: {error}.") from None
     if unknown := said.keys() - _KEYS:
-        raise _wrong(f"{name} has {', '.join(sorted(unknown))}, which is none of {', '.join(sorted(_KEYS))}.")
+        raise _wrong(f"{name}: unknown key {', '.join(sorted(unknown))}; use {', '.join(sorted(_KEYS))}.")
     url = said.get("url")
     if not isinstance(url, str):
-        raise _wrong(f"{name} does not say the `url` of the relay.")
+        raise _wrong(f"{name} has no `url` of the relay.")
     return make_plan(url, _texts(said, "map", name), _texts(said, "peers", name), broadcasts=said.get("broadcasts") is True)
 
 

@@ -32,9 +32,9 @@ def root(
 ) -> int:
     """Agent Relay: agents, scripts and people in separate terminals send each other messages.
 
-    A message that was accepted is never lost, never doubled and arrives in order; the sender is told what became of it.
-    Every command finds the daemon of the project it is run in. Exit status: 0 done, 1 failed, 2 wrong usage, 3 the
-    daemon is not running, 130 interrupted.
+    An accepted message is never lost, never doubled and arrives in order; the sender learns what became of it. Every
+    command finds the daemon of the current project. Exit status: 0 success, 1 failure, 2 wrong usage, 3 the daemon is
+    not running, 130 interrupted.
     """
     if version:
         typer.echo(f"agent-relay {__version__}")

@@ -28,7 +28,7 @@ async def check_relay(
 ) -> int:  # fmt: skip
     known = [section.name for section in SECTIONS]
     if unknown := [name for name in sections if name not in known]:
-        raise Failure(f"There is no section {unknown[0]!r}; there are: {', '.join(known)}.", USAGE)
+        raise Failure(f"Unknown section {unknown[0]!r}; choose from: {', '.join(known)}.", USAGE)
     relay = Relay(url, timeout_s, invite=invite, api_token=api_token)
     results: list[Result] = []
     try:
@@ -66,5 +66,5 @@ def _conclude(screen: Screen, results: Sequence[Result], *, passed: bool) -> Non
         parts.append(f"{counts['unchecked']} could not be checked")
     if counts["advice_not_followed"]:
         parts.append(count(counts["advice_not_followed"], "piece") + " of advice not followed")
-    verdict = ("This relay keeps to the protocol: ", "bold green") if passed else ("This relay does not pass: ", "bold red")
+    verdict = ("This relay follows the protocol: ", "bold green") if passed else ("This relay does not pass: ", "bold red")
     screen.line(verdict, ", ".join(parts) + ".")

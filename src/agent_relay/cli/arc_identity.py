@@ -27,11 +27,13 @@ ENV_ARC_TOKEN = "AGENT_RELAY_ARC_TOKEN"  # noqa: S105 - the name of a variable
 
 Url = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", help="The relay, as wss://relay.example.com/arc; by default the project's own daemon."),
+    typer.Option(
+        "--url", metavar="URL", help="The relay, such as wss://relay.example.com/arc; by default the project's own daemon."
+    ),
 ]
-As = Annotated[str | None, typer.Option("--as", metavar="ID", help="Which agent to be, where several are registered.")]
+As = Annotated[str | None, typer.Option("--as", metavar="ID", help="The agent to act as, if several are registered.")]
 TokenSource = Annotated[
-    str | None, typer.Option("--token-file", metavar="PATH", help="Read the token from there; - is standard input.")
+    str | None, typer.Option("--token-file", metavar="PATH", help="Read the token from this file; - is standard input.")
 ]
 
 
@@ -71,7 +73,7 @@ def find_url(place: Place, given: str | None) -> str:
     if found is None:
         raise not_running(place.socket)
     if found.url is None:
-        raise Failure(clean_line(f"The daemon serves no HTTP, which ARC needs: {found.reason}"))
+        raise Failure(clean_line(f"ARC needs HTTP, and the daemon runs without it: {found.reason}"))
     return found.url
 
 
@@ -80,7 +82,7 @@ def find_admission(place: Place, url: str | None, invite: str | None) -> tuple[s
     if invite is not None:
         code = sys.stdin.readline().strip() if invite == "-" else invite
         if not code:
-            raise Failure("There is no invitation on standard input.", USAGE)
+            raise Failure("Standard input contains no invitation.", USAGE)
         return code, None
     return None, own_api_token(place) if url is None else None
 
@@ -104,14 +106,11 @@ def find_identity(place: Place, url: str | None, agent_id: str | None, token_sou
         return Identity(address, kept[0].agent_id, kept[0].token)
     if kept:
         names = ", ".join(sorted(one.agent_id for one in kept))
-        raise Failure(clean_line(f"Several agents are registered at {address}: say which with --as ({names})."), USAGE)
+        raise Failure(clean_line(f"Several agents are registered at {address}; choose one with --as ({names})."), USAGE)
     whom = agent_id or ""
     where = f" --url {url}" if url is not None else ""
-    raise Failure(
-        clean_line(
-            f"There is no token{' of ' + whom if whom else ''} for {address}: agent-relay arc register {whom}".rstrip() + where
-        )
-    )
+    missing = f"No saved token{' of ' + whom if whom else ''} for {address}."
+    raise Failure(clean_line(f"{missing} Register with: agent-relay arc register {whom}".rstrip() + where))
 
 
 def _read_token(source: str) -> str:
@@ -121,5 +120,5 @@ def _read_token(source: str) -> str:
         with open(source, encoding="utf-8") as file:
             token = file.readline().strip()
     if not token:
-        raise Failure("There is no token in what --token-file names.", USAGE)
+        raise Failure("The file given with --token-file contains no token.", USAGE)
     return token

@@ -32,9 +32,9 @@ async def listen_as(
                 break
     further = [message async for message in client.messages()] if shown == limit else []
     if further:
-        count = f"{len(further)} further messages were" if len(further) > 1 else "A further message was"
+        count = f"{len(further)} more messages were" if len(further) > 1 else "One more message was"
         where = f"--as {client.agent_id} --since {message.id}"
-        Screen(sys.stderr).line(clean_line(f"{count} handed over and not shown; go on with: agent-relay arc listen {where}"))
+        Screen(sys.stderr).line(clean_line(f"{count} delivered but not shown. Continue with: agent-relay arc listen {where}"))
     return 0
 
 
@@ -68,7 +68,7 @@ def read_payload(text: str, *, parse: bool) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise Failure(f"TEXT is not JSON, which --parse asks for: {error}.", USAGE) from None
+        raise Failure(f"--parse needs JSON, and TEXT is not: {error}.", USAGE) from None
 
 
 def _show(screen: Screen, message: ArcMessage, *, as_json: bool) -> None:

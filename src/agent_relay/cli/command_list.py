@@ -31,32 +31,32 @@ COMMANDS: dict[str, Listed] = {
     ),
     "attach": _list(
         lambda: import_module("agent_relay.cli.commands.attach").attach,
-        "Show a wrapped agent, and type to it.",
+        "Show a wrapped agent and type to it.",
         "agent-relay attach Alice",
     ),
     "logs": _list(
         lambda: import_module("agent_relay.cli.commands.logs").logs,
-        "Show what an agent's terminal showed.",
+        "Show an agent's terminal output.",
         "agent-relay logs Alice",
         "agent-relay logs Alice -f",
     ),
     "pause": _list(
         lambda: import_module("agent_relay.cli.commands.control").pause,
-        "Keep messages from an agent for a while.",
+        "Hold messages to an agent.",
         "agent-relay pause Alice",
     ),
     "resume": _list(
         lambda: import_module("agent_relay.cli.commands.control").resume,
-        "Let a paused agent have its messages.",
+        "Deliver messages to a paused agent again.",
         "agent-relay resume Alice",
     ),
     "interrupt": _list(
         lambda: import_module("agent_relay.cli.commands.control").interrupt,
-        "Stop what an agent is doing now.",
+        "Interrupt what an agent is doing.",
         "agent-relay interrupt Alice",
     ),
     "stop": _list(
-        lambda: import_module("agent_relay.cli.commands.control").stop, "End an agent's program.", "agent-relay stop Alice"
+        lambda: import_module("agent_relay.cli.commands.control").stop, "Stop an agent's program.", "agent-relay stop Alice"
     ),
     "input": _list(
         lambda: import_module("agent_relay.cli.commands.control").type_in,
@@ -72,18 +72,18 @@ COMMANDS: dict[str, Listed] = {
     ),
     "release": _list(
         lambda: import_module("agent_relay.cli.commands.spawn").release,
-        "End an agent that was started so.",
+        "Stop an agent started with `spawn`.",
         "agent-relay release Dev",
     ),
     "permissions": _list(
         lambda: import_module("agent_relay.cli.commands.permissions").permissions,
-        "Show what agents ask to be allowed, and decide.",
+        "Show permission requests, and approve or deny them.",
         "agent-relay permissions -f",
         "agent-relay permissions approve 3f9c2a11",
     ),
     "questions": _list(
         lambda: import_module("agent_relay.cli.commands.questions").questions,
-        "Show what agents ask people, and answer.",
+        "Show agents' questions, and answer them.",
         "agent-relay questions",
         "agent-relay questions answer 3f9c2a11 blue",
     ),
@@ -96,7 +96,7 @@ COMMANDS: dict[str, Listed] = {
     "down": _list(lambda: import_module("agent_relay.cli.commands.down").down, "Stop the daemon.", "agent-relay down"),
     "status": _list(
         lambda: import_module("agent_relay.cli.commands.status").status,
-        "Is it up, who is there, what is stored.",
+        "Show the daemon, its agents and its storage.",
         "agent-relay status",
         "agent-relay status --json",
     ),
@@ -109,11 +109,9 @@ COMMANDS: dict[str, Listed] = {
         "agent-relay open --forget",
     ),
     "agents": _list(
-        lambda: import_module("agent_relay.cli.commands.agents").agents, "List every agent the relay knows.", "agent-relay agents"
+        lambda: import_module("agent_relay.cli.commands.agents").agents, "List all known agents.", "agent-relay agents"
     ),
-    "who": _list(
-        lambda: import_module("agent_relay.cli.commands.agents").who, "List the agents that are connected.", "agent-relay who"
-    ),
+    "who": _list(lambda: import_module("agent_relay.cli.commands.agents").who, "List connected agents.", "agent-relay who"),
     "send": _list(
         lambda: import_module("agent_relay.cli.commands.send").send,
         "Send a message and print its receipt.",
@@ -139,7 +137,7 @@ COMMANDS: dict[str, Listed] = {
     ),
     "inbox": _list(
         lambda: import_module("agent_relay.cli.commands.inbox").inbox,
-        "Receive the messages that wait for an agent.",
+        "Receive an agent's waiting messages.",
         "agent-relay inbox --as Bob",
         "agent-relay inbox --as Bob --peek",
         "agent-relay inbox --follow --json",
@@ -149,44 +147,44 @@ COMMANDS: dict[str, Listed] = {
     ),
     "history": _list(
         lambda: import_module("agent_relay.cli.commands.history").history,
-        "Show and search what was said.",
+        "Show and search past messages.",
         "agent-relay history --with Bob --since 1h",
         "agent-relay history --to '#general' -f",
         "agent-relay history --search 'auth token' --json",
     ),
     "explain": _list(
         lambda: import_module("agent_relay.cli.commands.explain").explain,
-        "Show what became of a message.",
+        "Show what happened to a message.",
         f"agent-relay explain {_ID}",
     ),
     "dead-letters": _list(
         lambda: import_module("agent_relay.cli.commands.dead_letters").dead_letters,
-        "Show what could not be delivered, and send it again.",
+        "Show undelivered messages, and send them again.",
         "agent-relay dead-letters",
         "agent-relay dead-letters retry --all",
     ),
     "events": _list(
         lambda: import_module("agent_relay.cli.commands.events").events,
-        "Show what happens, as it happens.",
+        "Show events, live or past.",
         "agent-relay events -f",
         "agent-relay events --types permission.requested,item.* --agent Alice --since 1h",
         "agent-relay events --since 1042 -f --json >> events.jsonl",
     ),
     "forget": _list(
         lambda: import_module("agent_relay.cli.commands.forget").forget,
-        "Erase everything that is kept of an agent.",
+        "Erase everything kept about an agent.",
         "agent-relay forget Alice",
         "agent-relay forget Alice --yes --json",
     ),
     "export": _list(
         lambda: import_module("agent_relay.cli.commands.export").export,
-        "Write what is kept of an agent to a file.",
+        "Write everything kept about an agent to a file.",
         "agent-relay export Alice",
         "agent-relay export Alice --output - | jq -c 'select(.kind == \"message\")'",
     ),
     "costs": _list(
         lambda: import_module("agent_relay.cli.commands.costs").costs,
-        "Show what the agents used, and what it costs.",
+        "Show token usage and cost.",
         "agent-relay costs",
         "agent-relay costs --since 24h --agent Alice",
         "agent-relay costs --json",
@@ -199,7 +197,7 @@ COMMANDS: dict[str, Listed] = {
     ),
     "replay": _list(
         lambda: import_module("agent_relay.cli.commands.replay").replay,
-        "Show what would have been done with a recording.",
+        "Show what the relay would do with a recording.",
         "agent-relay replay session.cast",
         "agent-relay replay session.jsonl --cli claude --json",
     ),
@@ -212,7 +210,7 @@ COMMANDS: dict[str, Listed] = {
     ),
     "doctor": _list(
         lambda: import_module("agent_relay.cli.commands.diagnose").doctor,
-        "See what is missing, and how to mend it.",
+        "Check the setup and show how to fix problems.",
         "agent-relay doctor",
         "agent-relay doctor --json",
     ),
@@ -230,13 +228,13 @@ COMMANDS: dict[str, Listed] = {
     ),
     "bridge": _list(
         lambda: import_module("agent_relay.cli.commands.bridge").bridge,
-        "Join agents to a remote ARC relay.",
+        "Connect agents to a remote ARC relay.",
         "agent-relay bridge --url wss://relay.example.com/arc --map Alice=alice-acme --peer bob-7",
         "agent-relay bridge --config bridge.toml",
     ),
     "openapi": _list(
         lambda: import_module("agent_relay.cli.commands.openapi").openapi,
-        "Print the description of the HTTP API.",
+        "Print the OpenAPI description of the HTTP API.",
         "agent-relay openapi > openapi.json",
     ),
     "version": _list(lambda: import_module("agent_relay.cli.commands.about").version, "Show the version.", "agent-relay version"),

@@ -58,7 +58,7 @@ def explain_failure(error: Exception) -> Failure:
         return Failure(clean_line(f"{place}{error.strerror or error}."), code=ErrorCode.INTERNAL_ERROR.value)
     kind = type(error).__name__
     return Failure(
-        clean_line(f"Something unforeseen went wrong ({kind}: {error}); AGENT_RELAY_DEBUG=1 shows where."),
+        clean_line(f"Unexpected error ({kind}: {error}). Set AGENT_RELAY_DEBUG=1 for a traceback."),
         code=ErrorCode.INTERNAL_ERROR.value,
     )
 
@@ -73,7 +73,7 @@ def _explain_relay_error(error: RelayError) -> Failure:
     if isinstance(near, list) and near:
         hint = f" Did you mean {_join_names([str(name) for name in near])}?"
     elif error.code.name == "AGENT_NOT_FOUND":
-        hint = " `agent-relay agents` lists who has."
+        hint = " `agent-relay agents` lists all known agents."
     return Failure(clean_line(error.message + hint), code=error.code.value, details=error.details)
 
 

@@ -57,8 +57,8 @@ def _as_program(words: list[str], word: str) -> list[str]:
     near = difflib.get_close_matches(word, [*COMMANDS, *KNOWN_CLIS], n=3)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     if shutil.which(word) is not None:
-        hint += f" To run the program of that name under the relay: agent-relay wrap {shown} …"
-    raise Failure(f"There is no command {shown}.{hint} See: agent-relay --help", USAGE)
+        hint += f" To run the program {shown} under the relay: agent-relay wrap {shown} …"
+    raise Failure(f"Unknown command: {shown}.{hint} See: agent-relay --help", USAGE)
 
 
 def _options_of(command: str) -> dict[str, bool]:

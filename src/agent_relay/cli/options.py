@@ -18,13 +18,11 @@ from agent_relay.sdk.locate import Place, locate
 if TYPE_CHECKING:
     from agent_relay.terminal.sandbox import Sandbox
 
-Socket = Annotated[
-    str | None, typer.Option("--socket", metavar="PATH", help="The daemon's socket, if it is not the project's own.")
-]
+Socket = Annotated[str | None, typer.Option("--socket", metavar="PATH", help="The daemon's socket; by default the project's.")]
 StateDir = Annotated[
-    str | None, typer.Option("--state-dir", metavar="DIR", help="The daemon's directory, if it is not the project's own.")
+    str | None, typer.Option("--state-dir", metavar="DIR", help="The daemon's directory; by default the project's.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def agent_option(flag: str, help_text: str, *others: str) -> Any:
@@ -92,16 +90,16 @@ def read_sandbox(place: Place, network: str | None, home: str | None, *, wanted:
     try:
         if not wanted and not setting("sandbox"):
             if network is not None or home is not None:
-                raise Failure("--sandbox-network and --sandbox-home need --sandbox.", USAGE)
+                raise Failure("--sandbox-network and --sandbox-home require --sandbox.", USAGE)
             return None
         found = Sandbox(network or setting("sandbox_network"), home or setting("sandbox_home"))
     except ConfigError as error:
         raise Failure(str(error)) from None
     if found.network not in NETWORK:
-        raise Failure("--sandbox-network is on or off.", USAGE)
+        raise Failure("--sandbox-network must be on or off.", USAGE)
     for path in found.paths:
         if not os.path.exists(path):
-            raise Failure(f"--sandbox-home: there is no {clean_line(path)}.", USAGE)
+            raise Failure(f"--sandbox-home: {clean_line(path)} does not exist.", USAGE)
     return found
 
 
@@ -111,7 +109,7 @@ def read_duration_ms(text: str, flag: str) -> int:
     except ValueError as error:
         raise typer.BadParameter(f"{error}.", param_hint=flag) from None
     if value < 1:
-        raise typer.BadParameter("the duration must be longer than nothing.", param_hint=flag)
+        raise typer.BadParameter("the duration must be greater than zero.", param_hint=flag)
     return value
 
 
@@ -127,5 +125,5 @@ def read_moment_ms(text: str | None, flag: str) -> int | None:
         return max(0, int(datetime.fromisoformat(text).astimezone().timestamp() * 1000))
     except (ValueError, OverflowError, OSError):
         raise typer.BadParameter(
-            f"{text!r} is neither a span of time (30s, 5m, 1h, 7d) nor a date and time (2025-01-31 14:00).", param_hint=flag
+            f"{text!r} is neither a duration (30s, 5m, 1h, 7d) nor a date and time (2025-01-31 14:00).", param_hint=flag
         ) from None

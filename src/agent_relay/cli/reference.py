@@ -14,7 +14,7 @@ from agent_relay.cli.app import build_command
 _WIDTH = 100
 _HEAD = """# The command line
 
-`agent-relay`, for short `relay`, or `python -P -m agent_relay`. This page is the program's own `--help`, written by
+`agent-relay`, `relay` for short, or `python -P -m agent_relay`. This page is the program's own `--help`, generated with
 `python -P -m agent_relay.cli.reference > docs/cli.md`; a test fails when it is out of date.
 
 Every command finds the daemon of the project it is run in: the nearest folder upwards with a `.agent-relay`, `.git`,
@@ -22,16 +22,16 @@ Every command finds the daemon of the project it is run in: the nearest folder u
 
 | exit status | meaning |
 |---|---|
-| 0 | done |
-| 1 | failed; one sentence on standard error says why |
-| 2 | wrong usage, or a setting that cannot be used |
+| 0 | success |
+| 1 | failure; standard error says why |
+| 2 | wrong usage, or an invalid setting |
 | 3 | the daemon is not running |
 | 130 | interrupted with Ctrl-C |
 
-On a terminal output is coloured (unless `NO_COLOR` is set) and fitted to its width; into a pipe it is plain and whole. Text
-from messages is made safe first: what could move the cursor or change the title is shown as an escape. `--json` prints
-the same for programs. Lists are `{"<plural>": […], "next_cursor": …}`; `inbox` prints one object a line.
-`AGENT_RELAY_DEBUG=1` shows a traceback where something unforeseen goes wrong.
+On a terminal, output is colored (unless `NO_COLOR` is set) and fitted to its width; in a pipe it is plain and complete. Text
+from messages is made safe first: anything that could move the cursor or change the title is shown as an escape. `--json`
+prints the same for programs. Lists are `{"<plural>": […], "next_cursor": …}`; `inbox` prints one object per line.
+`AGENT_RELAY_DEBUG=1` shows a traceback for unexpected errors.
 """
 
 

@@ -50,8 +50,8 @@ def _read_at_length(words: Sequence[str]) -> dict[str, Any]:
 
     parser = argparse.ArgumentParser(prog="python -P -m agent_relay.daemon", description="The relay daemon, in the foreground.")
     parser.add_argument("--socket", required=True, help="path of the Unix socket")
-    parser.add_argument("--state-dir", required=True, help="directory of the daemon's files")
-    parser.add_argument("--project-root", default=os.getcwd(), help="the project whose .agent-relay/config.toml counts")
+    parser.add_argument("--state-dir", required=True, help="directory for the daemon's files")
+    parser.add_argument("--project-root", default=os.getcwd(), help="the project whose .agent-relay/config.toml is used")
     for setting in SETTINGS:
         alone: dict[str, Any] = {"nargs": "?", "const": "true"} if setting.is_switch else {}
         about = f"{setting.help} (default: {setting.default})"

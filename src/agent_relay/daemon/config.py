@@ -83,7 +83,7 @@ def _programs(text: str) -> frozenset[str]:
     """A comma alone separates them: a path may have spaces in it."""
     found = frozenset(part.strip() for part in text.split(",") if part.strip())
     if not all("/" not in part or part.startswith("/") for part in found):
-        raise ValueError("names of programs or absolute paths, separated by commas")
+        raise ValueError("program names or absolute paths, separated by commas")
     return found
 
 
@@ -91,7 +91,7 @@ def _folders(text: str) -> tuple[str, ...]:
     """Links resolved, as whatever is compared with them will be."""
     found = [os.path.expanduser(part.strip()) for part in text.split(",") if part.strip()]
     if not all(os.path.isabs(path) for path in found):
-        raise ValueError("absolute paths of folders, separated by commas")
+        raise ValueError("absolute folder paths, separated by commas")
     return tuple(os.path.realpath(path) for path in found)
 
 
@@ -120,7 +120,7 @@ def _switch(text: str) -> bool:
 def _host(text: str) -> str:
     host = text.strip().strip("[]")
     if not host or any(character.isspace() or character in "/@" for character in host):
-        raise ValueError("an address such as 127.0.0.1, or a name of this machine")
+        raise ValueError("an address such as 127.0.0.1, or a host name of this machine")
     return host
 
 
@@ -153,86 +153,84 @@ class Setting:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("max_frame_bytes", _whole(1_024, 2**30), "1048576", "largest frame accepted from a client, in bytes"),
-    Setting("heartbeat_ms", _duration, "5s", "silence after which a client is pinged; twice that ends the connection"),
-    Setting("handshake_timeout_ms", _duration, "10s", "time a new connection has to say HELLO"),
-    Setting("ack_timeout_ms", _duration, "5s", "time a recipient has to acknowledge before the message is sent again"),
-    Setting("max_attempts", _whole(1, 1_000), "5", "deliveries of one message tried on one connection"),
+    Setting("heartbeat_ms", _duration, "5s", "silence after which a client is pinged; after twice that it is disconnected"),
+    Setting("handshake_timeout_ms", _duration, "10s", "time a new connection has to send HELLO"),
+    Setting("ack_timeout_ms", _duration, "5s", "time a recipient has to acknowledge a message before it is sent again"),
+    Setting("max_attempts", _whole(1, 1_000), "5", "delivery attempts per message and connection"),
     Setting("queue_capacity", _whole(1, 10_000_000), "1000", "messages waiting for one recipient before senders are refused"),
     Setting("queue_bytes", _whole(65_536), "268435456", "bytes waiting for one recipient before senders are refused"),
-    Setting("max_inflight", _whole(1, 65_536), "256", "unacknowledged deliveries on the wire to one recipient"),
+    Setting("max_inflight", _whole(1, 65_536), "256", "unacknowledged deliveries in flight to one recipient"),
     Setting("slow_consumer_ms", _duration, "30s", "time without progress after which a slow reader is disconnected"),
     Setting("resume_ttl", _duration, "24h", "how long a session can be resumed after its last disconnect"),
-    Setting("message_ttl", _duration, "24h", "how long an undelivered message is kept before it is a dead letter"),
-    Setting("dedup_window", _duration, "24h", "how long the ids of a sender are remembered"),
-    Setting("dedup_ids", _whole(1, 10_000_000), "100000", "how many ids of one sender are remembered"),
+    Setting("message_ttl", _duration, "24h", "how long an undelivered message is kept before it becomes a dead letter"),
+    Setting("dedup_window", _duration, "24h", "how long a sender's message ids are remembered"),
+    Setting("dedup_ids", _whole(1, 10_000_000), "100000", "how many message ids per sender are remembered"),
     Setting("rate_limit", _whole(0, 10_000_000), "0", "messages per second per connection; 0 means no limit"),
-    Setting("loop_slow_after", _whole(0, 1_000_000), "30", "messages in a chain that wrapped agents only answer each other in "
-            "before the next are slowed; 0 means never"),
-    Setting("loop_hold_after", _whole(0, 1_000_000), "60", "the same before they are held until there is new input; 0 means "
-            "never"),
-    Setting("max_agents", _whole(0, 1_000), "20", "agents that the daemon has started and that run at the same time"),
-    Setting("spawns_per_minute", _whole(0, 10_000), "30", "agents that the daemon starts in a minute"),
-    Setting("spawn_allow", _programs, "", "programs that may be started beside the CLIs the relay knows, separated by commas"),
-    Setting("spawn_roots", _folders, "", "folders beside the project's in which agents may be started, separated by commas"),
-    Setting("spawn_environment", _words, "*_API_KEY,*_MODEL,LANG,LC_*,TZ,NO_COLOR", "variables that may be set for an agent that "
-            "is started, separated by commas; `*` stands for anything"),
-    Setting("spawn_unattended", _words, "", "permission modes in which nobody is asked, such as bypassPermissions, that agents "
-            "may be started in all the same, separated by commas"),
-    Setting("agent_rights", parse_rights, "*:spawn", "what agents may do beside sending messages, as NAME:RIGHT separated by "
-            "commas; see docs/permissions.md"),
-    Setting("sandbox", _switch, "false", "run every agent behind a wall (bubblewrap, Linux); see docs/terminals.md",
+    Setting("loop_slow_after", _whole(0, 1_000_000), "30", "loop guard: after this many messages in a row in which wrapped "
+            "agents only answer each other, further ones are slowed; 0 means never"),
+    Setting("loop_hold_after", _whole(0, 1_000_000), "60", "loop guard: after this many such messages, further ones are held "
+            "until there is new input; 0 means never"),
+    Setting("max_agents", _whole(0, 1_000), "20", "maximum number of running agents that the daemon started"),
+    Setting("spawns_per_minute", _whole(0, 10_000), "30", "maximum number of agents the daemon starts per minute"),
+    Setting("spawn_allow", _programs, "", "programs that may be started besides the CLIs the relay knows, separated by commas"),
+    Setting("spawn_roots", _folders, "", "folders outside the project in which agents may be started, separated by commas"),
+    Setting("spawn_environment", _words, "*_API_KEY,*_MODEL,LANG,LC_*,TZ,NO_COLOR", "variables that may be set for a started "
+            "agent, separated by commas; `*` matches anything"),
+    Setting("spawn_unattended", _words, "", "permission modes without prompts, such as bypassPermissions, that agents may be "
+            "started in, separated by commas"),
+    Setting("agent_rights", parse_rights, "*:spawn", "what agents may do besides sending messages, as NAME:RIGHT separated "
+            "by commas; see docs/permissions.md"),
+    Setting("sandbox", _switch, "false", "run every agent in a sandbox (bubblewrap, Linux); see docs/terminals.md",
             is_switch=True),
-    Setting("sandbox_network", _one_of("on", "off"), "on", "whether agents have the network there"),
-    Setting("sandbox_home", str, "ro", "what agents have of the home directory there: ro, rw, none, or paths in it that are "
-            "writable while the rest is hidden, separated by commas"),
+    Setting("sandbox_network", _one_of("on", "off"), "on", "whether sandboxed agents can use the network"),
+    Setting("sandbox_home", str, "ro", "home directory of sandboxed agents: ro, rw, none, or paths in it that are writable "
+            "while the rest is hidden, separated by commas"),
     Setting("doors", _doors, "probe", "better ways into a CLI than typing: probe uses those that pass their probe, known only "
             "those of tested versions, off none"),
-    Setting("strict_prefix", _switch, "false", "on the screens of agents only commands with the nonce of the run count",
+    Setting("strict_prefix", _switch, "false", "accept only commands with the run's nonce from agents' screens",
             is_switch=True),
     Setting("default_channels", _channels, "#general", "channels that every new agent joins by itself, separated by commas, or "
             "none"),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
-    Setting("event_bytes", _whole(1_048_576), "268435456", "bytes that all recorded events may take on disk; beyond that the "
-            "oldest are removed"),
-    Setting("allowed_uids", _uids, "", "further user ids that may connect and exchange messages, separated by commas"),
+    Setting("event_bytes", _whole(1_048_576), "268435456", "disk space for recorded events, in bytes; beyond that the oldest "
+            "are removed"),
+    Setting("allowed_uids", _uids, "", "other user ids that may connect and exchange messages, separated by commas"),
     Setting("durability", _one_of("full", "normal"), "full", "full: on disk before the sender is told; normal: survives a crash "
-            "of the daemon, not of the machine"),
+            "of the daemon, but not of the machine"),
     Setting("storage", _one_of("sqlite", "memory"), "sqlite", "where messages are kept", "AGENT_RELAY_STORAGE_TYPE"),
     Setting("storage_path", _path, None, "the SQLite file; by default messages.sqlite in the state directory"),
     Setting("http", _switch, "true", "serve the HTTP API"),
-    Setting("port", _whole(0, 65_535), "3888", "port of the HTTP API; 0 takes a free one", "AGENT_RELAY_DASHBOARD_PORT"),
-    Setting("host", _host, "127.0.0.1", "address the HTTP API is bound to; any but loopback lets other machines in"),
-    Setting("no_auth", _switch, "false", "let every user of this machine use the HTTP API, without a token", is_switch=True),
-    Setting("cors_origins", _origins, "", "other web pages that may use the HTTP API, such as https://example.org, separated by "
+    Setting("port", _whole(0, 65_535), "3888", "port of the HTTP API; 0 picks a free one", "AGENT_RELAY_DASHBOARD_PORT"),
+    Setting("host", _host, "127.0.0.1", "address the HTTP API listens on; any address but loopback lets other machines in"),
+    Setting("no_auth", _switch, "false", "let every user of this machine use the HTTP API without a token", is_switch=True),
+    Setting("cors_origins", _origins, "", "other websites that may use the HTTP API, such as https://example.org, separated by "
             "commas"),
-    Setting("max_sse", _whole(1, 100_000), "100", "streams of events over HTTP at the same time"),
-    Setting("http_connections", _whole(16, 60_000), "4096", "connections over HTTP at the same time"),
-    Setting("http_connections_per_address", _whole(8, 60_000), "512", "of these, connections of one address that have shown no "
-            "token; the oldest makes room for the next"),
-    Setting("http_request_ms", _duration, "30s", "time a client over HTTP has to say a whole request; WebSockets and streams are "
-            "not requests any more once they are answered"),
-    Setting("tls_cert", _path, None, "certificate (PEM) to serve HTTPS and WSS with; needs tls_key"),
-    Setting("tls_key", _path, None, "its private key (PEM)"),
-    Setting("arc", _switch, "true", "take agents over WebSocket (ARC) on the port of the HTTP API"),
-    Setting("arc_open", _switch, "false", "let anybody register over ARC who reaches the port, without the API token or an "
+    Setting("max_sse", _whole(1, 100_000), "100", "maximum number of concurrent event streams over HTTP"),
+    Setting("http_connections", _whole(16, 60_000), "4096", "maximum number of concurrent HTTP connections"),
+    Setting("http_connections_per_address", _whole(8, 60_000), "512", "maximum number of HTTP connections without a token "
+            "per address; the oldest is closed to make room for a new one"),
+    Setting("http_request_ms", _duration, "30s", "time an HTTP client has to send a complete request; open WebSockets and "
+            "streams are not affected"),
+    Setting("tls_cert", _path, None, "certificate (PEM) for HTTPS and WSS; requires tls_key"),
+    Setting("tls_key", _path, None, "private key (PEM) of the certificate"),
+    Setting("arc", _switch, "true", "accept agents over WebSocket (ARC) on the port of the HTTP API"),
+    Setting("arc_open", _switch, "false", "let anybody who reaches the port register over ARC, without the API token or an "
             "invitation", is_switch=True),
-    Setting("arc_rate_limit", _whole(0, 10_000_000), "100", "messages per minute per agent over ARC; 0 means no limit"),
-    Setting("arc_hourly_limit", _whole(0, 10_000_000), "1000", "the same per hour"),
-    Setting("arc_registrations_per_hour", _whole(0, 10_000_000), "30", "agents that one address may register over ARC in an "
-            "hour; 0 means no limit"),
-    Setting("arc_connections_per_address", _whole(0, 10_000_000), "10000", "connections over ARC from one address; 0 means no "
+    Setting("arc_rate_limit", _whole(0, 10_000_000), "100", "ARC: messages per minute per agent; 0 means no limit"),
+    Setting("arc_hourly_limit", _whole(0, 10_000_000), "1000", "ARC: messages per hour per agent; 0 means no limit"),
+    Setting("arc_registrations_per_hour", _whole(0, 10_000_000), "30", "ARC: registrations per address and hour; 0 means no "
             "limit"),
-    Setting("arc_max_bytes", _whole(128, ARC_HARD_BYTES), "65536", "largest message accepted over ARC, in bytes"),
-    Setting("arc_slow_bytes", _whole(1_024), "1048576", "bytes that may wait for an agent over ARC before it is disconnected"),
-    Setting("arc_ping_ms", _duration, "25s", "time between pings to an agent over ARC; 1.8 times that without a word ends the "
-            "connection"),
-    Setting("arc_ephemeral", _switch, "false", "keep nothing for agents over ARC that are not connected", is_switch=True),
-    Setting("arc_trusted", _words, "", "ids of agents over ARC without a rate limit, separated by commas"),
-    Setting("arc_hooks", _words, "", "hooks of ARC as module:attribute or /file.py:attribute, separated by commas; see "
+    Setting("arc_connections_per_address", _whole(0, 10_000_000), "10000", "ARC: connections per address; 0 means no limit"),
+    Setting("arc_max_bytes", _whole(128, ARC_HARD_BYTES), "65536", "ARC: largest message accepted, in bytes"),
+    Setting("arc_slow_bytes", _whole(1_024), "1048576", "ARC: bytes that may wait for an agent before it is disconnected"),
+    Setting("arc_ping_ms", _duration, "25s", "ARC: time between pings; an agent silent for 1.8 times that is disconnected"),
+    Setting("arc_ephemeral", _switch, "false", "ARC: keep nothing for agents that are not connected", is_switch=True),
+    Setting("arc_trusted", _words, "", "ARC: ids of agents without a rate limit, separated by commas"),
+    Setting("arc_hooks", _words, "", "ARC: hooks as module:attribute or /file.py:attribute, separated by commas; see "
             "docs/arc.md"),
-    Setting("token_ttl", _duration, None, "how long a token of ARC is good; without it for ever"),
-    Setting("debug", _switch, "false", "log every frame's type and ids"),
+    Setting("token_ttl", _duration, None, "ARC: how long a token is valid; unlimited by default"),
+    Setting("debug", _switch, "false", "log the type and ids of every frame"),
 )  # fmt: skip
 
 
@@ -374,7 +372,7 @@ def find_notes(project_root: str, home: str) -> tuple[str, ...]:
 def check_tls(config: Config) -> None:
     """Raises ConfigError where the server could not be started with these files."""
     if (config.tls_cert is None) != (config.tls_key is None):
-        raise ConfigError("--tls-cert and --tls-key need each other: the certificate, and its private key.")
+        raise ConfigError("--tls-cert and --tls-key must be given together.")
     if config.tls is None:
         return
     import ssl  # noqa: PLC0415 - takes a while, and few need it
@@ -382,7 +380,7 @@ def check_tls(config: Config) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*config.tls)
     except OSError as error:  # SSLError is one
-        raise ConfigError(f"{config.tls_cert} and {config.tls_key} cannot be used: {error}.") from None
+        raise ConfigError(f"{config.tls_cert} and {config.tls_key} cannot be loaded: {error}.") from None
 
 
 def _read_arc(values: Mapping[str, Any]) -> ArcSettings:
@@ -405,9 +403,9 @@ def _read_arc(values: Mapping[str, Any]) -> ArcSettings:
 def _read_token(environ: Mapping[str, str], host: str, *, no_auth: bool) -> str | None:
     token = environ.get(places.ENV_API_TOKEN) or None
     if token is not None and not (token.isascii() and token.isprintable() and token == token.strip()):
-        raise ConfigError(f"{places.ENV_API_TOKEN} cannot be used; it must be plain ASCII characters.")
+        raise ConfigError(f"{places.ENV_API_TOKEN} is invalid; use printable ASCII characters without surrounding spaces.")
     if no_auth and host not in _LOOPBACK:
-        raise ConfigError(f"--no-auth is for this machine alone, and --host {host} lets others in; leave one of them out.")
+        raise ConfigError(f"--no-auth works only on loopback, and --host {host} lets other machines in; remove one of them.")
     return token
 
 
@@ -445,7 +443,7 @@ def _tighten(setting: Setting, value: Any, files: _Files) -> Any:
         return value
     if not may(tighter, value):
         files.notes.append(
-            f"{files.project.path}: {setting.name} = {tighter} is ignored: a project may only lower it, and it is {value}. "
+            f"{files.project.path}: {setting.name} = {tighter} is ignored: a project may only lower it (now {value}). "
             f"To raise it, put it into {files.own.path}."
         )
         return value
@@ -458,7 +456,7 @@ def _parse(setting: Setting, source: str, value: Any) -> Any:
     try:
         return setting.parse(str(value))
     except ValueError as error:
-        raise ConfigError(f"{source}: {value!r} cannot be used; it must be {error}.") from None
+        raise ConfigError(f"{source}: {value!r} is invalid; it must be {error}.") from None
 
 
 class _Files(NamedTuple):
@@ -476,15 +474,14 @@ def _read_files(project_root: str, home: str) -> _Files:
     known = {setting.name for setting in SETTINGS} | {PERMISSIONS_KEY}
     for key in own.content:
         if key not in known:
-            raise ConfigError(f"{own.path}: there is no setting {key!r}; see docs/configuration.md for all of them.")
+            raise ConfigError(f"{own.path}: unknown setting {key!r}; docs/configuration.md lists all of them.")
     project = read_project_file(project_root, home, notes)
     unknown = [key for key in project.content if key not in known]
     if unknown:
-        notes.append(f"{project.path}: {name_keys(unknown)} is ignored: there is no such setting.")
+        notes.append(f"{project.path}: {name_keys(unknown)} is ignored: unknown setting.")
     forbidden = [setting.name for setting in SETTINGS if setting.name in project.content and setting.name not in PROJECT_MAY]
     if forbidden:
         notes.append(
-            f"{project.path}: {name_keys(forbidden)} is ignored: a project may not set it. If you want it so, put it into "
-            f"{own.path}."
+            f"{project.path}: {name_keys(forbidden)} is ignored: a project may not set it. To set it, put it into {own.path}."
         )
     return _Files(project, own, notes)

@@ -93,12 +93,12 @@ def read_with_care(project_root: str, path: str) -> bytes:
         raise LeftOut(places.foreign_folder_note(folder, uid))
     root = os.path.realpath(project_root)
     if os.path.commonpath([root, os.path.realpath(path)]) != root:
-        raise LeftOut(f"{path} is ignored: it is a link that leads out of the project, to {os.path.realpath(path)}.")
+        raise LeftOut(f"{path} is ignored: it links out of the project, to {os.path.realpath(path)}.")
     # Without waiting: whoever put a pipe there would keep the daemon from starting.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            raise LeftOut(f"{path} is ignored: it is not a file.")
+            raise LeftOut(f"{path} is ignored: it is not a regular file.")
         if not is_own(found.st_uid):
             raise LeftOut(f"{path} is ignored: it belongs to another user (uid {found.st_uid}).")
         if found.st_size > _MAX_BYTES:
@@ -133,4 +133,4 @@ def name_keys(keys: Iterable[str]) -> str:
 def shorten_notes(notes: Sequence[str]) -> tuple[str, ...]:
     shown = [note if len(note) <= _NOTE_CHARACTERS else note[:_NOTE_CHARACTERS] + " …" for note in notes[:_MOST_NOTES]]
     more = len(notes) - _MOST_NOTES
-    return (*shown, f"There are {more} more notes like these.") if more > 0 else tuple(shown)
+    return (*shown, f"{more} more notes are not shown.") if more > 0 else tuple(shown)

@@ -26,7 +26,7 @@ _PAUSE_MS = 1_000  # before a start that was refused for the number of agents is
 
 _HOW = (
     "{task}\n\nSend one message to {asker}, when you have finished and not before. "
-    "It is taken as your result, so the whole result must be in it."
+    "It counts as your result, so it must contain the whole result."
 )
 
 _log = logging.getLogger("agent_relay.patterns")
@@ -93,7 +93,7 @@ class Crew:
             self.answers.append(answer)
             self._say("answered", task, name, attempt)
         except TimeoutError:
-            raise RelayError(ErrorCode.DELIVERY_TIMEOUT, f"{name} did not answer within {timeout_s:g} seconds.") from None
+            raise RelayError(ErrorCode.DELIVERY_TIMEOUT, f"{name} did not reply within {timeout_s:g} seconds.") from None
         finally:
             if name in self._ours:
                 await to_the_end(self._release(task, name, attempt))
@@ -126,7 +126,7 @@ class Crew:
                 await asyncio.wait([asking], timeout=_LAST_WORDS_S)
             if asking.done():
                 return asking.result().body
-            raise RelayError(ErrorCode.AGENT_OFFLINE, f"{name} ended without an answer ({ending.result()}).")
+            raise RelayError(ErrorCode.AGENT_OFFLINE, f"{name} ended without replying ({ending.result()}).")
         finally:
             await call_off([asking, ending])
 

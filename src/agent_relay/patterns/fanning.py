@@ -72,7 +72,7 @@ def _check(done: set[asyncio.Task[Answer]]) -> None:
 
 def _needed(wait_for: WaitFor, tasks: list[Task]) -> int:
     if len({fold_name(task.name) for task in tasks}) < len(tasks):
-        raise RelayError(ErrorCode.INVALID_FORMAT, "Each task needs a name of its own.", field="tasks")
+        raise RelayError(ErrorCode.INVALID_FORMAT, "Each task needs a unique name.", field="tasks")
     match wait_for:
         case "all":
             return len(tasks)
@@ -81,5 +81,5 @@ def _needed(wait_for: WaitFor, tasks: list[Task]) -> int:
         case int() if 0 < wait_for <= len(tasks):
             return wait_for
         case _:
-            sentence = '`wait_for` is "all", "any" or a number from 1 to that of the tasks.'
+            sentence = '`wait_for` must be "all", "any" or a number from 1 to the number of tasks.'
             raise RelayError(ErrorCode.INVALID_FORMAT, sentence, field="wait_for")

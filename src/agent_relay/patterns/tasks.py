@@ -69,10 +69,10 @@ def read_task(given: Task | Mapping[str, Any]) -> Task:
     try:
         task = given if isinstance(given, Task) else Task(**given)
     except TypeError:
-        raise RelayError(ErrorCode.INVALID_FORMAT, "A task has `name`, `cli` and `task`, and nothing else.") from None
+        raise RelayError(ErrorCode.INVALID_FORMAT, "A task has exactly the keys `name`, `cli` and `task`.") from None
     check_agent_name(task.name)
     if len(task.name) > MAX_NAME:
-        raise RelayError(ErrorCode.INVALID_TARGET, f"The name of a task has at most {MAX_NAME} characters.", name=task.name)
+        raise RelayError(ErrorCode.INVALID_TARGET, f"A task's name may have at most {MAX_NAME} characters.", name=task.name)
     return task
 
 
@@ -83,4 +83,4 @@ def fill(template: str, **values: str) -> str:
 
 def check_positive(field: str, value: float) -> None:
     if not value > 0:
-        raise RelayError(ErrorCode.INVALID_FORMAT, f"`{field}` must be more than 0.", field=field)
+        raise RelayError(ErrorCode.INVALID_FORMAT, f"`{field}` must be greater than 0.", field=field)

@@ -55,7 +55,11 @@ def test_beyond_loopback_without_tls_there_is_a_warning(make_stage: Callable[...
 
 @pytest.mark.parametrize(
     ("flags", "word"),
-    [(TLS[:1], "need each other"), (TLS[1:], "need each other"), ((TLS[0], f"--tls-key={__file__}"), "cannot be used")],
+    [
+        (TLS[:1], "must be given together"),
+        (TLS[1:], "must be given together"),
+        ((TLS[0], f"--tls-key={__file__}"), "cannot be loaded"),
+    ],
 )
 def test_files_that_cannot_be_used_are_named_before_anything_starts(tmp_path: Path, flags: tuple[str, ...], word: str) -> None:
     with pytest.raises(ConfigError, match=word):

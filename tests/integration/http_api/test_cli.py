@@ -84,7 +84,7 @@ def test_without_auth_up_and_status_warn(run: Run) -> None:
 
 
 def test_no_auth_is_for_this_machine_alone(run: Run) -> None:
-    assert "--no-auth is for this machine alone" in run("up", "--host", "0.0.0.0", "--no-auth", status=2)
+    assert "--no-auth works only on loopback" in run("up", "--host", "0.0.0.0", "--no-auth", status=2)
     run("up", "--no-http")
 
 

@@ -77,7 +77,7 @@ def test_registering_and_giving_up(relay: SmallRelay) -> None:
 
 def test_a_relay_that_is_not_there_is_said_at_once() -> None:
     async def main() -> None:
-        with pytest.raises(ArcError, match="No answer"):
+        with pytest.raises(ArcError, match="No response"):
             await register("ws://127.0.0.1:1/arc")
         with pytest.raises(ArcClosed, match="failed"):
             await ArcClient("ws://127.0.0.1:1/arc", "tok_x").connect()

@@ -77,7 +77,7 @@ FAULTS = {
     "leaks-to-subscribers": "subscriptions/keeps-direct-messages-private",
     "never-unsubscribes": "subscriptions/unsubscribes",
     "forgets-the-absent": "offline/stores-direct-messages",
-    "two-at-once": "one connection an agent/the-newer-one-takes-over",
+    "two-at-once": "one connection per agent/the-newer-one-takes-over",
     "shows-all-history": "persistence/shows-own-and-broadcast-messages",
 }
 
@@ -168,7 +168,7 @@ def test_the_report_for_programs() -> None:
 
 def test_a_relay_that_is_not_there_is_told_from_a_bad_one() -> None:
     async def main() -> None:
-        with pytest.raises(Exception, match="No answer"):
+        with pytest.raises(Exception, match="No response"):
             async for _ in run_cases(Relay("ws://127.0.0.1:1/arc", 1.0)):
                 pass
 

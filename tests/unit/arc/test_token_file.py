@@ -61,7 +61,7 @@ def test_a_file_that_is_none_is_said_and_left_alone(tmp_path: Path, content: str
     file = TokenFile(str(tmp_path))
     Path(file.path).write_text(content)
     Path(file.path).chmod(0o600)
-    with pytest.raises(ArcError, match="cannot be understood"):
+    with pytest.raises(ArcError, match="is not valid"):
         file.keep("ws://one/arc", "bob", "tok_1")
     assert Path(file.path).read_text() == content
 

@@ -24,9 +24,9 @@ def test_a_file_says_the_same_as_flags() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("url =", "not TOML"),
+        ("url =", "not valid TOML"),
         ("[map]\nAlice = 'alice-acme'", "url"),
-        (f"url = '{URL}'", "Nobody is joined"),
+        (f"url = '{URL}'", "No agents to bridge"),
         (f"url = '{URL}'\nmap = 'x'", "table"),
         (f"url = '{URL}'\ncolour = 1\n[map]\nAlice = 'alice-acme'", "colour"),
         (f"url = '{URL}'\n[map]\nAlice = 7", "table"),
@@ -40,14 +40,14 @@ def test_a_file_that_is_wrong_is_said(content: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("joined", "peers", "said"),
     [
-        ({}, {}, "Nobody"),
-        ({"Alice": "Alice!"}, {}, "no id"),
+        ({}, {}, "No agents"),
+        ({"Alice": "Alice!"}, {}, "not a valid ARC agent id"),
         ({"a b": "alice-acme"}, {}, "name"),
         ({"relay": "alice-acme"}, {}, "reserved"),
-        ({"Alice": "one", "Carol": "one"}, {}, "same one"),
-        ({"Alice": "one"}, {"bob-7": "ALICE"}, "one agent only"),
-        ({"Alice": "one"}, {"one": "Bob"}, "own agents"),
-        ({"Alice": "one"}, {"no_id": "Bob"}, "no id"),
+        ({"Alice": "one", "Carol": "one"}, {}, "same remote id"),
+        ({"Alice": "one"}, {"bob-7": "ALICE"}, "only stand for one agent"),
+        ({"Alice": "one"}, {"one": "Bob"}, "already the remote id"),
+        ({"Alice": "one"}, {"no_id": "Bob"}, "not a valid ARC agent id"),
     ],
 )
 def test_what_cannot_be_is_said(joined: dict[str, str], peers: dict[str, str], said: str) -> None:

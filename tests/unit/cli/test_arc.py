@@ -74,7 +74,7 @@ def test_sending_and_listening(arc: Shell, relay: SmallRelay) -> None:
     arc("arc", "send", "bob-7", '{"n": 2}', "--parse", "--as", "alice")
     lines = [json.loads(line) for line in arc("arc", "listen", "--as", "bob-7", "--limit", "2", "--json").splitlines()]
     assert [(line["payload"], line["stored"]) for line in lines] == [("first", True), ({"n": 2}, True)]
-    assert "not JSON" in arc("arc", "send", "bob-7", "{", "--parse", "--as", "alice", status=2)
+    assert "needs JSON" in arc("arc", "send", "bob-7", "{", "--parse", "--as", "alice", status=2)
 
 
 def test_a_broadcast_reaches_who_listens(arc: Shell, relay: SmallRelay) -> None:
@@ -119,14 +119,14 @@ def test_revoking_ends_the_token_and_forgets_it(arc: Shell, relay: SmallRelay) -
 def test_checking_a_relay(arc: Shell, relay: SmallRelay) -> None:
     shown = arc("arc", "conformance", "--section", "routing", "--section", "connection")
     assert '✓ `["*"]` reaches every connected agent' in shown
-    assert "keeps to the protocol" in shown
+    assert "follows the protocol" in shown
     relay.faults.add("echoes-broadcasts")
     report = json.loads(arc("arc", "conformance", "--section", "routing", "--timeout", "2", "--json", status=1))
     assert report["conforms"] is False
     assert [rule["name"] for rule in report["sections"][0]["rules"] if rule["outcome"] == "broken"] == [
         "broadcasts-to-all-but-the-sender"
     ]
-    assert "There is no section" in arc("arc", "conformance", "--section", "nonsense", status=2)
+    assert "Unknown section" in arc("arc", "conformance", "--section", "nonsense", status=2)
 
 
 def test_advice_counts_only_when_asked_for(arc: Shell, relay: SmallRelay) -> None:

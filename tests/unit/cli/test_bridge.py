@@ -26,8 +26,8 @@ def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     [
         ([], "--url"),
         (["--map", "Alice=alice-acme"], "--url"),
-        (["--url", URL], "Nobody is joined"),
-        (["--url", URL, "--map", "Alice=No!"], "no id"),
+        (["--url", URL], "No agents to bridge"),
+        (["--url", URL, "--map", "Alice=No!"], "not a valid ARC agent id"),
         (["--url", URL, "--map", "Alice=a-1", "--map", "Alice=a-2"], "twice"),
     ],
 )

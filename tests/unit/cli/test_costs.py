@@ -50,7 +50,7 @@ def recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: py
 
 
 def test_nothing_used_is_said(recorded: Recorded) -> None:
-    assert recorded.run() == (0, "No tokens were used, as far as is known.\n", "")
+    assert recorded.run() == (0, "No token usage was recorded.\n", "")
 
 
 def test_the_table_has_agents_models_and_the_total(recorded: Recorded) -> None:
@@ -70,7 +70,7 @@ def test_the_table_has_agents_models_and_the_total(recorded: Recorded) -> None:
         [],
         out.splitlines()[-1].split(),
     ]
-    assert "estimate" in out.splitlines()[-1]
+    assert "Estimated" in out.splitlines()[-1]
 
 
 def test_an_unknown_price_is_said_plainly(recorded: Recorded) -> None:
@@ -80,7 +80,7 @@ def test_an_unknown_price_is_said_plainly(recorded: Recorded) -> None:
     assert "mystery\\x1b[2J" in out
     assert "unknown" in next(line for line in out.splitlines() if "Alice" in line)
     assert "$1.25 + unknown" in next(line for line in out.splitlines() if line.startswith("total"))
-    assert "No price is known for mystery\\x1b[2J: 75 tokens are not in the sum." in out
+    assert "No price is known for mystery\\x1b[2J: 75 tokens not included." in out
     assert str(recorded.home / "cost-models.json") in out
 
 

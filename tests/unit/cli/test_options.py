@@ -49,7 +49,7 @@ def test_which_doors_are_used_as_the_settings_say(project: Place, tmp_path: Path
     monkeypatch.setenv("AGENT_RELAY_DOORS", "known")
     assert read_doors(project) == "known"
     monkeypatch.setenv("AGENT_RELAY_DOORS", "all")
-    with pytest.raises(Failure, match="AGENT_RELAY_DOORS: 'all' cannot be used; it must be probe or known or off"):
+    with pytest.raises(Failure, match="AGENT_RELAY_DOORS: 'all' is invalid; it must be probe or known or off"):
         read_doors(project)
     (tmp_path / "project" / ".agent-relay" / "config.toml").write_text('doors = "off"\n')
     monkeypatch.setenv("AGENT_RELAY_DOORS", "")

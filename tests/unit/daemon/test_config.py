@@ -203,7 +203,7 @@ def test_what_is_on_the_list_can_be_lowered_and_not_raised(project: Project, nam
         project.project_file.write_text(f"{name} = {owners + 1}\n")
         config = project.load()
         assert settled(config, name) == owners
-        assert f"may only lower it, and it is {owners}" in config.notes[0]
+        assert f"may only lower it (now {owners})" in config.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_it_is_not_read_through_a_link_out_of_the_project(project: Project, tmp_
     project.project_file.symlink_to(elsewhere)
     config = project.load()
     assert config.limits.max_agents == 20
-    assert "leads out of the project" in config.notes[0]
+    assert "links out of the project" in config.notes[0]
     project.project_file.unlink()
     inside = project.project_file.with_name("other.toml")
     inside.write_text("max_agents = 1\n")
@@ -266,7 +266,7 @@ def test_it_is_not_read_through_a_link_out_of_the_project(project: Project, tmp_
 
 def test_a_pipe_in_its_place_keeps_nobody_waiting(project: Project) -> None:
     os.mkfifo(project.project_file)
-    assert "is not a file" in project.load().notes[0]
+    assert "is not a regular file" in project.load().notes[0]
     project.project_file.unlink()
     project.project_file.mkdir()
     assert "is ignored" in project.load().notes[0]
@@ -277,7 +277,7 @@ def test_notes_are_as_long_as_somebody_can_read(project: Project) -> None:
     project.project_file.write_text(f'max_agents = "{"x" * 10_000}"\n' + rule * 100)
     notes = project.load().notes
     assert len(notes) == 11
-    assert notes[-1] == "There are 91 more notes like these."
+    assert notes[-1] == "91 more notes are not shown."
     assert max(map(len, notes)) < 700
 
 
@@ -365,14 +365,14 @@ def test_paths_may_begin_at_home(project: Project, monkeypatch: pytest.MonkeyPat
 
 
 def test_without_a_token_nobody_is_let_in_from_other_machines(project: Project) -> None:
-    with pytest.raises(ConfigError, match="--no-auth is for this machine alone"):
+    with pytest.raises(ConfigError, match="--no-auth works only on loopback"):
         project.load({"host": "0.0.0.0", "no_auth": "true"})
     assert project.load({"no_auth": "true"}).no_auth
     assert not project.load({"host": "0.0.0.0"}).no_auth
     assert project.load({"host": "0.0.0.0"}, {"AGENT_RELAY_API_TOKEN": "s3cret"}).api_token == "s3cret"
     assert project.load({"host": "localhost"}).api_token is None
     for unusable in ("spa ced ", "tab\tbed", "ümlaut"):
-        with pytest.raises(ConfigError, match="plain ASCII"):
+        with pytest.raises(ConfigError, match="printable ASCII"):
             project.load({}, {"AGENT_RELAY_API_TOKEN": unusable})
 
 

@@ -39,7 +39,7 @@ def test_a_socket_and_a_place_are_needed(missing: list[str]) -> None:
 def test_a_setting_that_cannot_be_used_is_a_sentence_and_exit_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*arguments, "--queue-capacity", "none"]) == EXIT_USAGE
     error = capsys.readouterr().err
-    assert error.startswith("agent-relay: --queue-capacity: 'none' cannot be used")
+    assert error.startswith("agent-relay: --queue-capacity: 'none' is invalid")
     assert error.count("\n") == 1
 
 

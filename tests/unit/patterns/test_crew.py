@@ -36,7 +36,7 @@ def test_silence_is_a_failure_and_each_attempt_has_an_agent_of_its_own(daemon: D
     async def scene(relay: StandIn) -> None:
         told: list[Progress] = []
         async with Crew(relay, 1, told.append, {}) as crew:
-            with pytest.raises(AgentFailed, match=r"did not answer within 0\.3 seconds") as failed:
+            with pytest.raises(AgentFailed, match=r"did not reply within 0\.3 seconds") as failed:
                 await crew.ask(Task("Ann", "silent", "x"), SHORT_S, 1)
         assert (failed.value.code, failed.value.attempts) == (ErrorCode.DELIVERY_TIMEOUT, 2)
         attempts = [step for step in told if step.kind == "failed"]

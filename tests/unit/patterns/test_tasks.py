@@ -21,8 +21,8 @@ def test_a_task_may_be_a_mapping() -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"name": "Ann", "cli": "claude"}, "has `name`, `cli` and `task`"),
-        ({"name": "Ann", "cli": "claude", "task": "x", "model": "y"}, "and nothing else"),
+        ({"name": "Ann", "cli": "claude"}, "exactly the keys `name`, `cli` and `task`"),
+        ({"name": "Ann", "cli": "claude", "task": "x", "model": "y"}, "exactly the keys"),
         (Task("two words", "claude", "x"), "cannot be an agent's name"),
         (Task("human", "claude", "x"), "reserved"),
         (Task("x" * (MAX_NAME + 1), "claude", "x"), "at most 48"),

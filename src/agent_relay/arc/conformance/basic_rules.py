@@ -18,44 +18,44 @@ registration = Section("registration")
 
 @registration.rule
 async def gives_the_id_asked_for(stage: Stage) -> None:
-    """POST /register with an agent_id answers 200 with that id and a token."""
+    """POST /register with an agent_id returns 200 with that id and a token."""
     wanted = new_agent_id()
     given = await stage.relay.register(wanted)
-    require(given.agent_id == wanted, f"asked for {wanted}, was given {given.agent_id}")
+    require(given.agent_id == wanted, f"asked for {wanted}, got {given.agent_id}")
     require(given.token, "the token is empty")
 
 
 @registration.rule
 async def picks_an_id(stage: Stage) -> None:
-    """Without an agent_id the relay picks a valid one."""
+    """Without an agent_id, the relay picks a valid one."""
     given = await stage.relay.register()
     require(is_agent_id(given.agent_id), f"{given.agent_id!r} is not a valid agent id")
 
 
 @registration.rule
 async def refuses_a_taken_id(stage: Stage) -> None:
-    """An id that is registered cannot be registered again: 409, with `error` and `message`."""
+    """A registered id cannot be registered again: 409, with `error` and `message`."""
     agent = await stage.relay.take_agent()
     answer = await stage.relay.try_to_register(agent.agent_id)
-    require(answer.status in {400, 409}, f"the second registration of {agent.agent_id} was answered with {answer.status}")
+    require(answer.status in {400, 409}, f"the second registration of {agent.agent_id} returned {answer.status}")
     body = answer.body if isinstance(answer.body, dict) else {}
-    require("token" not in body, "the refusal came with a token")
+    require("token" not in body, "the refusal contains a token")
     require(isinstance(body.get("error"), str) and isinstance(body.get("message"), str), f"the refusal is {body!r}")
 
 
 @registration.rule
 async def refuses_ids_that_are_none(stage: Stage) -> None:
-    """Ids are 3 to 64 of a-z, 0-9 and hyphens, with no hyphen at either end; others are answered with 400."""
+    """Ids are 3 to 64 of a-z, 0-9 and hyphens, with no hyphen at either end; others return 400."""
     for wrong in ("ab", "-abc", "abc-", "Upper-1", "under_score", "a" * 65, "", 42):
         answer = await stage.relay.try_to_register(wrong)
         if answer.status == 429:
             raise Unchecked("the relay allows no more registrations now")
-        require(answer.status in {400, 409, 422}, f"agent_id {wrong!r} was answered with {answer.status}")
+        require(answer.status in {400, 409, 422}, f"agent_id {wrong!r} returned {answer.status}")
 
 
 @registration.rule
 async def tokens_differ(stage: Stage) -> None:
-    """Every agent gets a token of its own, long enough not to be guessed."""
+    """Every agent gets its own token, long enough not to be guessed."""
     one, other = await stage.relay.take_agent(), await stage.relay.take_agent()
     require(one.token != other.token, "two agents have the same token")
     require(len(one.token) >= 12, f"a token of {len(one.token)} characters can be guessed")
@@ -63,7 +63,7 @@ async def tokens_differ(stage: Stage) -> None:
 
 @registration.advice
 async def keeps_the_relays_name(stage: Stage) -> None:
-    """Nobody can register as `relay`, and speak in its name."""
+    """Nobody can register as `relay` and speak in its name."""
     answer = await stage.relay.try_to_register("relay")
     require(answer.status in {400, 409}, f"`relay` could be registered: {answer.status}")
 
@@ -75,7 +75,7 @@ connection = Section("connection")
 
 @connection.rule
 async def takes_the_token_from_the_header(stage: Stage) -> None:
-    """`Authorization: Bearer <token>` opens the connection, as the agent of that token."""
+    """`Authorization: Bearer <token>` opens the connection as the agent of that token."""
     sender, recipient = await stage.join_two()
     await sender.say([recipient.id], stage.text("x"))
     frame = await recipient.hear_payload(stage.text("x"))
@@ -84,7 +84,7 @@ async def takes_the_token_from_the_header(stage: Stage) -> None:
 
 @connection.rule
 async def takes_the_token_from_the_query(stage: Stage) -> None:
-    """`?token=<token>` opens the connection, as the agent of that token."""
+    """`?token=<token>` opens the connection as the agent of that token."""
     sender = await stage.join(query=True)
     recipient = await stage.join()
     await sender.say([recipient.id], stage.text("x"))
@@ -101,14 +101,14 @@ async def refuses_an_unknown_token(stage: Stage) -> None:
 
 @connection.rule
 async def refuses_no_token(stage: Stage) -> None:
-    """Without a token the connection is refused with 401."""
+    """Without a token, the connection is refused with 401."""
     status = await stage.refused_status(None)
     require(status == 401, f"it was refused with {status}, not 401")
 
 
 @connection.advice
 async def the_header_wins(stage: Stage) -> None:
-    """A wrong token in the header is refused, also with a right one in the query."""
+    """A wrong token in the header is refused, even with a correct one in the query."""
     agent = await stage.relay.take_agent()
     status = await stage.refused_status(agent.token, query=True, header="tok_wrong")
     require(status == 401, f"it was refused with {status}, not 401")
@@ -128,7 +128,7 @@ async def _sent_with(stage: Stage, **given: Any) -> tuple[str, dict[str, Any]]:
 
 @fields.rule
 async def sets_from(stage: Stage) -> None:
-    """`from` is the agent of the token, whatever the client says."""
+    """`from` is the agent of the token, whatever the client sends."""
     other = await stage.relay.take_agent()
     sender, frame = await _sent_with(stage, **{"from": other.agent_id})
     require(frame.get("from") == sender, f"a client wrote as {frame.get('from')!r}; it is {sender!r}")
@@ -136,17 +136,20 @@ async def sets_from(stage: Stage) -> None:
 
 @fields.rule
 async def sets_ts(stage: Stage) -> None:
-    """`ts` is the relay's time in milliseconds, whatever the client says."""
+    """`ts` is the relay's time in milliseconds, whatever the client sends."""
     _, frame = await _sent_with(stage, ts=1_000)
     ts = frame.get("ts")
     require(isinstance(ts, int), f"`ts` is {ts!r}")
     require(ts != 1_000, "the client's `ts` was passed on")
-    require(isinstance(ts, int) and abs(ts - time.time() * 1000) < 86_400_000, f"`ts` is {ts}, which is not now in milliseconds")
+    require(
+        isinstance(ts, int) and abs(ts - time.time() * 1000) < 86_400_000,
+        f"`ts` is {ts}, which is not the current time in milliseconds",
+    )
 
 
 @fields.rule
 async def sets_id(stage: Stage) -> None:
-    """`id` is the relay's, whatever the client says."""
+    """`id` is set by the relay, whatever the client sends."""
     _, frame = await _sent_with(stage, id=stage.text("mine"))
     require(isinstance(frame.get("id"), str) and frame.get("id"), f"`id` is {frame.get('id')!r}")
     require(frame.get("id") != stage.text("mine"), "the client's `id` was passed on")
@@ -160,7 +163,7 @@ async def ids_are_unique(stage: Stage) -> None:
     for number in range(5):
         await sender.say([recipient.id], stage.text(number))
         ids.append((await recipient.hear_payload(stage.text(number))).get("id"))
-    require(len(set(map(str, ids))) == len(ids), f"ids were given twice: {ids}")
+    require(len(set(map(str, ids))) == len(ids), f"ids were used twice: {ids}")
 
 
 @fields.rule
@@ -192,15 +195,15 @@ async def keeps_other_fields(stage: Stage) -> None:
 validation = Section("message validation")
 
 _NOT_MESSAGES: dict[str, tuple[str, str]] = {
-    "not-json": ("What is not JSON", "{not json"),
+    "not-json": ("A frame that is not JSON", "{not json"),
     "null": ("`null`", "null"),
     "a-number": ("A number", "42"),
     "a-text": ("A text", '"hello"'),
     "an-array": ("An array", "[]"),
     "nothing": ("An empty frame", ""),
     "no-to": ("A message without `to`", '{"payload": "WORD"}'),
-    "to-is-text": ("A `to` that is no array", '{"to": "RECIPIENT", "payload": "WORD"}'),
-    "to-holds-numbers": ("A `to` that holds something else than texts", '{"to": ["RECIPIENT", 7], "payload": "WORD"}'),
+    "to-is-text": ("A `to` that is not an array", '{"to": "RECIPIENT", "payload": "WORD"}'),
+    "to-holds-numbers": ("A `to` that contains something other than strings", '{"to": ["RECIPIENT", 7], "payload": "WORD"}'),
     "no-payload": ("A message without `payload`", '{"to": ["RECIPIENT"], "note": "WORD"}'),
 }
 
@@ -216,12 +219,12 @@ def _refuses(raw: str) -> Check:
 
 
 for _name, (_what, _raw) in _NOT_MESSAGES.items():
-    validation.add(_name, f"{_what} is not forwarded, and the connection lives.", _refuses(_raw))
+    validation.add(_name, f"{_what} is not forwarded, and the connection stays open.", _refuses(_raw))
 
 
 @validation.rule
 async def others_do_not_notice(stage: Stage) -> None:
-    """Invalid frames of one client harm nobody else."""
+    """Invalid frames from one client do not affect others."""
     bad, sender, recipient = await stage.join_three()
     for _, raw in _NOT_MESSAGES.values():
         await bad.say_raw(raw)
@@ -237,7 +240,7 @@ async def _binary(stage: Stage) -> None:
     require(not forwarded, "it was forwarded")
 
 
-validation.add("binary", "A binary frame is not forwarded, and the connection lives.", _binary, Level.ADVICE)
+validation.add("binary", "A binary frame is not forwarded, and the connection stays open.", _binary, Level.ADVICE)
 
 # --- routing ------------------------------------------------------------------------------------------------------------
 
@@ -251,7 +254,7 @@ async def broadcasts_to_all_but_the_sender(stage: Stage) -> None:
     await sender.say(["*"], stage.text("all"))
     for peer in (one, other):
         await peer.hear_payload(stage.text("all"))
-        require(not _others(await stage.frames_until_marker(sender, peer), stage.text("all"), 1), "it came more than once")
+        require(not _others(await stage.frames_until_marker(sender, peer), stage.text("all"), 1), "it arrived more than once")
     require(not await stage.frames_until_marker(one, sender), "its sender got it too")
 
 
@@ -271,12 +274,12 @@ async def sends_to_several(stage: Stage) -> None:
     await sender.say([one.id, other.id], stage.text("both"))
     for peer in (one, other):
         await peer.hear_payload(stage.text("both"))
-        require(not _others(await stage.frames_until_marker(sender, peer), stage.text("both"), 1), "it came more than once")
+        require(not _others(await stage.frames_until_marker(sender, peer), stage.text("both"), 1), "it arrived more than once")
 
 
 @routing.rule
 async def drops_what_is_for_nobody(stage: Stage) -> None:
-    """A message to an agent that does not exist is dropped, and the connection lives."""
+    """A message to an agent that does not exist is dropped, and the connection stays open."""
     sender, recipient = await stage.join_two()
     await sender.say([new_agent_id()], stage.text("nobody"))
     require(not await stage.frames_until_marker(sender, recipient), "somebody got it")
@@ -305,16 +308,16 @@ async def keeps_the_order(stage: Stage) -> None:
 
 @routing.advice
 async def sends_once_to_who_is_named_twice(stage: Stage) -> None:
-    """An agent that stands in `to` twice gets the message once."""
+    """An agent listed twice in `to` gets the message once."""
     sender, recipient = await stage.join_two()
     await sender.say([recipient.id, recipient.id], stage.text("twice"))
     got = await stage.frames_until_marker(sender, recipient)
-    require(len(got) == 1, f"it came {len(got)} times")
+    require(len(got) == 1, f"it arrived {len(got)} times")
 
 
 @routing.advice
 async def sends_to_the_sender_who_is_named(stage: Stage) -> None:
-    """A sender that stands in `to` gets its own message."""
+    """A sender listed in `to` gets its own message."""
     sender = await stage.join()
     await sender.say([sender.id], stage.text("self"))
     await sender.hear_payload(stage.text("self"))
@@ -339,14 +342,14 @@ async def answers_a_close(stage: Stage) -> None:
 
 @disconnection.rule
 async def survives_an_abrupt_end(stage: Stage) -> None:
-    """A client that vanishes without a word harms nobody: others still get broadcasts and direct messages."""
+    """A client that vanishes without closing affects nobody: others still get broadcasts and direct messages."""
     sender, recipient, gone = await stage.join_three()
     gone.connection.transport.abort()
     await sender.say(["*"], stage.text("all"))
     await recipient.hear_payload(stage.text("all"))
     await sender.say([gone.id, recipient.id], stage.text("both"))
     await recipient.hear_payload(stage.text("both"))
-    require(not _others(await stage.frames_until_marker(sender, recipient), "", 2), "something came more than once")
+    require(not _others(await stage.frames_until_marker(sender, recipient), "", 2), "something arrived more than once")
 
 
 def _others(frames: list[dict[str, Any]], payload: str, expected: int) -> bool:

@@ -1,4 +1,4 @@
-"""Subscriptions, messages for who is away, one connection an agent, tokens that end, and the extensions `persistence` and
+"""Subscriptions, messages for who is away, one connection per agent, tokens that end, and the extensions `persistence` and
 `presence`."""
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def _agents(frame: Frame) -> list[Any]:
 
 @subscriptions.rule
 async def subscribes(stage: Stage) -> None:
-    """`subscribe` is answered with all subscriptions, and the agent's broadcasts arrive, each once."""
+    """`subscribe` returns all subscriptions, and the agent's broadcasts arrive, each once."""
     reader, speaker = await stage.join_two()
-    require(speaker.id in _agents(await _subscribe(reader, speaker.id)), "the answer does not name the agent")
+    require(speaker.id in _agents(await _subscribe(reader, speaker.id)), "the response does not name the agent")
     await speaker.say(["*"], stage.text("news"))
     await reader.hear_payload(stage.text("news"))
     got = await stage.frames_until_marker(speaker, reader)
-    require(sum(frame.get("payload") == stage.text("news") for frame in got) == 1, "the broadcast came more than once")
+    require(sum(frame.get("payload") == stage.text("news") for frame in got) == 1, "the broadcast arrived more than once")
     await _unsubscribe(reader, speaker.id)
 
 
@@ -66,12 +66,12 @@ async def _leaks_to_subscriber(stage: Stage, reader: Peer, speaker: Peer, way: t
 
 @subscriptions.rule
 async def unsubscribes(stage: Stage) -> None:
-    """`unsubscribe` ends it, and `list_subscriptions` says so."""
+    """`unsubscribe` ends a subscription, and `list_subscriptions` shows it."""
     reader, speaker = await stage.join_two()
     await _subscribe(reader, speaker.id)
     await reader.command("list_subscriptions")
     require(speaker.id in _agents(await reader.hear_type("subscriptions")), "`list_subscriptions` does not name the agent")
-    require(speaker.id not in _agents(await _unsubscribe(reader, speaker.id)), "the answer still names the agent")
+    require(speaker.id not in _agents(await _unsubscribe(reader, speaker.id)), "the response still names the agent")
 
 
 @subscriptions.advice
@@ -83,7 +83,7 @@ async def are_kept(stage: Stage) -> None:
     await reader.connection.close()
     again = await stage.join(agent)
     await again.command("list_subscriptions")
-    require(speaker.agent_id in _agents(await again.hear_type("subscriptions")), "it was forgotten")
+    require(speaker.agent_id in _agents(await again.hear_type("subscriptions")), "it was lost")
     await _unsubscribe(again, speaker.agent_id)
 
 
@@ -98,7 +98,7 @@ offline = Section("offline", level=Level.OFFERED, offered=lambda facts: facts.ha
 
 @offline.rule
 async def stores_direct_messages(stage: Stage) -> None:
-    """What was written to an agent that is away follows on its next connection: in order, once, marked `stored`."""
+    """Messages to an agent that is away arrive on its next connection: in order, once, marked `stored`."""
     agent = await stage.relay.take_agent()
     away = await stage.join(agent)
     sender, witness = await stage.join_two()
@@ -111,21 +111,21 @@ async def stores_direct_messages(stage: Stage) -> None:
     for text in sent:
         frame = await back.hear_payload(text)
         require(frame.get("stored") is True, "it is not marked `stored`")
-        require(frame.get("ts") == seen[text].get("ts"), "its `ts` is not the one it was sent at")
+        require(frame.get("ts") == seen[text].get("ts"), "its `ts` is not the time it was sent")
         require(frame.get("id") == seen[text].get("id"), "its `id` is not the one it was sent with")
     await back.connection.close()
     again = await stage.join(agent)
-    require(not await stage.frames_until_marker(sender, again), "it came a second time")
+    require(not await stage.frames_until_marker(sender, again), "it arrived a second time")
 
 
-# --- one connection an agent --------------------------------------------------------------------------------------------
+# --- one connection per agent -------------------------------------------------------------------------------------------
 
-one_connection = Section("one connection an agent", level=Level.ADVICE)
+one_connection = Section("one connection per agent", level=Level.ADVICE)
 
 
 @one_connection.rule
 async def the_newer_one_takes_over(stage: Stage) -> None:
-    """A second connection of an agent closes the first with 4000, and gets its messages."""
+    """A second connection of an agent closes the first with 4000 and gets its messages."""
     agent, sender = await stage.relay.take_agent(), await stage.join()
     old = await stage.join(agent)
     new = await stage.join(agent)
@@ -141,13 +141,13 @@ tokens = Section("tokens", level=Level.OFFERED)
 
 @tokens.rule
 async def refresh_gives_another(stage: Stage) -> None:
-    """POST /token/refresh with the token as bearer gives another one for the same agent, and it opens a connection."""
+    """POST /token/refresh with the token as bearer returns a new one for the same agent, and it opens a connection."""
     agent = await stage.relay.register()
     answer = await stage.relay.call("POST", "/token/refresh", token=agent.token)
     if answer.status in {404, 405, 501}:
-        raise NotOffered("there is no /token/refresh")
+        raise NotOffered("/token/refresh does not exist")
     body = answer.body if isinstance(answer.body, dict) else {}
-    require(answer.status == 200 and body.get("agent_id") == agent.agent_id, f"it was answered with {answer.status}")
+    require(answer.status == 200 and body.get("agent_id") == agent.agent_id, f"it returned {answer.status}")
     token = body.get("token")
     require(isinstance(token, str) and token != agent.token, "the token is the same as before")
     connection = await stage.open(str(token))
@@ -161,8 +161,8 @@ async def revoking_ends_everything(stage: Stage) -> None:
     peer = await stage.join(agent)
     answer = await stage.relay.call("DELETE", "/register", token=agent.token)
     if answer.status in {404, 405, 501}:
-        raise NotOffered("there is no DELETE /register")
-    require(answer.status in {200, 204}, f"it was answered with {answer.status}")
+        raise NotOffered("DELETE /register does not exist")
+    require(answer.status in {200, 204}, f"it returned {answer.status}")
     require(await peer.hear_close() == 4001, f"the connection was closed with {peer.connection.close_code}")
     require(await stage.refused_status(agent.token) == 401, "the token is not refused with 401")
     again = await stage.relay.try_to_register(agent.agent_id)
@@ -190,7 +190,7 @@ def _texts(stage: Stage, messages: list[Frame]) -> list[Any]:
 
 @persistence.rule
 async def shows_own_and_broadcast_messages(stage: Stage) -> None:
-    """`history` has what was written to us, by us and to everybody, and nothing that others wrote to each other."""
+    """`history` has messages to us, from us and to everybody, but none that others wrote to each other."""
     one, other, third = await stage.join_three()
     await one.say([other.id], stage.text("private"))
     await one.say(["*"], stage.text("public"))
@@ -207,7 +207,7 @@ async def shows_own_and_broadcast_messages(stage: Stage) -> None:
 
 @persistence.rule
 async def finds_words(stage: Stage) -> None:
-    """`search` finds a word, and only in what one may see."""
+    """`search` finds a word, but only in messages one may see."""
     one, other, third = await stage.join_three()
     word = stage.text("needle")
     for text in ("hay", word):
@@ -215,7 +215,7 @@ async def finds_words(stage: Stage) -> None:
     await other.hear_payload(word)
     found = await _ask(other, "search", query=word)
     require(word in _texts(stage, found), "its recipient does not find it")
-    require(all(word in json.dumps(message) for message in found), "it finds what does not have the word")
+    require(all(word in json.dumps(message) for message in found), "it finds messages without the word")
     require(not _texts(stage, await _ask(third, "search", query=word)), "somebody else finds it")
 
 
@@ -238,16 +238,16 @@ presence = Section("presence", level=Level.OFFERED, offered=lambda facts: facts.
 
 @presence.rule
 async def lists_who_is_there(stage: Stage) -> None:
-    """`presence_list` names the agents that are connected."""
+    """`presence_list` names the connected agents."""
     one, other = await stage.join_two()
     await one.command("command", {"command": "presence_list"})
     frame = await one.hear_type("command_result")
-    require(other.id in json.dumps(_agents(frame)), "an agent that is connected is missing")
+    require(other.id in json.dumps(_agents(frame)), "a connected agent is missing")
 
 
 @presence.rule
 async def tells_who_comes_and_goes(stage: Stage) -> None:
-    """After `presence_subscribe` joins and leaves are told."""
+    """After `presence_subscribe`, joins and leaves are reported."""
     one, agent = await stage.join(), await stage.relay.take_agent()
     await one.command("command", {"command": "presence_subscribe"})
     await one.hear_type("command_result")
@@ -263,7 +263,7 @@ async def _told(peer: Peer, event: str, agent: str) -> None:
         said = payload if isinstance(payload, dict) else {}
         return frame.get("type") == "presence" and said.get("event") == event and said.get("agent") == agent
 
-    await peer.hear(is_it, f"that {agent} did {event}")
+    await peer.hear(is_it, f"a {event} of {agent}")
 
 
 EXTENSIONS = [subscriptions, offline, one_connection, tokens, persistence, presence]

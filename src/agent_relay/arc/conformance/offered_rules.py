@@ -32,7 +32,7 @@ welcome = Section("welcome", level=Level.OFFERED, offered=_welcomes)
 
 @welcome.rule
 async def comes_first(stage: Stage) -> None:
-    """The welcome is the first frame, and says `relay`, `version`, `capabilities`, `extensions` and `limits`."""
+    """The welcome is the first frame and has `relay`, `version`, `capabilities`, `extensions` and `limits`."""
     peer = await stage.join()
     frame = peer.heard[0]
     require(frame.get("type") == "welcome", f"the first frame is of type {frame.get('type')!r}")
@@ -42,7 +42,7 @@ async def comes_first(stage: Stage) -> None:
 
 @welcome.advice
 async def is_an_envelope_too(stage: Stage) -> None:
-    """It is an envelope from `relay` whose payload says the same, and who we are (`agent_id`)."""
+    """It is an envelope from `relay` whose payload has the same, and our `agent_id`."""
     peer = await stage.join()
     frame = peer.heard[0]
     require(
@@ -85,7 +85,7 @@ async def takes_what_is_within(stage: Stage) -> None:
 
 @limits.advice
 async def lives_on_after_a_large_one(stage: Stage) -> None:
-    """A message a little too large is answered with an error, and the connection lives."""
+    """A slightly too large message gets an error, and the connection stays open."""
     limit = stage.facts.max_message_size
     assert limit is not None
     sender, recipient = await stage.join_two()
@@ -97,7 +97,7 @@ async def lives_on_after_a_large_one(stage: Stage) -> None:
 async def _keeps_rate(stage: Stage) -> None:
     rate = stage.facts.messages_a_minute
     if rate is None or rate > 300:
-        raise NotOffered("no limit a minute was announced that can be reached in a moment")
+        raise NotOffered("no limit per minute was announced that can be reached quickly")
     sender = await stage.join(await stage.relay.register())
     try:
         for number in range(2 * rate):
@@ -113,11 +113,15 @@ async def _keeps_rate(stage: Stage) -> None:
         if _code(frame) == "rate_limit":
             return
         passed += stage.text(passed) == frame.get("payload")
-    require(sender.connection.close_code == 4029, f"{passed} messages were taken at once, without an error or a close with 4029")
+    require(
+        sender.connection.close_code == 4029, f"{passed} messages were accepted at once, without an error or a close with 4029"
+    )
 
 
 limits.add(
-    "keeps-its-rate-limit", "Twice the announced messages a minute, at once, meet `rate_limit` or a close with 4029.", _keeps_rate
+    "keeps-its-rate-limit",
+    "Sending twice the announced messages per minute at once gets `rate_limit` or a close with 4029.",
+    _keeps_rate,
 )
 
 # --- errors -------------------------------------------------------------------------------------------------------------
@@ -138,12 +142,12 @@ async def _error_for(stage: Stage, raw: str) -> tuple[Peer, Frame]:
     try:
         return peer, await peer.hear(lambda frame: _code(frame) is not None, "an error")
     except Broken:
-        raise NotOffered("the relay answers nothing to what is wrong") from None
+        raise NotOffered("the relay does not respond to invalid frames") from None
 
 
 @errors.rule
 async def says_invalid_message(stage: Stage) -> None:
-    """What is no message is answered with `error: invalid_message` and a `message` for people."""
+    """An invalid message gets `error: invalid_message` and a `message` for people."""
     _, frame = await _error_for(stage, '{"to": 7, "payload": 1}')
     require(_code(frame) == "invalid_message", f"the error is {_code(frame)!r}")
     text = frame.get("message") or _payload(frame).get("message")
@@ -152,7 +156,7 @@ async def says_invalid_message(stage: Stage) -> None:
 
 @errors.advice
 async def errors_are_envelopes_too(stage: Stage) -> None:
-    """An error is an envelope from `relay` of type `error`, with `payload.code`, and names the field."""
+    """An error is an envelope from `relay` of type `error` with `payload.code`, and names the field."""
     peer, frame = await _error_for(stage, '{"to": 7, "payload": 1}')
     require(frame.get("type") == "error" and frame.get("from") == RELAY and frame.get("to") == [peer.id], f"it is {frame!r}")
     require(_payload(frame).get("code") == frame.get("error"), f"`payload.code` is {_payload(frame).get('code')!r}")
@@ -161,7 +165,7 @@ async def errors_are_envelopes_too(stage: Stage) -> None:
 
 @errors.advice
 async def unknown_commands_are_said(stage: Stage) -> None:
-    """A command the relay does not know is answered with `unknown_type`, and with the frame's `ref`."""
+    """An unknown command gets `unknown_type` and the frame's `ref`."""
     _, frame = await _error_for(stage, json.dumps({"to": [RELAY], "type": "dance", "ref": stage.text("ref"), "payload": {}}))
     require(_code(frame) == "unknown_type", f"the error is {_code(frame)!r}")
     require(frame.get("ref") == stage.text("ref"), f"`ref` is {frame.get('ref')!r}")
@@ -174,16 +178,16 @@ heartbeat = Section("heartbeat", level=Level.OFFERED)
 
 @heartbeat.rule
 async def answers_the_sockets_ping(stage: Stage) -> None:
-    """A ping frame of the WebSocket is answered with a pong frame."""
+    """A WebSocket ping frame gets a pong frame."""
     peer = await stage.join()
     pong = await peer.connection.ping()
     done, _ = await asyncio.wait({asyncio.ensure_future(pong)}, timeout=stage.relay.timeout_s)
-    require(done, "no pong frame came")
+    require(done, "no pong frame arrived")
 
 
 @heartbeat.rule
 async def answers_ping(stage: Stage) -> None:
-    """`{"to": ["relay"], "type": "ping"}` is answered with a `pong` from `relay` to the asker, with `id` and `ts`."""
+    """`{"to": ["relay"], "type": "ping"}` gets a `pong` from `relay` to the sender, with `id` and `ts`."""
     peer = await stage.join()
     await peer.command("ping")
     try:

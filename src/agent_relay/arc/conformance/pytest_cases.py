@@ -26,7 +26,7 @@ __all__ = ["arc_relay", "arc_url", "test_arc_rule"]
 def arc_url() -> str:
     url = os.environ.get("ARC_URL")
     if not url:
-        pytest.fail("say where the relay is: a fixture `arc_url`, or ARC_URL in the environment")
+        pytest.fail("no relay address: define a fixture `arc_url`, or set ARC_URL in the environment")
     return url
 
 

@@ -64,7 +64,7 @@ async def _check(relay: Relay, case: Case) -> tuple[Outcome, str]:
     except Unchecked as unchecked:
         return Outcome.UNCHECKED, str(unchecked)
     except TimeoutError:
-        return Outcome.BROKEN, "the relay did not answer in time"
+        return Outcome.BROKEN, "the relay did not respond in time"
     except (OSError, WebSocketException) as error:
         return Outcome.BROKEN, f"the connection failed: {str(error) or type(error).__name__}"
     finally:

@@ -62,9 +62,9 @@ class Peer:
                     if wanted(frame):
                         return frame
         except TimeoutError:
-            raise Broken(f"{what} did not come within {self._timeout_s:g} s") from None
+            raise Broken(f"{what} did not arrive within {self._timeout_s:g} s") from None
         except ConnectionClosed as closed:
-            raise Broken(f"{what} did not come: the relay closed the connection ({closed})") from None
+            raise Broken(f"{what} did not arrive: the relay closed the connection ({closed})") from None
 
     async def must_live(self, work: Coroutine[Any, Any, Frame]) -> None:
         """Until the work is done, and a moment longer: a relay may deal with what it has read before it closes."""
@@ -146,12 +146,12 @@ class Relay:
     async def register(self, agent_id: str | None = None) -> Registration:
         answer = await self.try_to_register(agent_id)
         if answer.status == 401:
-            raise Unchecked("the relay lets nobody register without its API token or an invitation: say --invite CODE")
+            raise Unchecked("registering needs the relay's API token or an invitation: pass --invite CODE")
         if answer.status == 429:
-            raise Unchecked("the relay allows no more registrations now; raise its limit for the check, or come back later")
+            raise Unchecked("the relay allows no more registrations now; raise its limit for the check, or try again later")
         body = answer.body if isinstance(answer.body, dict) else {}
         if answer.status != 200 or not isinstance(body.get("agent_id"), str) or not isinstance(body.get("token"), str):
-            raise Broken(f"registering was answered with {answer.status} and no agent_id and token")
+            raise Broken(f"registering returned {answer.status} without agent_id and token")
         return Registration(body["agent_id"], body["token"])
 
     async def take_agent(self) -> Registration:
@@ -220,7 +220,7 @@ class Stage:
         except InvalidStatus as refused:
             status = refused.response.status_code
             if status == 429:
-                raise Unchecked("the relay allows no more connections now; come back later") from None
+                raise Unchecked("the relay allows no more connections now; try again later") from None
             raise Broken(f"the relay refused a valid token with {status}") from None
         except (OSError, TimeoutError, WebSocketException) as error:
             raise Broken(f"no WebSocket could be opened: {str(error) or type(error).__name__}") from None
@@ -232,7 +232,7 @@ class Stage:
         except InvalidStatus as refused:
             return refused.response.status_code
         except (OSError, TimeoutError, WebSocketException) as error:
-            raise Broken(f"the connection broke without an HTTP answer: {str(error) or type(error).__name__}") from None
+            raise Broken(f"the connection broke without an HTTP response: {str(error) or type(error).__name__}") from None
         await connection.close()
         raise Broken("the relay opened the connection")
 

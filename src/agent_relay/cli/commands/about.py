@@ -39,18 +39,18 @@ def version(as_json: Json = False, socket: Socket = None, state_dir: StateDir = 
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell to print it for.")],
+    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Print a script that teaches your shell to complete commands, options and agents' names."""
+    """Print a script for your shell that completes commands, options and agent names."""
     del socket, state_dir  # taken by every command, so that a script can pass them to all alike
     from agent_relay.cli.app import COMPLETE_VARIABLE, PROGRAMS
 
     try:
         from typer._completion_shared import get_completion_script
     except ImportError:
-        raise Failure("This version of typer makes no completion scripts; install typer 0.15 or later.", FAILED) from None
+        raise Failure("This version of typer cannot generate completion scripts; install typer 0.15 or later.", FAILED) from None
     for program in PROGRAMS:
         Screen().line(get_completion_script(prog_name=program, complete_var=COMPLETE_VARIABLE, shell=shell.value))
     return 0

@@ -31,9 +31,9 @@ arc = typer.Typer(
 
 @arc.callback(invoke_without_command=True)
 def root(context: typer.Context, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """Agents that connect over a WebSocket: register them, talk as them, and check a relay.
+    """Agents over WebSockets: register them, talk as them, and check a relay.
 
-    Without a second word it lists them, as `arc tokens` does.
+    Without a subcommand, lists them like `arc tokens`.
     """
     if context.invoked_subcommand is not None:
         context.obj = (socket, state_dir, as_json)
@@ -52,7 +52,7 @@ def register(
     context: typer.Context,
     agent_id: Annotated[
         str | None,
-        typer.Argument(metavar="ID", help="3 to 64 of a-z, 0-9 and hyphens; else the relay picks one.", show_default=False),
+        typer.Argument(metavar="ID", help="3 to 64 of a-z, 0-9 and hyphens; by default the relay picks one.", show_default=False),
     ] = None,
     invite: Invite = None,
     url: Url = None,
@@ -60,11 +60,11 @@ def register(
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Register an agent at a relay, and keep its token.
+    """Register an agent at a relay and save its token.
 
-    Your own daemon lets you in by itself; a relay of somebody else's usually asks for an invitation. The token is shown this
-    once. It is kept in arc-tokens.json in the daemon's directory, which only you can read, and `arc listen`, `arc send` and
-    `bridge` find it there.
+    Your own daemon needs no invitation; other relays usually do. The token is shown only once. It is saved in
+    arc-tokens.json in the daemon's directory, which only you can read; `arc listen`, `arc send` and `bridge` find it
+    there.
     """
     from agent_relay.arc import registering
     from agent_relay.arc.token_file import TokenFile
@@ -88,8 +88,8 @@ def register(
         screen.json({"agent_id": given.agent_id, "token": given.token, "url": address, "kept_in": kept.path})
         return 0
     screen.line(("registered", "bold green"), "  ", (clean_line(given.agent_id), "bold"), f" at {clean_line(address)}")
-    screen.line("token       ", clean_line(given.token), ("  shown this once", "dim"))
-    screen.line("kept in     ", clean_line(kept.path))
+    screen.line("token       ", clean_line(given.token), ("  shown only once", "dim"))
+    screen.line("saved in    ", clean_line(kept.path))
     return 0
 
 
@@ -97,7 +97,7 @@ def register(
 def tokens(
     context: typer.Context, url: Url = None, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
 ) -> int:
-    """List the agents of the project's daemon that have a token, and whose tokens are kept here. No token is shown."""
+    """List the agents registered at the project's daemon, and whose tokens are saved here. Shows no tokens."""
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     return _list(find_place(socket, state_dir), url, as_json=as_json)
 
@@ -111,9 +111,9 @@ def revoke(
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Make an agent's token invalid and end its connection. Its id stays taken; `arc free` gives it back.
+    """Revoke an agent's token and close its connection. Its id stays taken; `arc free` frees it.
 
-    With the token that is kept here this works at any relay; without it, only at the project's own daemon.
+    Works at any relay if the agent's token is saved here, otherwise only at the project's own daemon.
     """
     from agent_relay.arc.token_file import TokenFile
     from agent_relay.cli.arc_identity import find_url, run_arc
@@ -140,7 +140,7 @@ async def _revoke(place: Place, address: str, agent_id: str, file: Any, *, own_d
 
     kept = file.find(address, agent_id, own=own_daemon)
     if not kept and not own_daemon:
-        raise Failure(clean_line(f"There is no token of {agent_id} for {address}, and only its holder can revoke it there."))
+        raise Failure(clean_line(f"No saved token of {agent_id} for {address}; only its holder can revoke it there."))
     if kept:
         try:
             await registering.unregister(address, kept[0].token)
@@ -189,7 +189,7 @@ def _list(place: Place, url: str | None, *, as_json: bool) -> int:
         screen.json({"agents": agents, "next_cursor": None})
         return 0
     if not agents:
-        screen.line((f"No agent is registered at {clean_line(address)}; register one: agent-relay arc register", "dim"))
+        screen.line((f"No agents are registered at {clean_line(address)}. Register one with: agent-relay arc register", "dim"))
         return 0
     columns = (Column("agent"), Column("state"), Column("token here"), Column("subscriptions", optional=True))
     rows = [
@@ -217,9 +217,9 @@ def free(
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Revoke an agent of the project's daemon, and let anybody have its id again.
+    """Revoke an agent of the project's daemon and let anybody register its id again.
 
-    What waited for the agent becomes dead letters: whoever registers the id next is somebody else.
+    Messages waiting for the agent become dead letters, so the next holder of the id does not get them.
     """
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     place = find_place(socket, state_dir)
@@ -257,15 +257,15 @@ def _ask_daemon(place: Place, method: str, path: str, body: Any = None) -> dict[
 def invite(
     context: typer.Context,
     agent_id: Annotated[
-        str | None, typer.Argument(metavar="ID", help="The only id it can register; else any.", show_default=False)
+        str | None, typer.Argument(metavar="ID", help="The only id it can register; by default any.", show_default=False)
     ] = None,
     uses: Annotated[int, typer.Option("--uses", min=1, metavar="N", help="How many agents can register with it.")] = 1,
-    expires: Annotated[str, typer.Option("--expires", metavar="TIME", help="How long it is good: 30m, 24h, 7d.")] = "24h",
+    expires: Annotated[str, typer.Option("--expires", metavar="TIME", help="How long it is valid: 30m, 24h, 7d.")] = "24h",
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Invite somebody to register at the project's daemon without its API token. The code is shown this once."""
+    """Invite somebody to register at the project's daemon without its API token. The code is shown only once."""
     from agent_relay.cli.arc_identity import find_url
 
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
@@ -276,8 +276,8 @@ def invite(
     if as_json:
         screen.json(made)
         return 0
-    screen.line(("invitation", "bold green"), "  ", clean_line(str(made["invite"])), ("  shown this once", "dim"))
-    screen.line("good for    ", f"{agent_id or count(uses, 'agent')}, until {format_time(int(made['expires_at']), _now_ms())}")
+    screen.line(("invitation", "bold green"), "  ", clean_line(str(made["invite"])), ("  shown only once", "dim"))
+    screen.line("valid for   ", f"{agent_id or count(uses, 'agent')}, until {format_time(int(made['expires_at']), _now_ms())}")
     command = " ".join(["agent-relay arc register", *([agent_id] if agent_id else []), f"--invite {made['invite']}"])
     screen.line("used with   ", clean_line(f"{command} --url {find_url(place, None)}"))
     return 0
@@ -288,12 +288,12 @@ def invite(
 )
 def invitations(
     context: typer.Context,
-    withdraw: Annotated[str | None, typer.Option("--withdraw", metavar="ID", help="Make this one invalid.")] = None,
+    withdraw: Annotated[str | None, typer.Option("--withdraw", metavar="ID", help="Withdraw this invitation.")] = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """List the invitations that can still be used, or withdraw one. No code is shown."""
+    """List open invitations, or withdraw one. Shows no codes."""
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     place = find_place(socket, state_dir)
     screen = Screen()
@@ -315,7 +315,7 @@ def invitations(
     if rows:
         screen.table((Column("id"), Column("for"), Column("uses left"), Column("until")), rows)
     else:
-        screen.line(("There are no open invitations; make one: agent-relay arc invite", "dim"))
+        screen.line(("There are no open invitations. Create one with: agent-relay arc invite", "dim"))
     return 0
 
 
@@ -330,20 +330,20 @@ def listen(
     context: typer.Context,
     agent_id: As = None,
     subscribe: Annotated[
-        list[str] | None, typer.Option("--subscribe", metavar="ID", help="Also what this agent broadcasts.")
+        list[str] | None, typer.Option("--subscribe", metavar="ID", help="Subscribe to this agent's broadcasts; may be repeated.")
     ] = None,
-    since: Annotated[str | None, typer.Option("--since", metavar="MESSAGE", help="First what came after this message.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Stop after that many messages.")] = None,
+    since: Annotated[str | None, typer.Option("--since", metavar="MESSAGE", help="Start after this message.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Stop after this many messages.")] = None,
     url: Url = None,
     token_file: TokenSource = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Print what is sent to an agent at an ARC relay, until Ctrl-C. With --json: one object a line.
+    """Print messages to an agent at an ARC relay, until Ctrl-C. With --json: one object per line.
 
-    A lost connection is made again, and what was missed meanwhile follows. The token comes from AGENT_RELAY_ARC_TOKEN, from
-    --token-file, or from where `arc register` kept it.
+    Reconnects by itself and catches up on missed messages. The token comes from AGENT_RELAY_ARC_TOKEN, from --token-file,
+    or from where `arc register` saved it.
     """
     from agent_relay.cli.arc_identity import find_identity, run_arc
     from agent_relay.cli.arc_talk import listen_as
@@ -359,20 +359,20 @@ def listen(
 )
 def send(
     context: typer.Context,
-    to: Annotated[str, typer.Argument(metavar="TO", help="An agent's id, several with commas, or '*'.", show_default=False)],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads standard input.", show_default=False)],
+    to: Annotated[str, typer.Argument(metavar="TO", help="An agent's id, ids separated by commas, or '*'.", show_default=False)],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads standard input.", show_default=False)],
     agent_id: As = None,
-    parse: Annotated[bool, typer.Option("--parse", help="TEXT is JSON, and sent as the value it stands for.")] = False,
+    parse: Annotated[bool, typer.Option("--parse", help="Parse TEXT as JSON and send the value.")] = False,
     url: Url = None,
     token_file: TokenSource = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Send a message as an agent at an ARC relay; done when the relay has it.
+    """Send a message as an agent at an ARC relay; returns once the relay has it.
 
-    Sending connects as the agent, and a relay lets an agent have one connection: a `listen` of the same agent ends. What had
-    waited for the agent is handed over to that connection, and shown.
+    This connects as the agent, and an agent has only one connection, so a `listen` of the same agent ends. Messages
+    waiting for the agent arrive on this connection and are shown.
     """
     from agent_relay.cli.arc_identity import find_identity, run_arc
     from agent_relay.cli.arc_talk import read_payload, send_as
@@ -396,21 +396,21 @@ def conformance(
     context: typer.Context,
     url: Url = None,
     section: Annotated[
-        list[str] | None, typer.Option("--section", metavar="NAME", help="Only this part; may be repeated.")
+        list[str] | None, typer.Option("--section", metavar="NAME", help="Check only this section; may be repeated.")
     ] = None,
     timeout_s: Annotated[
         float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="How long to wait for a frame.")
     ] = 5.0,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail on advice that is not followed, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Also fail if advice is not followed.")] = False,
     invite: Invite = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Check whether a relay, ours or another, keeps to the ARC protocol.
+    """Check whether a relay, ours or another, follows the ARC protocol.
 
-    Registers about a dozen agents there and sends a few hundred small messages. What every relay must do is required; what
-    belongs to something the relay says it offers must hold too; advice is only shown. Exit status 1: a rule is broken, or
+    Registers about a dozen agents there and sends a few hundred small messages. Rules that apply to every relay are
+    required, and so are those of features the relay announces; advice is only shown. Exit status 1: a rule is broken or
     could not be checked.
     """
     from agent_relay.cli.arc_check import check_relay

@@ -17,17 +17,17 @@ def attach(
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Show a wrapped agent in this terminal and type to it; Ctrl-b d leaves it running.
+    """Show a wrapped agent in this terminal and type to it. Press Ctrl-b d to detach; it keeps running.
 
-    Only agents that run in tmux can be attached to.
+    Works only for agents in tmux.
     """
     from agent_relay.cli.wrapped_agent import find_running, give_terminal
 
     place = find_place(socket, state_dir)
     agent, server = find_running(place, name)
     if server is None:
-        raise Failure(f"{agent} does not run in tmux here. `agent-relay logs {agent}` shows what it showed.")
+        raise Failure(f"{agent} does not run in tmux, so you cannot attach to it. See its output with: agent-relay logs {agent}")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Failure("There is no terminal to attach; run this in one.")
+        raise Failure("attach needs a terminal; run it in one.")
     give_terminal(server, agent, read_only=False)
     return 0

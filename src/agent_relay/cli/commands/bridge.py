@@ -23,31 +23,30 @@ _STYLES = {"joined": "bold green", "back": "green", "lost": "yellow", "refused":
 
 def bridge(
     url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", help="The remote relay, as wss://relay.example.com/arc.")
+        str | None, typer.Option("--url", metavar="URL", help="The remote relay, such as wss://relay.example.com/arc.")
     ] = None,
     joined: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="NAME=ID", help="Join this agent, as that id over there; may be repeated."),
+        typer.Option("--map", metavar="NAME=ID", help="Bridge this agent, under that id at the remote relay; may be repeated."),
     ] = None,
     peers: Annotated[
         list[str] | None,
-        typer.Option(
-            "--peer", metavar="ID[=NAME]", help="An agent over there that can be written to at once, and its name here."
-        ),
+        typer.Option("--peer", metavar="ID[=NAME]", help="A remote agent that can be written to at once, and its name here."),
     ] = None,
-    broadcasts: Annotated[bool, typer.Option("--broadcasts", help="Also hand on what is sent to everybody over there.")] = False,
+    broadcasts: Annotated[bool, typer.Option("--broadcasts", help="Also pass on remote broadcasts.")] = False,
     config: Annotated[
-        str | None, typer.Option("--config", metavar="FILE", help=f"Read all that from a file; by default {CONFIG}.")
+        str | None, typer.Option("--config", metavar="FILE", help=f"Read all of this from a file; by default {CONFIG}.")
     ] = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Join agents of this project to a remote ARC relay, until Ctrl-C.
+    """Connect agents of this project to a remote ARC relay, until Ctrl-C.
 
-    Only the agents that are named are joined. Each needs an id over there: agent-relay arc register ID --url URL. Who writes to
-    it from over there becomes an agent of the project, and is answered like any other. A message is acknowledged on one side
-    once the other side has it, and none is doubled; stop and start the bridge as you like. With --json: one object a line.
+    Only agents listed with --map are connected. Each needs an id at the remote relay: agent-relay arc register ID --url URL.
+    Whoever writes to it from there becomes an agent of this project and can be answered like any other. A message is
+    acknowledged on one side once the other side has it, and none is doubled; you can stop and restart the bridge at any
+    time. With --json: one object per line.
     """
     from agent_relay.cli.arc_identity import run_arc
 
@@ -97,7 +96,7 @@ def _read_plan(
             with open(path, encoding="utf-8") as file:
                 return read_plan(file.read(), os.path.basename(path))
         if url is None:
-            raise Failure("Say which relay to join with --url, and who with --map.", USAGE)
+            raise Failure("Give the remote relay with --url, and the agents with --map.", USAGE)
         return make_plan(url, read_pairs(joined, "--map"), read_pairs(peers, "--peer"), broadcasts=broadcasts)
     except RelayError as error:
         raise Failure(clean_line(error.message), USAGE) from None
@@ -113,5 +112,6 @@ def _find_tokens(place: Place, plan: Plan) -> dict[str, str]:
     except ArcError as error:
         raise explain_arc(error) from None
     if missing := [remote for remote in plan.joined.values() if remote not in kept]:
-        raise Failure(clean_line(f"There is no token of {missing[0]}: agent-relay arc register {missing[0]} --url {plan.url}"))
+        command = f"agent-relay arc register {missing[0]} --url {plan.url}"
+        raise Failure(clean_line(f"No saved token of {missing[0]}. Register it with: {command}"))
     return kept

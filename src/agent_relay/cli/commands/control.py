@@ -16,39 +16,39 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", a
 
 
 def pause(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """Keep messages from an agent until it is resumed.
+    """Hold messages to an agent until you resume it.
 
-    They wait for it in their order. What it is doing now it goes on doing.
+    They wait in order. The agent continues with what it is doing now.
     """
-    return _control(name, "pause", "Asked {} to take no more messages for now.", as_json, socket, state_dir)
+    return _control(name, "pause", "Asked {} to pause.", as_json, socket, state_dir)
 
 
 def resume(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """Let a paused agent have its messages again."""
-    return _control(name, "resume", "Asked {} to go on.", as_json, socket, state_dir)
+    """Deliver messages to a paused agent again."""
+    return _control(name, "resume", "Asked {} to resume.", as_json, socket, state_dir)
 
 
 def interrupt(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """Stop what an agent is doing now, as a person at its keyboard would. Its program goes on running."""
+    """Stop what an agent is doing, as a person at its keyboard would. Its program keeps running."""
     return _control(name, "interrupt", "Interrupted {}.", as_json, socket, state_dir)
 
 
 def stop(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """End an agent's program. Messages to it wait until it runs again."""
-    return _control(name, "stop", "Asked {} to end.", as_json, socket, state_dir)
+    """Stop an agent's program. Messages to it wait until it runs again."""
+    return _control(name, "stop", "Asked {} to stop.", as_json, socket, state_dir)
 
 
 def type_in(
     name: Name,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to type; - reads it from standard input.")],
-    no_enter: Annotated[bool, typer.Option("--no-enter", help="Do not press Enter after it.")] = False,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to type; - reads standard input.")],
+    no_enter: Annotated[bool, typer.Option("--no-enter", help="Do not press Enter afterwards.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
     """Type into an agent's terminal, as a person at its keyboard would, and press Enter.
 
-    It is typed at once, whatever the agent is doing, into a dialog too. To be sure that a message is taken, and when, send it.
+    The text is typed at once, whatever the agent is doing, even into a dialog. Use `send` for reliable delivery.
     """
     typed = read_typed(text, press_enter=not no_enter)
     return _control(name, "input", "Typed to {}.", as_json, socket, state_dir, typed)
@@ -59,7 +59,7 @@ def read_typed(text: str, *, press_enter: bool) -> str:
     from agent_relay.cli.commands.send import read_body
 
     if not text:
-        raise Failure("There is nothing to type.", USAGE)
+        raise Failure("The text to type is empty.", USAGE)
     typed = read_body(text)
     return typed + "\n" if press_enter and not typed.endswith("\n") else typed
 

@@ -26,23 +26,20 @@ _COUNTS = (
 
 
 def costs(
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="WHEN", help="Since then: 24h, 7d, or 2025-01-31 14:00.")
-    ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="WHEN", help="Until then.")] = None,
-    agent: Annotated[str | None, agent_option("--agent", "Only this agent's.")] = None,
-    session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this session's.")] = None,
+    since: Annotated[str | None, typer.Option("--since", metavar="WHEN", help="Start: 24h, 7d, or 2025-01-31 14:00.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="WHEN", help="End, in the same format.")] = None,
+    agent: Annotated[str | None, agent_option("--agent", "Only this agent.")] = None,
+    session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this session.")] = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Show how many tokens the agents used, and what they cost by the providers' list prices.
+    """Show how many tokens the agents used, and their cost at the providers' list prices.
 
-    It is an estimate: what a subscription or a discount makes of it is not known here. Prices of your own go into
-    cost-models.json in AGENT_RELAY_HOME, a list of {"model", "inputPer1M", "outputPer1M", "cacheReadPer1M"?,
-    "cacheWritePer1M"?} in dollars; they go before the built-in ones. A model without a price is counted and said to have
-    none. The daemon need not be running. With --json: {"total", "byAgent", "byModel", "bySession", "unpricedModels",
-    "pricesAsOf"}.
+    Costs are estimates: they do not account for subscriptions or discounts. Put your own prices into cost-models.json in
+    AGENT_RELAY_HOME, a list of {"model", "inputPer1M", "outputPer1M", "cacheReadPer1M"?, "cacheWritePer1M"?} in dollars;
+    they override the built-in ones. Tokens of models without a price are counted, and marked as unpriced. The daemon need
+    not be running. With --json: {"total", "byAgent", "byModel", "bySession", "unpricedModels", "pricesAsOf"}.
     """
     from agent_relay.daemon.cost_models import load_prices
     from agent_relay.events.costs import CostBook
@@ -78,7 +75,7 @@ def _read_into(book: Any, state_dir: str) -> None:
 
 def _show(screen: Screen, report: CostReport, prices_path: str) -> None:
     if not report.total.total_tokens:
-        screen.line(("No tokens were used, as far as is known.", "dim"))
+        screen.line(("No token usage was recorded.", "dim"))
         return
     rows = [*_rows("by agent", report.by_agent), *_rows("by model", report.by_model)]
     screen.table((Column(""), *_COUNTS), [*rows, _row("total", report.total, "bold")])
@@ -86,9 +83,9 @@ def _show(screen: Screen, report: CostReport, prices_path: str) -> None:
     if report.unpriced_models:
         models = ", ".join(clean_line(model) for model in report.unpriced_models)
         tokens = count(report.total.unpriced_tokens, "token")
-        screen.line((f"No price is known for {models}: {tokens} are not in the sum.", "yellow"))
-        screen.line((f"Prices of your own go into {clean_line(prices_path)}.", "dim"))
-    screen.line((f"An estimate, by list prices of {report.prices_as_of}.", "dim"))
+        screen.line((f"No price is known for {models}: {tokens} not included.", "yellow"))
+        screen.line((f"Put your own prices into {clean_line(prices_path)}.", "dim"))
+    screen.line((f"Estimated from list prices as of {report.prices_as_of}.", "dim"))
 
 
 def _rows(title: str, parts: dict[str, Breakdown]) -> Iterable[list[Part]]:

@@ -18,14 +18,14 @@ from agent_relay.sdk.locate import Place
 _MOST = 1000
 
 dead_letters = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[list|retry]")
-Limit = Annotated[int, typer.Option("--limit", min=1, max=_MOST, metavar="N", help="At most that many.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=_MOST, metavar="N", help="Show at most this many.")]
 
 
 @dead_letters.callback(invoke_without_command=True)
 def root(
     context: typer.Context, limit: Limit = 50, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
 ) -> int:
-    """Show messages that could not be delivered in time, or send them once more."""
+    """Show messages that could not be delivered in time, or send them again."""
     if context.invoked_subcommand is not None:
         context.obj = (socket, state_dir, as_json)
         return 0
@@ -36,7 +36,7 @@ def root(
 def list_letters(
     context: typer.Context, limit: Limit = 50, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
 ) -> int:
-    """List them; the same as `dead-letters` alone."""
+    """List dead letters; the same as `dead-letters` alone."""
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     return _list(limit, find_place(socket, state_dir), as_json=as_json)
 
@@ -48,16 +48,16 @@ def list_letters(
 def retry(
     context: typer.Context,
     message_id: Annotated[str | None, typer.Argument(metavar="ID", help="The message's id.", show_default=False)] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every dead letter.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Retry every dead letter.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Send one of them, or all, once more: each goes out as a new message with a new lifetime."""
+    """Send one dead letter, or all, again: each becomes a new message with a new lifetime."""
     from agent_relay.cli.link import run
 
     if every == (message_id is not None):
-        raise typer.BadParameter("name one message, or say --all.", param_hint="ID")
+        raise typer.BadParameter("give a message id, or --all.", param_hint="ID")
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     place = find_place(socket, state_dir)
     retried, refused = run(_retry(place, message_id))

@@ -11,18 +11,18 @@ from agent_relay.cli.options import Json, Socket, StateDir
 
 
 def demo(
-    fast: Annotated[bool, typer.Option("--fast", help="Without the pauses that make it readable.")] = False,
-    stay: Annotated[bool, typer.Option("--stay", help="At the end, leave agents and dashboard there until Ctrl-C.")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="Skip the pauses that make it readable.")] = False,
+    stay: Annotated[bool, typer.Option("--stay", help="Keep agents and dashboard open at the end, until Ctrl-C.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Watch three scripted agents play a game over the relay, each wrapped in a terminal of its own.
+    """Watch three scripted agents play a game over the relay, each wrapped in its own terminal.
 
-    Needs no account and leaves nothing behind: a daemon of its own runs in a temporary directory. Meanwhile a dialog
-    opens, behind which messages pile up, and the daemon is killed and started again. With tmux the terminals are shown
-    side by side; Ctrl-C or q leaves. A browser shows it too, at the address that is printed. Ends by itself within a
-    minute, with exit status 0 only if every message arrived exactly once and in order.
+    Needs no account and leaves nothing behind: it runs its own daemon in a temporary directory. During the game a dialog
+    opens and messages pile up behind it, and the daemon is killed and restarted. With tmux, the terminals are shown side
+    by side; Ctrl-C or q quits. You can also watch in a browser, at the printed address. Ends by itself within a minute;
+    the exit status is 0 only if every message arrived exactly once and in order.
     """
     from agent_relay.cli.demo.show import run_demo
 

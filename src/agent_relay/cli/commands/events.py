@@ -24,23 +24,23 @@ _LAST_HOUR = "1h"
 def events(
     types: Annotated[
         str | None,
-        typer.Option("--types", metavar="TYPES", help="Only these, separated by commas; item.* stands for all that begin so."),
+        typer.Option("--types", metavar="TYPES", help="Only these types, separated by commas; item.* matches all item events."),
     ] = None,
-    agent: Annotated[str | None, agent_option("--agent", "Only this agent's, and messages from or to it.")] = None,
-    session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only this session's.")] = None,
+    agent: Annotated[str | None, agent_option("--agent", "Only events of this agent, and messages from or to it.")] = None,
+    session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Only events of this session.")] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="N|WHEN", help="After the event of that number (0: all), or since then: 1h, 7d, a date."),
+        typer.Option("--since", metavar="N|WHEN", help="After event number N (0: all), or since a time: 1h, 7d, a date."),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on and show what comes, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep showing new events until Ctrl-C.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Show what happens: messages, what agents do and ask, sessions, use of tokens.
+    """Show events: messages, what agents do and ask, sessions, token usage.
 
-    Without --since: the last hour's, or with --follow what comes from now on. With --json: one object a line, whose _seq is the
-    event's number.
+    Without --since: the last hour, or with --follow only new events. With --json: one object per line, with the event's
+    number in _seq.
     """
     from agent_relay.cli.link import run
 
@@ -76,7 +76,7 @@ async def _show_past(
             if cursor is None:
                 break
     if not shown and not as_json:
-        screen.line(("Nothing has happened.", "dim"))
+        screen.line(("No events.", "dim"))
     return 0
 
 

@@ -28,19 +28,20 @@ _PAGE = 500
 def export(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to; NAME.jsonl by default, - is standard output.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Output file; NAME.jsonl by default, - is standard output."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file, if there is one.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Write everything that is kept of an agent to a file: messages, events, its inbox, outbox and screens.
+    """Write everything the relay keeps about an agent to a file: messages, events, its inbox, outbox and screens.
 
-    The file is for you alone (0600), a line of JSON each: {"kind": "agent"}, {"kind": "message", "message"}, {"kind": "event",
-    "event"}, {"kind": "file", "path", "text"}, and at last {"kind": "end", "messages", "events", "files"}; where that line is
-    missing, so is something else. Messages come newest first. With --json it is told so where that went: {"name", "path",
-    "messages", "events", "files"}.
+    Only you can read the file (0600). It has one JSON object per line: {"kind": "agent"}, {"kind": "message", "message"},
+    {"kind": "event", "event"}, {"kind": "file", "path", "text"}, and finally {"kind": "end", "messages", "events",
+    "files"}; if the last line is missing, the export is incomplete. Messages come newest first. --json prints a summary:
+    {"name", "path", "messages", "events", "files"}.
     """
     from agent_relay.cli.link import run
     from agent_relay.protocol.names import check_agent_name
@@ -57,7 +58,7 @@ def export(
         screen.json({"name": name, "path": os.path.abspath(path)} | counts)
     else:
         said = f"{count(counts['messages'], 'message')}, {count(counts['events'], 'event')} and {count(counts['files'], 'file')}"
-        screen.line(f"{said} of {clean_line(name)} are in ", (clean_line(path), "bold"), ".")
+        screen.line(f"Exported {said} of {clean_line(name)} to ", (clean_line(path), "bold"), ".")
     return 0
 
 
@@ -71,7 +72,7 @@ def _open(path: str, *, force: bool) -> Iterator[IO[bytes]]:
         descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | how, 0o600)
     except FileExistsError:
         raise Failure(
-            f"{clean_line(path)} is there already. Name another file with --output, or replace it with --force."
+            f"{clean_line(path)} already exists. Choose another file with --output, or overwrite it with --force."
         ) from None
     except OSError as error:
         raise Failure(f"{clean_line(path)} cannot be written: {error.strerror}.") from None

@@ -18,17 +18,17 @@ from agent_relay.sdk.locate import Place
 
 def forget(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Erase everything that is kept of an agent: messages from it and to it alone, its events, inbox, outbox, screens, sessions.
+    """Erase everything kept about an agent: messages from it and to it alone, its events, inbox, outbox, screens, sessions.
 
-    It cannot be undone; `agent-relay export NAME` writes all of it to a file before. The agent must not be running. Messages of
-    it that have not reached others yet never will: how many there are is said before you are asked. What it got together with
-    others stays theirs, without its name. What it cost stays as numbers. With --json, which needs --yes: {"name",
-    "undelivered_from", "undelivered_to", "messages", "events", "files"}.
+    This cannot be undone; save a copy first with `agent-relay export NAME`. The agent must not be running. Undelivered
+    messages from it will never arrive; you see how many before you confirm. Messages with several recipients stay, without
+    its name, and so do the cost figures. With --json, which needs --yes: {"name", "undelivered_from", "undelivered_to",
+    "messages", "events", "files"}.
     """
     from agent_relay.cli.link import run
 
@@ -41,7 +41,7 @@ def forget(
         screen.json({"name": name} | erased)
         return 0
     if not any(erased.values()):
-        screen.line((f"Nothing was kept of {clean_line(name)}.", "dim"))
+        screen.line((f"Nothing is stored about {clean_line(name)}.", "dim"))
         return 0
     said = [count(erased[f"{what}s"], what) for what in ("message", "event", "file")]
     screen.line((f"{clean_line(name)} is forgotten", "bold green"), f": {said[0]}, {said[1]} and {said[2]} erased.")
@@ -51,14 +51,15 @@ def forget(
 def _ask(waiting: dict[str, int], name: str, screen: Screen, *, as_json: bool) -> None:
     if as_json or not sys.stdin.isatty():
         raise Failure(
-            f"Nobody can be asked here. To erase everything of {clean_line(name)}: agent-relay forget {clean_line(name)} --yes"
+            f"Cannot ask for confirmation here. To erase everything about {clean_line(name)}, run: "
+            f"agent-relay forget {clean_line(name)} --yes"
         )
     if waiting["undelivered_from"]:
-        said = f"{count(waiting['undelivered_from'], 'message')} of {clean_line(name)} did not reach others yet, and never will."
+        said = f"{count(waiting['undelivered_from'], 'message')} from {clean_line(name)} will never be delivered."
         screen.line((said, "yellow"))
     if waiting["undelivered_to"]:
-        screen.line((f"{count(waiting['undelivered_to'], 'message')} to {clean_line(name)} will not be delivered.", "yellow"))
-    if not typer.confirm(f"Erase everything that is kept of {clean_line(name)}? It cannot be undone."):
+        screen.line((f"{count(waiting['undelivered_to'], 'message')} to {clean_line(name)} will never be delivered.", "yellow"))
+    if not typer.confirm(f"Erase everything about {clean_line(name)}? This cannot be undone."):
         raise Failure("Nothing was erased.")
 
 

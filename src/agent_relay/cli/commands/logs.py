@@ -26,16 +26,16 @@ _STILL_S = 1.0  # for so long a screen stays as it is before it is shown; a spin
 def logs(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on and show what comes, until Ctrl-C or the agent's end.")
+        bool, typer.Option("--follow", "-f", help="Keep showing new output until Ctrl-C or until the agent ends.")
     ] = False,
-    lines: Annotated[int | None, typer.Option("--lines", min=1, metavar="N", help="Only the last N lines.")] = None,
+    lines: Annotated[int | None, typer.Option("--lines", min=1, metavar="N", help="Show only the last N lines.")] = None,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Show what a wrapped agent's terminal showed: what scrolled off, then its screen.
+    """Show a wrapped agent's terminal output: what scrolled off, then its screen.
 
-    With --follow, in a terminal, an agent in tmux is shown live and nothing that is typed reaches it. Elsewhere lines are
-    printed as they scroll off, and those on the screen once it has been still for a second.
+    With --follow in a terminal, an agent in tmux is shown live and read-only. Otherwise lines are printed as they scroll
+    off, and those on the screen once it has not changed for a second.
     """
     from agent_relay.cli.link import run
     from agent_relay.cli.wrapped_agent import find_running, give_terminal
@@ -52,7 +52,7 @@ def logs(
     with ending_in_order(), contextlib.closing(reader):
         news = reader.poll()
         if news is None:
-            raise Failure(f"Nothing of {agent} was recorded here; only agents that the relay runs have logs.")
+            raise Failure(f"There are no logs of {agent}; only agents that the relay runs have logs.")
         shown = news.scrolled + news.rows
         _print(shown[-lines:] if lines else shown)
         if follow:
@@ -80,7 +80,7 @@ async def _follow(folder: str, reader: LogReader, news: News, agent: str) -> str
         if not is_shown and (is_over or time.monotonic() - changed_s >= _STILL_S):
             is_shown = True
             _print(follower.take([], rows, is_still=True))
-    return f"{agent} has ended." if news.is_over else f"Nothing more is written of {agent}: its wrapper is gone."
+    return f"{agent} has ended." if news.is_over else f"The logs of {agent} end here: its wrapper is gone."
 
 
 def _print(lines: list[str]) -> None:

@@ -28,21 +28,22 @@ if TYPE_CHECKING:
 def record(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to; by default NAME and the time, in this folder.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Output file; by default NAME and the time, in this folder."),
     ] = None,
-    seconds: Annotated[float | None, typer.Option("--seconds", min=0.1, metavar="S", help="End after so many seconds.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file, if there is one.")] = False,
-    cli: Annotated[
-        str | None, typer.Option("--cli", metavar="CLI", help="Which CLI it is, where the relay does not know.")
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", min=0.1, metavar="S", help="Stop after this many seconds.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    cli: Annotated[str | None, typer.Option("--cli", metavar="CLI", help="The CLI, if the relay does not know it.")] = None,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Record a running agent's terminal as an asciicast v2 file, until Ctrl-C or the agent's end.
+    """Record a running agent's terminal as an asciicast v2 file, until Ctrl-C or until the agent ends.
 
-    It begins with what the screen shows now. A recording holds everything the screen showed, secrets too: look at it before
-    you pass it on. What is typed is not recorded, as far as the agent does not show it. Only agents in tmux can be recorded
-    once they run; with any backend, `agent-relay wrap --record FILE` records from the start.
+    The recording starts with the current screen. It contains everything the screen shows, including secrets: check it
+    before you share it. Typed text is not recorded unless the agent shows it. A running agent can only be recorded in tmux;
+    `agent-relay wrap --record FILE` records from the start with any backend.
     """
     from agent_relay.cli.link import run
     from agent_relay.cli.wrapped_agent import find_running
@@ -52,8 +53,8 @@ def record(
     agent, server = find_running(place, name)
     if server is None:
         raise Failure(
-            f"{agent} does not run in tmux here, so it cannot be recorded from outside. "
-            f"To record it from its start: agent-relay wrap -n {agent} --record FILE ..."
+            f"{agent} does not run in tmux, so it cannot be recorded from outside. "
+            f"To record it from the start, run: agent-relay wrap -n {agent} --record FILE ..."
         )
     try:
         return run(_record(place, server, agent, output, seconds, cli, force=force))
@@ -81,9 +82,9 @@ async def _record(
         try:
             recorder = Recorder(path, sight.columns, sight.rows, title=cli, term=sight.term, is_replacing=force)
         except FileExistsError:
-            raise Failure(f"{clean_line(path)} is there already; --force replaces it.") from None
+            raise Failure(f"{clean_line(path)} already exists; overwrite it with --force.") from None
         made.append(recorder)
-        screen.line((f"Recording {agent}", "bold green"), f"  into {clean_line(path)}; Ctrl-C ends it.")
+        screen.line((f"Recording {agent}", "bold green"), f"  to {clean_line(path)}; press Ctrl-C to stop.")
         screen.flush()
         return recorder
 

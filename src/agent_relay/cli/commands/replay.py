@@ -14,21 +14,19 @@ from agent_relay.cli.screen import Part, Screen
 
 def replay(
     file: Annotated[str, typer.Argument(metavar="FILE", help="An asciicast v2 recording, or a CLI's session file.")],
-    cli: Annotated[str | None, typer.Option("--cli", metavar="CLI", help="Whose it is, where it does not tell itself.")] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="screen|transcript", help="Insist on one kind of file.")
-    ] = None,
+    cli: Annotated[str | None, typer.Option("--cli", metavar="CLI", help="The recorded CLI, if the file does not say.")] = None,
+    source: Annotated[str | None, typer.Option("--source", metavar="screen|transcript", help="Treat FILE as this kind.")] = None,
     chunk: Annotated[
         int | None,
-        typer.Option("--chunk", min=1, metavar="N", help="Feed a recording N bytes at a time; the outcome is the same."),
+        typer.Option("--chunk", min=1, metavar="N", help="Feed a recording N bytes at a time; the result is the same."),
     ] = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Run a recording through the code that watches a live agent, and print what it would have done.
+    """Run a recording through the code that watches live agents, and print what it would have done.
 
-    Nothing is sent, and no daemon is needed. With --json: one object a line.
+    Sends nothing and needs no daemon. With --json: one object per line.
     """
     from agent_relay.cli.profile_shelf import load_shelf
     from agent_relay.terminal import replay as player

@@ -80,7 +80,7 @@ class Cast:
             if status is not None:
                 words = self._said(name).read_text(errors="replace").strip().splitlines()
                 why = f": {clean_line(words[-1])}" if words else ""
-                raise Failure(f"The wrapper of {name} ended in the middle of the demonstration, with {status}{why}")
+                raise Failure(f"The wrapper of {name} exited during the demo, with {status}{why}")
 
     async def type_keys(self, name: str, text: str) -> None:
         """What the person of the demonstration types."""

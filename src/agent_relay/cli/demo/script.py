@@ -50,7 +50,7 @@ class Script:
     # --- scenes ------------------------------------------------------------------------------------------------------
 
     async def _meet(self) -> None:
-        self._transcript.scene("Three agents, each in a terminal of its own")
+        self._transcript.scene("Three agents, each in its own terminal")
         began = time.monotonic()
         await self._stage.start_daemon()
         self._transcript.event("daemon", f"up after {_span(time.monotonic() - began)}, pid {self._stage.pid}")
@@ -68,13 +68,13 @@ class Script:
         await self._pause(1.0)
 
     async def _guess(self) -> None:
-        self._transcript.scene("A game: Alice thinks of a thing, the others find out what")
+        self._transcript.scene("A game: Alice thinks of a thing, the others guess it")
         self._transcript.sent(PERSON, ASKED, OPENING)
         await self._cast.type_keys(ASKED, f"{OPENING}\r")
         await self._until(lambda: bool(self._reports.of("asks")), "the dialog opens")
 
     async def _ask_the_person(self) -> None:
-        self._transcript.scene("A dialog opens by itself, and messages pile up behind it")
+        self._transcript.scene("A dialog opens, and messages pile up behind it")
         before = len(self._reports.of("took", ASKED)) - 1  # the first came from the person
         await self._until(lambda: self._are_stored_for(ASKED, before + WHILE_ASKING), "messages wait for the dialog")
         self._transcript.event(ASKED, f"{WHILE_ASKING} messages wait; nothing is typed into the dialog")
@@ -85,7 +85,7 @@ class Script:
 
     async def _crash(self) -> None:
         await self._until(lambda: all(self._took(name, GUESS_NOW) for name in ELSEWHERE), "both are asked to guess")
-        self._transcript.scene("The daemon is killed while they think, and started again")
+        self._transcript.scene("The daemon is killed while they think, and restarted")
         self._stage.kill_daemon()
         killed_t = time.monotonic()
         self._transcript.alarm("daemon", "killed with kill -9")
@@ -97,7 +97,7 @@ class Script:
         await self._stage.start_daemon()
         self._gone = killed_t, time.monotonic()
         gone = _span(self._gone[1] - killed_t)
-        self._transcript.event("daemon", f"started again, pid {self._stage.pid}; it was gone for {gone}")
+        self._transcript.event("daemon", f"restarted, pid {self._stage.pid}; it was down for {gone}")
 
     async def _finish(self) -> None:
         await self._until(lambda: len(self._arrived()) >= self._expected, "every message arrives")
@@ -142,7 +142,7 @@ class Script:
             if found if isinstance(found, bool) else await found:
                 return
             if time.monotonic() > deadline:
-                raise Failure(f"Nothing has happened for {patience_s:g} s; this was waited for: {what}.")
+                raise Failure(f"Nothing happened for {patience_s:g} s while waiting for: {what}.")
             await asyncio.sleep(_POLL_S)
 
     async def _pause(self, seconds: float, at_least: float = 0.0) -> None:

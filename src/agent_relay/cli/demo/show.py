@@ -94,10 +94,10 @@ class _Show:
     async def _wait_for_the_person(self, url: str | None, state_dir: str) -> None:
         if not self._json:
             self._screen.line("")
-            self._screen.line("The agents stay", f", and {url} shows them" if url else "", ". Ctrl-C ends it.")
+            self._screen.line("The agents keep running", f"; watch them at {url}" if url else "", ". Press Ctrl-C to stop.")
             if url:
                 self._screen.line(
-                    (f"The code in it works once, for a minute; another: agent-relay open --state-dir {state_dir}", "dim")
+                    (f"Its code works once, within a minute. For another one: agent-relay open --state-dir {state_dir}", "dim")
                 )
             self._screen.flush()
         await asyncio.Event().wait()

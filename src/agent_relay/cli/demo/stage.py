@@ -32,7 +32,7 @@ class Stage:
 
     def __init__(self, socket: str | None, state_dir: str | None) -> None:
         if state_dir is not None and os.path.lexists(state_dir) and (not os.path.isdir(state_dir) or os.listdir(state_dir)):
-            raise Failure(f"{state_dir} is not an empty directory; the demonstration wants one of its own.", USAGE)
+            raise Failure(f"{state_dir} is not an empty directory; the demo needs its own.", USAGE)
         usual = tempfile.gettempdir()
         short = usual if len(os.fsencode(usual)) <= _LONGEST_ROOT else "/tmp"  # noqa: S108 - made private by mkdtemp
         self.root = Path(tempfile.mkdtemp(prefix="agent-relay-demo-", dir=short))
@@ -66,7 +66,7 @@ class Stage:
                 return
             await asyncio.sleep(_POLL_S)
         words = said.read_text(errors="replace").strip().splitlines()
-        raise Failure(words[-1].removeprefix("agent-relay: ") if words else "The daemon of the demonstration did not start.")
+        raise Failure(words[-1].removeprefix("agent-relay: ") if words else "The daemon of the demo did not start.")
 
     async def dashboard(self) -> str | None:
         """Where a browser finds the page that shows it live, with a code that lets it in; None: not here."""
@@ -76,7 +76,7 @@ class Stage:
     def check(self) -> None:
         """Raises when the daemon has ended and nobody wanted it to."""
         if self._daemon is not None and self._daemon.poll() not in {None, -signal.SIGKILL}:
-            raise Failure(f"The daemon ended in the middle of the demonstration, with {self._daemon.returncode}.")
+            raise Failure(f"The daemon exited during the demo, with {self._daemon.returncode}.")
 
     def kill_daemon(self) -> None:
         """`kill -9`: no goodbye, nothing written any more."""

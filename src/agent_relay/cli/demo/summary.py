@@ -25,7 +25,7 @@ def show_summary(screen: Screen, evidence: Evidence, took_s: float) -> None:
     good = holds(evidence)
     screen.line("")
     end = "Every message arrived once and in order" if good else "The promise was broken"
-    screen.line((f"{end}, over a crash of the daemon, in {took_s:.0f} s.", "bold green" if good else "bold red"))
+    screen.line((f"{end}, despite a daemon crash, in {took_s:.0f} s.", "bold green" if good else "bold red"))
     screen.line("")
     stray = len(evidence.keys) - evidence.keys.endswith(YES)
     wrong = verdict.doubled + verdict.unexpected
@@ -59,7 +59,7 @@ def _latencies(evidence: Evidence) -> str:
     if not known:
         return "not measured"
     best, middle, most = (format_span(round(1000 * each)) for each in (known[0], statistics.median(known), known[-1]))
-    return f"{best} at best, {middle} in the middle, {most} at most"
+    return f"{best} minimum, {middle} median, {most} maximum"
 
 
 def as_json(evidence: Evidence, took_s: float) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class View:
             return
         if self._client.returncode == 0:
             raise Left
-        raise Failure(f"The tmux that shows the terminals ended: {self._complaint()}")
+        raise Failure(f"The tmux that shows the terminals exited: {self._complaint()}")
 
     def _complaint(self) -> str:
         said = self._complaints.read_text(errors="replace").strip()

@@ -17,7 +17,7 @@ render(html`<${Shell} />`, root);
 
 addShortcuts([
   ["?", "Show these shortcuts", showHelp],
-  ["t", "Light or dark", toggle],
+  ["t", "Toggle light and dark", toggle],
   ...views.map(({ key, title, id }) => [`g ${key}`, title, () => go(link(id)), { group: "Go to" }]),
 ]);
 

@@ -65,21 +65,23 @@ class Commands:
     def _subscribe(self, connection: ArcConnection[Any], payload: dict[str, Any], ref: Any, *, active: bool) -> None:
         names = payload.get("agents", payload.get("subscribe_to"))
         if not isinstance(names, list) or not names:
-            _refuse("`payload.agents` must be an array of agents.")
+            _refuse("`payload.agents` must be an array of agent ids.")
         if not all(isinstance(name, str) and is_name(name) for name in names):
-            _refuse("`payload.agents` has something in it that cannot be an agent.")
+            _refuse("`payload.agents` contains an invalid agent id.")
         if connection.changes >= _MOST_CHANGES:
             raise _too_many()
         me = connection.agent_id
         if active and len({*self._hub.names.followed(me), *map(fold_name, names)}) > _MOST_SUBSCRIPTIONS:
-            raise ArcProblem(ArcCode.RATE_LIMIT, f"There can be at most {_MOST_SUBSCRIPTIONS} subscriptions.")
+            raise ArcProblem(ArcCode.RATE_LIMIT, f"At most {_MOST_SUBSCRIPTIONS} subscriptions are allowed.")
         connection.changes += 1
 
         def done(error: StoreError | None) -> None:
             connection.changes -= 1
             if error is not None:
                 if connection.is_open:
-                    connection.refuse(ArcProblem(ArcCode.RATE_LIMIT, f"It could not be stored ({error}). Try again.", ref))
+                    connection.refuse(
+                        ArcProblem(ArcCode.RATE_LIMIT, f"The subscription could not be stored ({error}). Try again.", ref)
+                    )
                 return
             agents = self._hub.names.followed(me)
             kind = "subscribed" if active else "unsubscribed"
@@ -145,7 +147,7 @@ class Commands:
 
 
 def _too_many() -> ArcProblem:
-    return ArcProblem(ArcCode.RATE_LIMIT, "Wait for the answers to what you asked before.")
+    return ArcProblem(ArcCode.RATE_LIMIT, "Too many open requests; wait for their responses.")
 
 
 def _refuse(message: str) -> NoReturn:

@@ -133,10 +133,10 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
                 self._hear_close(content)
                 return
             elif kind == Kind.BINARY:
-                self._turn_down(ArcProblem(ArcCode.INVALID_MESSAGE, "Binary frames are not taken; send JSON as text."), sends)
+                self._turn_down(ArcProblem(ArcCode.INVALID_MESSAGE, "Binary frames are not accepted; send JSON as text."), sends)
             elif kind == Kind.OVERSIZE:
                 most = self._hub.settings.max_bytes
-                sentence = f"A message of {content.decode()} bytes is larger than the {most} this relay takes."
+                sentence = f"A message of {content.decode()} bytes is too large; this relay accepts {most}."
                 self._turn_down(ArcProblem(ArcCode.MESSAGE_TOO_LARGE, sentence), sends)
             if self.closed_with is not None:
                 return  # what was said before is passed on, and nothing follows a close
@@ -203,7 +203,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         client_id = f"{self._prefix}{next(self._numbers)}"
         found = make_send(said, client_id)
         if len(found[2]) > self._hub.settings.max_frame_bytes:
-            raise ArcProblem(ArcCode.MESSAGE_TOO_LARGE, "The message is larger than other clients take.", read_ref(said))
+            raise ArcProblem(ArcCode.MESSAGE_TOO_LARGE, "The message is larger than other clients accept.", read_ref(said))
         if len(said.ref):
             self._refs = self._refs or Refs()
             self._refs.keep(client_id, said.ref)
@@ -382,12 +382,12 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
 
     def end_slow(self) -> None:
         """The peer does not read fast enough."""
-        self._give_up("Too slow: reconnect to go on.", CloseReason.SLOW_CONSUMER)
+        self._give_up("Too slow: reconnect to continue.", CloseReason.SLOW_CONSUMER)
 
     def end_silent(self) -> None:
         """The peer does not even answer pings."""
         seconds = self._hub.settings.silence_ms / 1000
-        self._give_up(f"Silent for {seconds:g} s, pings included: reconnect to go on.", CloseReason.HEARTBEAT_TIMEOUT)
+        self._give_up(f"Silent for {seconds:g} s, not even a pong: reconnect to continue.", CloseReason.HEARTBEAT_TIMEOUT)
 
     def _give_up(self, sentence: str, reason: CloseReason) -> None:
         """It does not read. What waits for it is dropped here and stays with the relay."""

@@ -111,7 +111,7 @@ class FrameReader:
             return at
         first, length = data[at], data[at + 1]
         if not length & _MASKED:
-            self.broken = CloseCode.PROTOCOL_ERROR, "A client's frames are masked."
+            self.broken = CloseCode.PROTOCOL_ERROR, "Client frames must be masked."
             return at
         length &= _LENGTH
         start = at + _SMALL_HEAD_BYTES
@@ -139,16 +139,16 @@ class FrameReader:
     def _is_allowed(self, first: int, length: int) -> bool:
         kind = first & _OPCODE
         if first & _RESERVED:
-            self._break("No extension was agreed on.")
+            self._break("No extension was negotiated.")
         elif kind in _CONTROL:
             if length > _LONGEST_CONTROL or not first & _FIN:
-                self._break("A control frame is whole, and has at most 125 bytes.")
+                self._break("Control frames must be unfragmented and at most 125 bytes.")
         elif kind not in _DATA:
-            self._break("There is no frame of that kind.")
+            self._break("Unknown frame type.")
         elif (kind == Kind.CONTINUATION) != (self._message is not None):
-            self._break("A message's fragments follow each other.")
+            self._break("Fragments of a message must follow each other.")
         elif self._size + length > self._hard_bytes:
-            self.broken = CloseCode.TOO_LARGE, f"A message has at most {self._max_bytes} bytes."
+            self.broken = CloseCode.TOO_LARGE, f"A message may have at most {self._max_bytes} bytes."
         return self.broken is None
 
     def _break(self, reason: str) -> None:

@@ -54,7 +54,7 @@ class Invitations:
         async with self._changing:
             row = self._find(code)
             if row is None or row.uses_left < 1:
-                raise NotInvited("The invitation is not known here, or was used up.")
+                raise NotInvited("The invitation is unknown or used up.")
             if row.expires_at <= self._clock.wall_ms():
                 raise NotInvited("The invitation has expired.")
             if row.agent_id is not None and wanted not in {None, row.agent_id}:

@@ -37,7 +37,7 @@ class Persistence:
     async def search(self, agent_id: str, payload: dict[str, Any]) -> dict[str, Any]:
         query = payload.get("query")
         if not isinstance(query, str) or not query.strip():
-            raise ArcProblem(ArcCode.INVALID_MESSAGE, "`payload.query` must be words to look for.")
+            raise ArcProblem(ArcCode.INVALID_MESSAGE, "`payload.query` must be a string with search words.")
         return await self._newest(agent_id, _read_limit(payload), search=query)
 
     async def replay(self, agent_id: str, payload: dict[str, Any]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Persistence:
         try:
             number = number_of(str(after).removeprefix("msg_"))
         except ValueError:
-            raise ArcProblem(ArcCode.INVALID_MESSAGE, "`payload.since_message_id` must be the id of a message.") from None
+            raise ArcProblem(ArcCode.INVALID_MESSAGE, "`payload.since_message_id` must be a message id.") from None
         limit = _read_limit(payload, _MOST)
         found, more = await self._gather(agent_id, limit, number, since=time_of_number(number), oldest_first=True)
         return self._show(agent_id, found[:limit], more=more or len(found) > limit)

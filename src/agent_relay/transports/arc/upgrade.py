@@ -70,16 +70,16 @@ class Door(asyncio.Protocol):
             raise _unavailable()
         found = dict(headers)
         if method != "GET":
-            raise Unwelcome(405, "method_not_allowed", "A WebSocket is opened by GET.", allow="GET")
+            raise Unwelcome(405, "method_not_allowed", "Open a WebSocket with GET.", allow="GET")
         if found.get(b"sec-websocket-version") != _VERSION:
-            raise Unwelcome(426, "upgrade_required", "WebSocket version 13 is spoken here.")
+            raise Unwelcome(426, "upgrade_required", "Use WebSocket version 13.")
         key = found.get(b"sec-websocket-key", b"").strip()
         if not is_key(key):
-            raise Unwelcome(400, "invalid_request", "`Sec-WebSocket-Key` is missing or wrong.")
+            raise Unwelcome(400, "invalid_request", "`Sec-WebSocket-Key` is missing or invalid.")
         record = self._desk.authenticate(_read_token(found.get(b"authorization"), query), address, connects=True)
         most = self._hub.settings.connections_per_address
         if most and self._hub.count_from(address) >= most:
-            raise Unwelcome(429, "rate_limit", f"There are {most} connections from this address.", retry_after_s=60)
+            raise Unwelcome(429, "rate_limit", f"Too many connections from this address ({most}).", retry_after_s=60)
         return key, record
 
 
@@ -107,7 +107,7 @@ def open_connection(hub: Hub[Any], record: Record, transport: asyncio.Transport,
 
 
 def _unavailable() -> Unwelcome:
-    return Unwelcome(503, "unavailable", "This relay does not speak ARC now.", retry_after_s=1)
+    return Unwelcome(503, "unavailable", "ARC is not available on this relay now.", retry_after_s=1)
 
 
 def _read_head(head: bytes) -> tuple[str, str, str, list[tuple[bytes, bytes]]]:

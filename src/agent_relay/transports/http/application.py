@@ -130,11 +130,11 @@ def _answer_framework(request: Request[Any, Any, Any], error: HTTPException) -> 
         case 405:
             mine = wrong_method(methods_at(request.scope["path"]))
         case 413:
-            mine = HttpError(413, ErrorCode.MESSAGE_TOO_LARGE, "The body is larger than this server takes.")
+            mine = HttpError(413, ErrorCode.MESSAGE_TOO_LARGE, "The body is larger than this server accepts.")
         case status if status < 500:
-            mine = HttpError(status, ErrorCode.INVALID_FORMAT, "The request cannot be understood.")
+            mine = HttpError(status, ErrorCode.INVALID_FORMAT, "The request is malformed.")
         case _ if _GONE in error.detail:
-            mine = HttpError(400, ErrorCode.INVALID_FORMAT, "The request ended in the middle.")  # nobody is left to read it
+            mine = HttpError(400, ErrorCode.INVALID_FORMAT, "The request is incomplete.")  # nobody is left to read it
         case _:
             log.error("http_failed", exc_info=error)
             mine = HttpError(500, ErrorCode.INTERNAL_ERROR)

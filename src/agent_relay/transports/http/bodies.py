@@ -28,7 +28,7 @@ Types = Annotated[
     str,
     Meta(
         pattern=f"^({_TYPE})( *, *({_TYPE})){{0,99}}$",
-        description="Types of events, separated by commas; `item.*` is all of those.",
+        description="Event types, separated by commas; `item.*` matches all of them.",
     ),
 ]
 # Only described, and checked by the router: msgspec cannot do it (docs/gotchas.md).
@@ -36,7 +36,9 @@ Target = Annotated[str, Meta(extra_json_schema={"pattern": f"^{_NAME}$"})]
 Targets = Annotated[
     str,
     Meta(
-        max_length=10_000, description="A name, several with commas, `#channel` or `*`.", extra_json_schema={"pattern": _TARGETS}
+        max_length=10_000,
+        description="A name, names separated by commas, `#channel` or `*`.",
+        extra_json_schema={"pattern": _TARGETS},
     ),
 ]
 
@@ -45,11 +47,11 @@ Key = Annotated[
     str,
     Meta(
         pattern=f"^{KEY}$",
-        description="The client's own id of the message, as `Idempotency-Key`: a repeat gets the first answer.",
+        description="The client's own message id, like `Idempotency-Key`: a repeat gets the first response.",
     ),
 ]
-_CURSOR = "Goes on where the page before ended, or from the message with this id."
-_BETWEEN = "Two names with a comma: what either wrote to the other alone."
+_CURSOR = "Continues after the previous page, or from the message with this id."
+_BETWEEN = "Two names separated by a comma: what they wrote to each other alone."
 
 
 class Body(Struct, forbid_unknown_fields=True):
@@ -58,17 +60,18 @@ class Body(Struct, forbid_unknown_fields=True):
 
 class NewSession(Body, rename="camel"):
     agent: Annotated[str, Meta(min_length=1, max_length=64, description="The new agent's name.")]
-    cli: Annotated[str, Meta(min_length=1, max_length=200, description="Which CLI to run: claude, codex, gemini, …")]
+    cli: Annotated[str, Meta(min_length=1, max_length=200, description="The CLI to run: claude, codex, gemini, …")]
     task: Annotated[str, Meta(description="Its first message.")] | None = None
     cwd: Path | None = None
     permission_mode: (
-        Annotated[str, Meta(min_length=1, max_length=64, description="One of that CLI's own: `plan`, `acceptEdits`, …")] | None
+        Annotated[str, Meta(min_length=1, max_length=64, description="One of the CLI's own modes: `plan`, `acceptEdits`, …")]
+        | None
     ) = None
     environment: dict[str, str] | None = None
 
 
 class PageCodeBody(Body):
-    code: Annotated[str, Meta(min_length=1, max_length=1000, description="What `agent-relay open` gave, or the API's token.")]
+    code: Annotated[str, Meta(min_length=1, max_length=1000, description="The code from `agent-relay open`, or the API token.")]
 
 
 class SessionMessage(Body):
@@ -90,8 +93,8 @@ class NewMessage(Body, kw_only=True):
         Annotated[int, Meta(ge=1, le=LARGEST_NUMBER, description="How long it may wait for delivery, in milliseconds.")] | None
     ) = None
     reply_to: Annotated[str, Meta(min_length=1, max_length=128, description="The message this one answers.")] | None = None
-    wait_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait that long for `delivered`.")] | None = None
-    reply_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait that long for an answer: `reply`.")] | None = None
+    wait_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait this long for `delivered`.")] | None = None
+    reply_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="Wait this long for an answer: `reply`.")] | None = None
     await_ms: Annotated[int, Meta(ge=1, le=MAX_AWAIT_MS, description="The older name of `wait_ms`.")] | None = None
     id: Key | None = None
 
@@ -115,7 +118,7 @@ class AnswerBody(Body):
 
 
 class InputBody(Body):
-    text: Annotated[str, Meta(description="Typed as it is; a line feed is Enter.")]
+    text: Annotated[str, Meta(description="Typed unchanged; a line feed is Enter.")]
 
 
 class NewWorkspace(Body):
@@ -124,7 +127,7 @@ class NewWorkspace(Body):
 
 
 class BudgetBody(Body, rename="camel"):
-    """US dollars; without a limit there is none."""
+    """US dollars; an omitted limit is unlimited."""
 
     max_per_hour: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     max_per_session: Annotated[float, Meta(gt=0, le=1e9)] | None = None
@@ -135,7 +138,7 @@ class BudgetBody(Body, rename="camel"):
 
 class NewBudget(BudgetBody):
     confirm: Annotated[
-        bool, Meta(description="Also if a limit is passed already, and agents are held back or stopped at once.")
+        bool, Meta(description="Set it even if a limit is already exceeded, which pauses or stops agents at once.")
     ] = False
 
 
@@ -163,15 +166,17 @@ class MessagesQuery(Struct, rename={"with_": "with", "from_": "from"}):
     cursor: Annotated[str, Meta(pattern="^([0-9]{1,19}|msg_0[0-8][0-9A-HJKMNP-TV-Z]{24})$", description=_CURSOR)] | None = None
     between: Annotated[str, Meta(pattern=rf"^{_NAME},{_NAME}$", description=_BETWEEN)] | None = None
     order: Literal["newest", "oldest"] = "newest"
-    receipts: Annotated[Literal["true", "false"], Meta(description="How far each message came with each recipient.")] = "false"
+    receipts: Annotated[Literal["true", "false"], Meta(description="Include how far each message got with each recipient.")] = (
+        "false"
+    )
 
 
 class StreamQuery(Struct):
     types: Types | None = None
     since: Moment | None = None
-    offset: Annotated[int, Meta(ge=0, le=LARGEST_NUMBER, description="Everything after this `_seq`; 0 is everything.")] | None = (
-        None
-    )
+    offset: (
+        Annotated[int, Meta(ge=0, le=LARGEST_NUMBER, description="Everything after this `_seq`; 0 means everything.")] | None
+    ) = None
 
 
 class EventsQuery(Struct):

@@ -102,7 +102,7 @@ def _shorten(name: str, value: Any) -> Any:
 
 
 def wrong_method(allowed: list[str]) -> HttpError:
-    sentence = "There is something at that address, but not by that method."
+    sentence = "That address does not support this method."
     return HttpError(405, ErrorCode.ROUTE_NOT_FOUND, sentence, (("allow", ", ".join(allowed)),))
 
 

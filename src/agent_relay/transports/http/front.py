@@ -49,7 +49,7 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            raise RuntimeError(f"This server does not speak {scope['type']}.")
+            raise RuntimeError(f"This server does not support {scope['type']}.")
         exchange = _Exchange(self._request_id(scope), scope, receive, send, self._rules)
         try:
             if self.is_stopping:

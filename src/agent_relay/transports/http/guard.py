@@ -132,7 +132,7 @@ def is_own_origin(rules: Rules, origin: str) -> bool:
 
 def _foreign() -> HttpError:
     return HttpError(
-        FORBIDDEN, ErrorCode.PERMISSION_DENIED, "Pages of other sites may not ask this server; see cors_origins.", reason="origin"
+        FORBIDDEN, ErrorCode.PERMISSION_DENIED, "Pages of other sites may not use this server; see cors_origins.", reason="origin"
     )
 
 
@@ -163,7 +163,7 @@ def _check_token(rules: Rules, method: str, path: str, headers: _Headers) -> boo
     # Not where it lies: whoever reads this may be anybody, and need not learn the owner's folders.
     where = f"It is in the file {API_TOKEN_FILE} of the daemon's state directory; for the dashboard run `agent-relay open`."
     if said is not None:
-        raise WrongToken(f"That is not the token of this relay. {where}", said)
+        raise WrongToken(f"That is not this relay's token. {where}", said)
     sentence = f"This needs the relay's token, as `Authorization: Bearer …`. {where}"
     raise HttpError(UNAUTHORIZED, ErrorCode.PERMISSION_DENIED, sentence, _CHALLENGE, reason="token")
 
@@ -201,5 +201,5 @@ def is_json(kind: str | None) -> bool:
 
 def too_large(limit: int) -> HttpError:
     return HttpError(
-        413, ErrorCode.MESSAGE_TOO_LARGE, f"The body is larger than the {limit} bytes this server takes.", max_frame_bytes=limit
+        413, ErrorCode.MESSAGE_TOO_LARGE, f"The body is larger than the {limit} bytes this server accepts.", max_frame_bytes=limit
     )

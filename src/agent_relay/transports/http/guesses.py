@@ -45,7 +45,7 @@ class Guesses:
             return
         if self._waiting >= MOST_WAITING:
             raise HttpError(
-                429, ErrorCode.RATE_LIMITED, "Too many wrong tokens are being tried.", retry_after_ms=round(delay_s * 1_000)
+                429, ErrorCode.RATE_LIMITED, "Too many wrong tokens; wait a moment.", retry_after_ms=round(delay_s * 1_000)
             )
         self._waiting += 1
         try:

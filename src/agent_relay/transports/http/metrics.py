@@ -38,8 +38,8 @@ class Metrics:
         self._info = gauge("info", "Always 1; the label says which version runs.", "version")
         self._uptime = gauge("uptime_seconds", "Time since the daemon started.")
         self._agents = gauge("agents", "Agents by state.", "state")
-        self._queue = gauge("queue_depth", "Messages that wait for one agent.", "agent")
-        self._requests = gauge("open_requests", "Permissions and questions that wait for a person.", "kind")
+        self._queue = gauge("queue_depth", "Messages waiting for an agent.", "agent")
+        self._requests = gauge("open_requests", "Permissions and questions waiting for a person.", "kind")
         self._accepted = gauge("messages_accepted", "Messages accepted since the daemon started.")
         self._refused = gauge("messages_refused", "Messages refused since the daemon started.")
         self._dead = gauge("dead_letters", "Messages that could not be delivered.")
@@ -47,17 +47,21 @@ class Metrics:
         self._store_bytes = gauge("store_bytes", "Size of the store.")
         self._wal_bytes = gauge("store_wal_bytes", "Size of its write-ahead log.")
         self._events = gauge("last_event_seq", "The newest event's number.")
-        self._streams = gauge("sse_streams", "Open streams of events.")
+        self._streams = gauge("sse_streams", "Open event streams.")
         self._latency = Histogram(
-            "agent_relay_delivery_seconds", "From accepting a message to its recipient's acknowledgement, since the first look.",
+            "agent_relay_delivery_seconds", "Time from accepting a message to its acknowledgement, since the first scrape.",
             buckets=_SECONDS, registry=registry,
         )  # fmt: skip
         self._http = Histogram(
-            "agent_relay_http_request_seconds", "Answering an HTTP request.", ("method",), buckets=_SECONDS, registry=registry
+            "agent_relay_http_request_seconds",
+            "Time to answer an HTTP request.",
+            ("method",),
+            buckets=_SECONDS,
+            registry=registry,
         )
-        self._answers = Counter("agent_relay_http_responses", "Answers to HTTP requests.", ("status",), registry=registry)
-        self._errors = Counter("agent_relay_http_errors", "Errors answered over HTTP.", ("code",), registry=registry)
-        self._bytes = Counter("agent_relay_http_bytes", "Bytes of bodies over HTTP.", ("direction",), registry=registry)
+        self._answers = Counter("agent_relay_http_responses", "HTTP responses.", ("status",), registry=registry)
+        self._errors = Counter("agent_relay_http_errors", "HTTP error responses.", ("code",), registry=registry)
+        self._bytes = Counter("agent_relay_http_bytes", "Bytes of HTTP bodies.", ("direction",), registry=registry)
 
     # --- as it goes -----------------------------------------------------------------------------------------------------
 

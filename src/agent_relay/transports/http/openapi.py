@@ -17,26 +17,25 @@ from agent_relay.version import __version__
 
 _ABOUT = (
     "Start agents, watch what they do, approve or deny what they ask, send them messages, and see what it costs. "
-    "Every error has the same shape, with a code of the wire protocol."
+    "All errors have the same shape, with a code from the wire protocol."
 )
 _STREAM = (
-    "Server-sent events: `event` is the type, `id` the sequence number, `data` the event as JSON. What was recorded after "
-    "`offset` (or `Last-Event-ID`, or since `since`) comes first, then what happens from "
-    "now on; without any of these only the latter."
+    "Server-sent events: `event` is the type, `id` the sequence number, `data` the event as JSON. Events recorded after "
+    "`offset` (or `Last-Event-ID`, or since `since`) come first, then live events; without any of these, only live ones."
 )
 _KEY_PARAMETER: Json = {
     "name": KEY_HEADER, "in": "header", "required": False, "schema": {"type": "string", "pattern": f'^(\"{KEY}\"|{KEY})$'},
-    "description": "One for each request, such as a UUID, and the same when the request is repeated because its answer was lost: "
-    "a repeat is answered as the first was, status and body, and nothing is done twice. It is remembered for 24 hours; of "
-    "messages over restarts of the daemon too. What was refused is not remembered. Used for a request that says something else: "
-    "422, `details.reason` is `key_reused`.",
+    "description": "Unique per request, for example a UUID. Send the same key when you repeat a request because its response was "
+    "lost: the repeat gets the first response, status and body, and nothing is done twice. Keys are remembered for 24 hours; "
+    "those of messages across daemon restarts too. Refused requests are not remembered. Reusing a key for a different request "
+    "returns 422 with `details.reason` `key_reused`.",
 }  # fmt: skip
 _TAGS = {
-    "server": "The server itself", "sessions": "Starting and ending agents", "agents": "Who is there, and commands to them",
-    "permissions": "What agents ask people", "events": "What happens", "messages": "What agents write to each other",
-    "channels": "Who hears what is written to many",
+    "server": "The server itself", "sessions": "Start and stop agents", "agents": "Agents, and commands to them",
+    "permissions": "Permission requests and questions", "events": "Events", "messages": "Messages",
+    "channels": "Channels and their members",
     "costs": "Tokens, prices, budgets", "arc": "Agents over WebSocket",
-    "workspaces": "Project directories, and the older routes to agents",
+    "workspaces": "Project directories, and older routes to agents",
 }  # fmt: skip
 
 
@@ -62,16 +61,16 @@ def describe(routes: Iterable[Route]) -> Json:
             "securitySchemes": {
                 "bearerAuth": {
                     "type": "http", "scheme": "bearer",
-                    "description": "What is in `api-token` in the daemon's directory: the value of AGENT_RELAY_API_TOKEN, "
-                    "or one that the daemon made at its first start.",
+                    "description": "The content of `api-token` in the daemon's directory: the value of AGENT_RELAY_API_TOKEN, "
+                    "or a token the daemon created at its first start.",
                 },
                 "pageCookie": {
                     "type": "apiKey", "in": "cookie", "name": "agent-relay-ID",
-                    "description": "One half of a page's key, as `POST /api/v1/page-keys` sets it; ID is the relay's.",
+                    "description": "One half of a page's key, set by `POST /api/v1/page-keys`; ID is the relay's.",
                 },
                 "pageHeader": {
                     "type": "apiKey", "in": "header", "name": "X-Relay-Page",
-                    "description": "The other half, as the same answer has it.",
+                    "description": "The other half, from the same response.",
                 },
             },
         },

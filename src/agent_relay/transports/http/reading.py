@@ -27,7 +27,7 @@ _TYPES = {
     "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
     "object": "an object",
 }  # fmt: skip
-_UNREADABLE = "The body is not JSON that can be read"
+_UNREADABLE = "The body is not valid JSON"
 
 
 def read_query(route: Route, raw: bytes) -> Any:
@@ -41,15 +41,15 @@ def read_query(route: Route, raw: bytes) -> Any:
             raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS, separator="&"
         )
     except ValueError:
-        raise invalid("query", "The query cannot be read: it is not UTF-8, or there is too much of it.") from None
+        raise invalid("query", "The query is not UTF-8, or too long.") from None
     are_whole = {} if route.query is None else _parameters(route.query)
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name not in are_whole:
-            known = f"there {'are' if len(are_whole) > 1 else 'is'} {', '.join(are_whole)}" if are_whole else "it takes none"
-            raise invalid(name, f"There is no query parameter {show(name, 80)} here; {known}.")
+            known = f"this route takes {', '.join(are_whole) or 'none'}"
+            raise invalid(name, f"Unknown query parameter {show(name, 80)}; {known}.")
         if name in found:
-            raise invalid(name, f"`{name}` is given twice.")
+            raise invalid(name, f"`{name}` was given twice.")
         found[name] = int(value) if are_whole[name] and _WHOLE.fullmatch(value) else value
     kind = route.query
     return None if kind is None else _explained(lambda: msgspec.convert(found, kind), "the query", kind)
@@ -142,7 +142,7 @@ def _sentence(text: str, kind: type[Struct], path: str) -> str:
         return f"must be one of {', '.join(words)}"
     match = _EXPECTED.fullmatch(text)
     if match is None:
-        return f"cannot be taken: {text.replace('`', '')}"
+        return f"is invalid: {text.replace('`', '')}"
     wanted = " or ".join(_TYPES.get(each, each) for each in match["wanted"].split(" | "))
     given = f", not {_TYPES.get(match['given'], match['given'])}" if match["given"] else ""
     return f"must be {wanted}{match['limit']}{given}"

@@ -49,7 +49,7 @@ class Streams:
         if self._stopping:
             raise unavailable("The daemon is stopping.")
         if len(self._open) >= self._most:
-            raise unavailable(f"{self._most} streams are open, and no more are allowed; see max_sse.")
+            raise unavailable(f"{self._most} streams are open, which is the maximum; see max_sse.")
 
     def stop(self) -> None:
         self._stopping = True

@@ -46,10 +46,10 @@ def test_bodies(route: Route, body: bytes, field: str, sentence: str) -> None:
     [
         (OUTPUT, b"lines=x", "lines", "`lines` must be a whole number, not text."),
         (OUTPUT, b"lines=0", "lines", "`lines` must be a whole number >= 1."),
-        (OUTPUT, b"lines=1&lines=1", "lines", "`lines` is given twice."),
+        (OUTPUT, b"lines=1&lines=1", "lines", "`lines` was given twice."),
         (
             STREAM, b"types=nothing", "types",
-            "`types` has an invalid format: Types of events, separated by commas; `item.*` is all of those.",
+            "`types` has an invalid format: Event types, separated by commas; `item.*` matches all of them.",
         ),
     ],
 )  # fmt: skip
@@ -63,8 +63,8 @@ def test_a_parameter_that_the_route_does_not_know_is_refused_and_the_others_name
     with pytest.raises(RelayError) as refused:
         read_query(OUTPUT, b"lines=7&offset=3")
     assert refused.value.details == {"field": "offset"}
-    assert refused.value.message == "There is no query parameter 'offset' here; there is lines."
-    with pytest.raises(RelayError, match="it takes none"):
+    assert refused.value.message == "Unknown query parameter 'offset'; this route takes lines."
+    with pytest.raises(RelayError, match="takes none"):
         read_query(Route("POST", "/x", cast("Any", None), "", ""), b"x=1")
     assert read_query(Route("GET", "/health", cast("Any", None), "", "", is_open=True), b"x=1") is None
 

@@ -54,7 +54,7 @@ export function Composer({ place, last }) {
       const receipt = await postOnce("messages", { ...message, id: attempt.current.id });
       attempt.current = null;
       clear(draft);
-      if (receipt.recipients === 0) say("Stored, but nobody is there to get it.", { tone: "warning" });
+      if (receipt.recipients === 0) say("Stored, but there are no recipients.", { tone: "warning" });
       else sayWhyItWaits(to);
     } finally {
       setSending(false);
@@ -63,7 +63,7 @@ export function Composer({ place, last }) {
   });
   const askWhom = (form) => {
     form.querySelector("[role=combobox]").focus();
-    say("Choose who gets it.", { tone: "warning" });
+    say("Choose a recipient.", { tone: "warning" });
   };
   const onKeyDown = (event) => {
     if (event.key === "Escape" && reply) giveUpAnswer(draft);
@@ -79,7 +79,7 @@ export function Composer({ place, last }) {
   return html`<form class="composer" aria-label="Write a message" onSubmit=${onSubmit}>
     ${reply && html`<${Replying} message=${reply} onCancel=${() => giveUpAnswer(draft)} />`}
     <${Recipients} value=${to} onChange=${(targets) => set({ to: targets, isChosen: true })} />
-    <textarea ref=${field} rows="1" aria-label="Message" placeholder="Write a message, Markdown works" value=${text}
+    <textarea ref=${field} rows="1" aria-label="Message" placeholder="Write a message (Markdown works)" value=${text}
       onInput=${(event) => set({ text: event.currentTarget.value })} onKeyDown=${onKeyDown} onBlur=${follow} />
     <div class="composer-foot">
       <select class="quiet-select" aria-label="Kind" value=${kind} onChange=${(event) => set({ kind: event.currentTarget.value })}>
@@ -95,7 +95,7 @@ export function Composer({ place, last }) {
 function Replying({ message, onCancel }) {
   return html`<div class="replying">
     <${Icon} name="reply" size=${14} />
-    <span class="clip">Answer to <strong>${showName(message.from)}</strong>: ${message.body.slice(0, SHOWN)}</span>
-    <${Button} kind="quiet" small icon="x" label="Do not answer" onClick=${onCancel} />
+    <span class="clip">Reply to <strong>${showName(message.from)}</strong>: ${message.body.slice(0, SHOWN)}</span>
+    <${Button} kind="quiet" small icon="x" label="Cancel reply" onClick=${onCancel} />
   </div>`;
 }

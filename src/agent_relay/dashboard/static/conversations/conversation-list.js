@@ -55,7 +55,7 @@ function List({ place }) {
 const sections = [
   { type: "channel", heading: "Channels", icon: "hash", titleOf: (key) => key.replace(/^#/, ""), add: { label: "Join a channel", run: showNewChannel } },
   { type: "thread", heading: "Threads", icon: "thread", titleOf: showThread },
-  { type: "pair", heading: "Between two", icon: null, titleOf: (key) => key.split(",").map(showName).join(", ") },
+  { type: "pair", heading: "Direct", icon: null, titleOf: (key) => key.split(",").map(showName).join(", ") },
 ];
 
 function of(type) {

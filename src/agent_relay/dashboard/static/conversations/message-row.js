@@ -81,8 +81,8 @@ function Body({ message, words }) {
   useEffect(() => { highlightIn(place.current); }, [message.body, words]);
   const inner = { __html: renderMarkdown(message.body, words) }; // cleaned there
   return html`<div class=${classes("prose", isTall && !isOpen && "cut")} ref=${place} dangerouslySetInnerHTML=${inner} />
-    ${isTall && html`<button type="button" class="more-text" onClick=${() => setOpen(!isOpen)}>${isOpen ? "Show less" : "Show all of it"}</button>`}
-    ${message.truncated && html`<p class="faint">It is longer than what is shown here.</p>`}`;
+    ${isTall && html`<button type="button" class="more-text" onClick=${() => setOpen(!isOpen)}>${isOpen ? "Show less" : "Show all"}</button>`}
+    ${message.truncated && html`<p class="faint">This message is truncated.</p>`}`;
 }
 
 const mayBeTall = (text) => text.length > LONG || text.split("\n", 13).length > 12;
@@ -90,8 +90,8 @@ const mayBeTall = (text) => text.length > LONG || text.split("\n", 13).length > 
 function Tools({ message, onReply }) {
   return html`<div class="message-tools">
     <${Button} kind="quiet" small icon="reply" label="Reply" onClick=${() => onReply(message)} />
-    <${Button} kind="quiet" small icon="copy" label="Copy the text" onClick=${() => copyText(message.body)} />
-    <${Button} kind="quiet" small icon="link" label="Copy a link" onClick=${() => copyLink(message)} />
+    <${Button} kind="quiet" small icon="copy" label="Copy text" onClick=${() => copyText(message.body)} />
+    <${Button} kind="quiet" small icon="link" label="Copy link" onClick=${() => copyLink(message)} />
     <${Slot} place="message-actions" message=${message} />
     <${Button} kind="quiet" small icon="panel" label="Details" onClick=${() => select("message", message.messageId)} />
   </div>`;

@@ -48,7 +48,7 @@ const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /** A thread's name. One that began as an answer is named by the message that was answered, whose id begins with its time. */
 export function showThread(thread) {
   if (!/^msg_[0-9A-HJKMNP-TV-Z]{26}$/.test(thread)) return thread;
-  return `Thread of ${showTime([...thread.slice(4, 14)].reduce((sum, sign) => sum * 32 + DIGITS.indexOf(sign), 0))}`;
+  return `Thread at ${showTime([...thread.slice(4, 14)].reduce((sum, sign) => sum * 32 + DIGITS.indexOf(sign), 0))}`;
 }
 
 /** To whom it was said, in words. */

@@ -57,7 +57,7 @@ function Evidence({ message }) {
   const { value } = useReading(() => get(`messages/${part(message.messageId)}/timeline`), [message.messageId, stageOf(message)]);
   const steps = value?.timeline ?? [];
   const stepsOf = (name) => steps.filter((step) => step.to === name).slice(-STEPS_SHOWN);
-  if (!message.recipients.length && !steps.length) return html`<p>Stored ${showTime(message.ts)}. Nobody was there to get it.</p>`;
+  if (!message.recipients.length && !steps.length) return html`<p>Stored ${showTime(message.ts)}. There were no recipients.</p>`;
   return html`<div class="evidence">
     <p class="faint">Stored ${showTime(message.ts)}</p>
     ${message.recipients.slice(0, SHOWN).map((each) => html`<p key=${each.name} class=${`evidence-line ${each.stage}`}>

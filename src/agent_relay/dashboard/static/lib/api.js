@@ -8,7 +8,7 @@ const RETRY_DELAYS_MS = [300, 1500]; // then a person decides
 
 export class ApiError extends Error {
   constructor(status, problem) {
-    super(problem?.message ?? (status ? `The daemon answered with status ${status}.` : "The daemon does not answer."));
+    super(problem?.message ?? (status ? `The daemon responded with status ${status}.` : "The daemon does not respond."));
     this.name = "ApiError";
     this.status = status; // 0: no answer at all
     this.code = problem?.code ?? null;

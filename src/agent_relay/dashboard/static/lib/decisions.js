@@ -29,7 +29,7 @@ export function decide({ id, about, doing, send }) {
   if (decisions.value.has(id)) return;
   const now = findRequest(id);
   if (!now || wordingOf(now) !== wordingOf(about)) {
-    say(now ? `What ${about.agentName} asks has changed. Look again.` : `${about.agentName} no longer asks this.`, { tone: "warning" });
+    say(now ? `${about.agentName}'s request has changed. Please look again.` : `${about.agentName} no longer asks this.`, { tone: "warning" });
     return;
   }
   const entry = { id, agentName: about.agentName, doing, seen: wordingOf(about), until: Date.now() + UNDO_MS, secondsLeft: UNDO_MS / 1_000, isSending: false };
@@ -42,14 +42,14 @@ export function undo(id = [...decisions.value.values()].findLast((each) => !each
   const entry = decisions.value.get(id);
   if (!entry || entry.isSending) return;
   drop(id);
-  say(`Taken back. ${entry.agentName} still waits.`);
+  say(`Undone. ${entry.agentName} is still waiting.`);
 }
 
 async function sendNow(id) {
   const entry = decisions.value.get(id);
   if (Date.now() > entry.until + LATEST_MS - UNDO_MS) {
     drop(id);
-    say(`This page was asleep: what you decided for ${entry.agentName} was not sent. Look again.`, { tone: "warning" });
+    say(`This page was asleep: your decision for ${entry.agentName} was not sent. Please look again.`, { tone: "warning" });
     readRequests();
     return;
   }
@@ -76,7 +76,7 @@ function forget(id) {
 
 function put(entry) {
   decisions.value = new Map([...decisions.value, [entry.id, entry]]);
-  removeKey ??= addShortcut("u", "Take the last decision back", () => undo());
+  removeKey ??= addShortcut("u", "Undo the last decision", () => undo());
   ticking ||= setInterval(tick, TICK_MS);
 }
 
@@ -103,7 +103,7 @@ effect(() => {
       const now = open.get(id);
       if (isSending || (now && wordingOf(now) === seen)) continue;
       drop(id);
-      const why = now ? "what it asks has changed" : "it was decided elsewhere, or is no longer asked";
+      const why = now ? "the request has changed" : "it was decided elsewhere, or is no longer open";
       say(`${doing} for ${agentName} was not sent: ${why}.`, { tone: "warning" });
     }
   });

@@ -70,11 +70,11 @@ async function exchange(code) {
       cache: "no-store", credentials: "same-origin", redirect: "error",
     });
     const said = await response.json();
-    if (!response.ok) return said.error?.message ?? `The daemon answered with status ${response.status}.`;
+    if (!response.ok) return said.error?.message ?? `The daemon responded with status ${response.status}.`;
     localStorage.setItem(STORED, said.key);
     return null;
   } catch {
-    return "The daemon does not answer.";
+    return "The daemon does not respond.";
   }
 }
 

@@ -18,4 +18,4 @@ export function useSettled(shown) {
 }
 
 /** To be said where a press was not taken. */
-export const sayTooSoon = () => say("This has only just changed, so nothing was done. Look, then press again.", { tone: "warning" });
+export const sayTooSoon = () => say("The list just changed, so nothing was done. Check, then press again.", { tone: "warning" });

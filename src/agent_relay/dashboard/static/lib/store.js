@@ -80,7 +80,7 @@ function listen() {
   onEvents(["tokens.used", "message.*"], readNumbers);
   onEvents(["tokens.used"], readCosts);
   onEvents(["budget.exceeded"], (events) => events.forEach((event) => {
-    say(`The budget of ${event.limitUsd} dollars (${event.budget}) is spent.`, { tone: "danger" });
+    say(`The budget of $${event.limitUsd} (${event.budget}) is spent.`, { tone: "danger" });
   }));
   onEvents(["loop.detected"], (events) => say(events.at(-1).text, { tone: "warning" }));
 }

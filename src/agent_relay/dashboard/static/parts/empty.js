@@ -14,6 +14,6 @@ export function Loading({ label = "Reading…" }) {
 
 /** `error` is what was raised, `again` tries once more. */
 export function Failed({ error, again }) {
-  return html`<${Empty} icon="alert" title="This could not be read"><p>${error.message}</p>
+  return html`<${Empty} icon="alert" title="This could not be loaded"><p>${error.message}</p>
     ${again && html`<${Button} icon="refresh" onClick=${again}>Try again<//>`}<//>`;
 }

@@ -193,6 +193,6 @@ class Row extends Component {
 
   render({ id, item, before, render, isFlashed }, { hasFailed }) {
     return html`<div data-key=${id} class=${classes("virtual-row", isFlashed && "flash")}>
-      ${hasFailed ? html`<p class="faint">This cannot be shown.</p>` : render(item, before)}</div>`;
+      ${hasFailed ? html`<p class="faint">This cannot be displayed.</p>` : render(item, before)}</div>`;
   }
 }

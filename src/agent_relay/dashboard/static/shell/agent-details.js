@@ -18,10 +18,10 @@ const tones = { waiting: "warn", working: "info", starting: "info", idle: "ok", 
 export function AgentDetails({ id }) {
   const agent = agents.value.get(id);
   if (!agent && !isReady.value) return html`<${Loading} />`;
-  if (!agent) return html`<${Empty} icon="robot" title="There is no such agent"><p>${id} is not registered at this daemon.</p><//>`;
+  if (!agent) return html`<${Empty} icon="robot" title="No such agent"><p>This daemon knows no agent ${id}.</p><//>`;
   const messages = link("conversations", ["agent", agent.name], { select: `agent:${agent.name}` });
   return html`<${Who} agent=${agent} />
-    ${agent.waitingFor && html`<p class="note warn">Waits for: ${reveal(agent.waitingFor)}</p>`}
+    ${agent.waitingFor && html`<p class="note warn">Waiting for: ${reveal(agent.waitingFor)}</p>`}
     ${agent.hold && html`<p class="note hold" data-hold=${agent.hold.reason}>Messages wait: ${reveal(agent.hold.line)}</p>`}
     <div class="line wrap">
       <${Button} small icon="messages" href=${messages}>Messages<//><${Slot} place="agent-actions" agent=${agent} />
@@ -44,7 +44,7 @@ function Who({ agent }) {
 function Runs({ agent }) {
   return html`<section><h3>Runs</h3><dl class="facts">
     <dt>CLI</dt>
-    <dd class="line" style=${{ "--gap": "5px" }}>${agent.cli ? html`<${CliIcon} cli=${agent.cli} />${agent.cli}` : "not said"}</dd>
+    <dd class="line" style=${{ "--gap": "5px" }}>${agent.cli ? html`<${CliIcon} cli=${agent.cli} />${agent.cli}` : "unknown"}</dd>
     ${agent.model && html`<dt>Model</dt><dd>${agent.model}</dd>`}
     ${agent.door && html`<dt>Door</dt><dd>${agent.door}${agent.doorNote && html`<br /><span class="faint">${agent.doorNote}</span>`}</dd>`}
     ${agent.meta?.cwd && html`<dt>Folder</dt><dd class="mono">${agent.meta.cwd}</dd>`}
@@ -58,7 +58,7 @@ function Messages({ agent }) {
   const channels = agent.channels.map((channel) => html`<a key=${channel} href=${link("conversations", ["channel", channel])}>${channel}</a>`);
   return html`<section><h3>Messages</h3><dl class="facts">
     <dt>Queued</dt><dd class="tabular">${showNumber(agent.queueDepth)} of ${showNumber(agent.queueCapacity)}</dd>
-    <dt>Under way</dt><dd class="tabular">${showNumber(agent.inflight)}</dd>
+    <dt>In flight</dt><dd class="tabular">${showNumber(agent.inflight)}</dd>
     ${channels.length > 0 && html`<dt>Channels</dt><dd class="line wrap">${channels}</dd>`}
     ${agent.subscriptions.length > 0 && html`<dt>Topics</dt><dd>${agent.subscriptions.join(", ")}</dd>`}
   </dl></section>`;

@@ -53,7 +53,7 @@ export function AgentList() {
 const Filter = () => html`<div class="agent-filter"><input class="input" type="search" placeholder="Find an agent" aria-label="Find an agent"
   value=${wanted.value} onInput=${(event) => { wanted.value = event.currentTarget.value; }} /></div>`;
 
-const Nobody = () => html`<li class="none faint">No agent has come yet. Start one with <code>agent-relay -n Alice claude</code>.</li>`;
+const Nobody = () => html`<li class="none faint">No agents yet. Start one with <code>agent-relay -n Alice claude</code>.</li>`;
 
 const Placeholders = () => [1, 2, 3].map((key) => html`<li class="agent row" key=${key}>
   <span class="skeleton" style=${{ width: "28px", height: "28px" }} /><span class="skeleton grow" style=${{ height: "12px" }} />
@@ -83,7 +83,7 @@ function AgentRow({ agent }) {
 function Queue({ agent: { queueDepth, queueCapacity } }) {
   if (!queueDepth) return null;
   const tone = queueDepth > queueCapacity / 2 ? "warn" : "neutral";
-  return html`<${Tip} text=${`${queueDepth} of at most ${queueCapacity} messages wait for it.`}>
+  return html`<${Tip} text=${`${queueDepth} of at most ${queueCapacity} messages are waiting.`}>
     <span><${Badge} tone=${tone}>${showCount(queueDepth)} queued<//></span>
   <//>`;
 }

@@ -13,11 +13,11 @@ const kinds = { agent: ["Agent", AgentDetails], message: ["Message", MessageDeta
 export function Details() {
   const chosen = selection.value;
   const isOpen = chosen !== null && (Object.hasOwn(kinds, chosen.kind) || hasPart("details", chosen.kind));
-  useEffect(() => (isOpen ? addShortcut("Escape", "Close the details", close) : undefined), [isOpen]);
+  useEffect(() => (isOpen ? addShortcut("Escape", "Close details", close) : undefined), [isOpen]);
   if (!isOpen) return null;
   const [title, component] = Object.hasOwn(kinds, chosen.kind) ? kinds[chosen.kind] : [chosen.kind[0].toUpperCase() + chosen.kind.slice(1), null];
   return html`<aside class="details" aria-label="Details">
-    <header><h2>${title}</h2><${Button} kind="quiet" icon="x" label="Close the details" keys="Esc" onClick=${close} /></header>
+    <header><h2>${title}</h2><${Button} kind="quiet" icon="x" label="Close details" keys="Esc" onClick=${close} /></header>
     <div class="scroll" key=${`${chosen.kind}:${chosen.id}`}>
       ${component ? html`<${component} id=${chosen.id} />` : html`<${Slot} place="details" kind=${chosen.kind} selection=${chosen} />`}
     </div>

@@ -15,9 +15,9 @@ function Ask({ problem, enter }) {
     event.preventDefault();
     if (code.trim()) enter(code.trim());
   };
-  return html`<${Dialog} title="This browser has to be let in" canClose=${false} onClose=${() => {}}>
+  return html`<${Dialog} title="This browser is not signed in" canClose=${false} onClose=${() => {}}>
     <form class="stack" style=${{ "--gap": "16px" }} onSubmit=${send}>
-      <p>Run <code>agent-relay open</code> in a terminal, in the project's folder. It opens this page with a code that works once and for a
+      <p>Run <code>agent-relay open</code> in a terminal, in the project's folder. It opens this page with a code that works once, for a
         minute.</p>
       <p class="muted">You can also enter such a code here, or the relay's token.</p>
       <div class="field"><label for="code">Code or token</label>

@@ -33,7 +33,7 @@ export function MessageDetails({ id }) {
       ${found.dead && html`<dt>Dead</dt><dd><${Badge} tone="danger">${found.dead.code}<//> for ${found.dead.to}</dd>`}
       <dt>Id</dt><dd class="mono">${found.messageId}</dd>
     </dl></section>
-    <section><h3>What became of it</h3>
+    <section><h3>What happened to it</h3>
       ${life.value ? html`<${Steps} steps=${life.value.timeline} start=${found.ts} />` : html`<${Loading} />`}</section>
     ${found.data && html`<section><h3>Data</h3><pre class="payload">${JSON.stringify(found.data, null, 2)}</pre></section>`}
     <${Slot} place="message-details" message=${found} />`;

@@ -19,7 +19,7 @@ import { Topbar } from "./topbar.js";
 
 export function Shell() {
   const view = viewId.value;
-  return html`<a class="skip" href="#main" onClick=${toMain}>Skip to the content</a>
+  return html`<a class="skip" href="#main" onClick=${toMain}>Skip to content</a>
     <div class=${classes("shell", view === "agents" && "shows-agents")}>
       <${Topbar} />
       <${Sidebar} />
@@ -37,7 +37,7 @@ function toMain(event) {
 
 function Banner() {
   if (connection.value.state !== "reconnecting" || !isReady.value) return null;
-  return html`<div class="banner" role="status"><span>The daemon does not answer. What you see may be old; nothing is lost.</span>
+  return html`<div class="banner" role="status"><span>The daemon does not respond. This page may be out of date; nothing is lost.</span>
     <${Button} small onClick=${reconnectNow}>Try now<//></div>`;
 }
 

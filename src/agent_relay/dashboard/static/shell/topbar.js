@@ -13,10 +13,10 @@ import { Tip } from "../parts/tooltip.js";
 import { showHelp } from "./help.js";
 
 const states = {
-  connecting: ["Connecting", "The page is asking the daemon."],
-  live: ["Live", "Everything that happens is shown as it happens."],
-  replaying: ["Replaying", "What happened meanwhile is being played back."],
-  reconnecting: ["Reconnecting", "The daemon does not answer; the page goes on trying. Press to try now."],
+  connecting: ["Connecting", "Connecting to the daemon."],
+  live: ["Live", "Events are shown as they happen."],
+  replaying: ["Replaying", "Catching up on missed events."],
+  reconnecting: ["Reconnecting", "The daemon does not respond; the page keeps trying. Press to try now."],
 };
 
 export function Topbar() {
@@ -50,7 +50,7 @@ function Attention() {
   const count = attentionCount.value;
   const counts = [[permissions.value.size, "permission"], [questions.value.size, "question"]];
   const asked = counts.filter(([size]) => size).map(([size, word]) => plural(size, word)).join(", ");
-  const text = asked || "Nobody waits for you.";
+  const text = asked || "Nobody is waiting for you.";
   return html`<${Tip} text=${text}>
     <a class=${classes("stat", count && "urgent", !count && "wide")} href=${link("attention")}>
       <${Icon} name="bell" /><b>${count}</b><span class="wide">waiting for you</span><span class="sr-only">${text}</span>
@@ -86,7 +86,7 @@ function Daemon() {
   const { state } = connection.value;
   if (state === "connecting" || !now) return null;
   const isUp = state !== "reconnecting";
-  const text = `Version ${now.version}, up for ${showDuration(now.uptimeMs)}, ${showNumber(now.messages)} messages kept.`;
+  const text = `Version ${now.version}, up for ${showDuration(now.uptimeMs)}, ${showNumber(now.messages)} messages stored.`;
   return html`<${Tip} text=${text}>
     <span class="stat wide" tabindex="0"><span class=${classes("dot", isUp ? "live" : "dead")} />Daemon ${isUp ? "up" : "down"}</span>
   <//>`;

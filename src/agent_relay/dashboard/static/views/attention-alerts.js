@@ -69,9 +69,9 @@ function play() {
 }
 
 async function askToNotify() {
-  if (!("Notification" in window)) return say("This browser shows no notifications.", { tone: "warning" });
+  if (!("Notification" in window)) return say("This browser does not support notifications.", { tone: "warning" });
   const answer = await Notification.requestPermission();
-  if (answer !== "granted") return say("The browser does not allow notifications of this page.", { tone: "warning" });
+  if (answer !== "granted") return say("The browser blocks notifications from this page.", { tone: "warning" });
   return change({ notify: true });
 }
 

@@ -33,7 +33,7 @@ export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose 
       id: about.requestId, about, doing: command === "approve" ? "Approving" : "Denying",
       send: async () => {
         await post(`agents/${part(about.agentName)}/permissions/${part(about.requestId)}/${command}`, reason ? { reason } : {});
-        return command === "approve" ? `${about.agentName} may go on.` : `${about.agentName} was told no.`;
+        return command === "approve" ? `Approved for ${about.agentName}.` : `Denied for ${about.agentName}.`;
       },
     });
   };
@@ -47,7 +47,7 @@ export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose 
       ${about.command && html`<pre class="command"><code>${reveal(about.command)}</code></pre>`}
       ${about.filePath && html`<dl class="facts"><dt>File</dt><dd class="mono">${reveal(about.filePath)}</dd></dl>`}
       ${about.description && about.description !== about.command && html`<${Dialogue} text=${reveal(about.description)} />`}
-      ${isAsking && html`<div class="field"><label for=${`why-${about.requestId}`}>Reason, for the agent to read</label>
+      ${isAsking && html`<div class="field"><label for=${`why-${about.requestId}`}>Reason (the agent sees it)</label>
         <textarea id=${`why-${about.requestId}`} class="input" rows="2" value=${reason} disabled=${pending !== null} placeholder="Use the staging copy instead."
           onInput=${(event) => setReason(event.currentTarget.value)} /></div>`}
       ${pending ? html`<${Undo} entry=${pending} />` : html`<div class="line wrap decision">
@@ -55,7 +55,7 @@ export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose 
           aria-disabled=${!isSettled} onClick=${() => press("approve")}>${isCritical ? "Approve…" : "Approve"}<//>`}
         <${Button} icon="x" data-press="deny" aria-disabled=${!isSettled} onClick=${() => press("deny")}>${reason ? "Deny with reason" : "Deny"}<//>
         ${!isAsking && html`<${Button} kind="quiet" icon="bubble" data-press="reason" onClick=${() => setAsking(true)}>Add a reason<//>`}
-        ${!about.canAllow && html`<span class="faint">It can only be allowed in its own terminal.</span>`}
+        ${!about.canAllow && html`<span class="faint">This can only be approved in its own terminal.</span>`}
       </div>`}
     </div>
   </article>`;
@@ -67,5 +67,5 @@ const isSure = ({ agentName, command, description }) => confirm({
 
 /** The text of the CLI's own dialog, as it stands on the screen. */
 function Dialogue({ text }) {
-  return html`<details class="dialogue" open=${text.split("\n").length <= SHORT_LINES}><summary>What its terminal shows</summary><pre>${text}</pre></details>`;
+  return html`<details class="dialogue" open=${text.split("\n").length <= SHORT_LINES}><summary>Its terminal shows</summary><pre>${text}</pre></details>`;
 }

@@ -17,7 +17,7 @@ export function QuestionCard({ about, isCurrent, isSettled, pending, onChoose })
     id: about.questionId, about, doing: `Answering “${text}”`,
     send: async () => {
       await post(`agents/${part(about.agentName)}/questions/${part(about.questionId)}/answer`, { answer: text });
-      return `${about.agentName} has its answer.`;
+      return `Answered ${about.agentName}.`;
     },
   }) : sayTooSoon());
   const send = (event) => {

@@ -58,11 +58,11 @@ function useChosen(cards) {
 }
 
 function Nothing() {
-  return html`<${Empty} icon="check" title="Nobody waits for you"><p>Permissions and questions of agents appear here.</p><//>`;
+  return html`<${Empty} icon="check" title="Nobody is waiting for you"><p>Agents' permission requests and questions appear here.</p><//>`;
 }
 
 function KeysHint() {
-  return html`<p class="faint keys-hint"><span><kbd>j</kbd><kbd>k</kbd> choose</span><span><kbd>a</kbd> approve</span><span><kbd>d</kbd> deny</span>
+  return html`<p class="faint keys-hint"><span><kbd>j</kbd><kbd>k</kbd> select</span><span><kbd>a</kbd> approve</span><span><kbd>d</kbd> deny</span>
     <span><kbd>r</kbd> reason</span><span><kbd>u</kbd> undo</span><span><kbd>1</kbd>–<kbd>9</kbd> answer</span></p>`;
 }
 
@@ -91,12 +91,12 @@ function useShortcuts(cards, chosen, choose, hasNew, showNew) {
     };
     const press = (what) => () => {
       if (!cards.length) return;
-      if (chosen === null) say("That request is gone, and no other is chosen. Press j to choose one.", { tone: "warning" });
+      if (chosen === null) say("That request is gone, and no other is selected. Press j to select one.", { tone: "warning" });
       else document.querySelector(`[data-request="${CSS.escape(chosen)}"] [data-press="${what}"]:not(:disabled)`)?.click();
     };
     const group = { group: "Attention" };
     return addShortcuts([
-      ["j", "Next request", move(1), group], ["k", "Request before", move(-1), group],
+      ["j", "Next request", move(1), group], ["k", "Previous request", move(-1), group],
       ["a", "Approve", press("approve"), group], ["d", "Deny", press("deny"), group], ["r", "Give a reason", press("reason"), group],
       ...(hasNew ? [["n", "Show new requests", showNew, group]] : []),
       ...Array.from({ length: 9 }, (_, index) => [String(index + 1), `Answer ${index + 1}`, press(`answer-${index + 1}`), group]),

@@ -11,7 +11,7 @@ export function controlsOf(agent) {
   if (!agent.connected || !takesCommands(agent)) return [];
   return [
     agent.paused
-      ? { id: "resume", label: "Resume", icon: "play", run: () => tell(agent, "resume", "gets its messages again") }
+      ? { id: "resume", label: "Resume", icon: "play", run: () => tell(agent, "resume", "receives messages again") }
       : { id: "pause", label: "Pause", icon: "pause", run: () => tell(agent, "pause", "is paused; its messages wait") },
     { id: "input", label: "Type into it…", icon: "keyboard", run: () => askInput(agent) },
     { id: "interrupt", label: "Interrupt", icon: "bolt", run: () => interrupt(agent) },
@@ -29,11 +29,11 @@ const tell = (agent, command, outcome) => orSay(async () => {
 });
 
 async function interrupt(agent) {
-  const text = `${agent.name} stops what it is doing now and waits for something new. What it has not finished may be half done.`;
+  const text = `${agent.name} stops what it is doing and waits for new input. Unfinished work may be half done.`;
   if (await confirm({ title: `Interrupt ${agent.name}?`, text, action: "Interrupt" })) tell(agent, "interrupt", "was interrupted");
 }
 
 async function stop(agent) {
-  const text = `Its program ends, with whatever it was doing. Messages to ${agent.name} are kept until it is started again.`;
+  const text = `Its program is stopped, whatever it is doing. Messages to ${agent.name} wait until it is started again.`;
   if (await confirm({ title: `Stop ${agent.name}?`, text, action: "Stop", danger: true })) tell(agent, "stop", "is being stopped");
 }

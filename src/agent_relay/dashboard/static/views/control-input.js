@@ -29,7 +29,7 @@ function InputDialog({ agent, onClose }) {
     });
   };
   return html`<${Dialog} title=${`Type into ${agent.name}`} onClose=${onClose} width=${520}>
-    <p class="muted">The words go into the terminal as they are, also into a dialog that is open there. To write to the agent, send it a
+    <p class="muted">The text is typed into the terminal unchanged, even into an open dialog. To write to the agent, send it a
       message instead.</p>
     <form class="stack" style=${{ "--gap": "12px" }} onSubmit=${send}>
       <div class="field"><label for="input-text">Text</label>
@@ -37,6 +37,6 @@ function InputDialog({ agent, onClose }) {
           onInput=${(event) => setText(event.currentTarget.value)} /></div>
       <label class="check"><input type="checkbox" checked=${ends} onChange=${(event) => setEnds(event.currentTarget.checked)} />Press Enter at the end</label>
       <div class="line" style=${{ justifyContent: "flex-end" }}><${Button} onClick=${onClose}>Cancel<//>
-        <${Button} kind="primary" type="submit" disabled=${!text && !ends}>Type it<//></div>
+        <${Button} kind="primary" type="submit" disabled=${!text && !ends}>Type<//></div>
     </form><//>`;
 }

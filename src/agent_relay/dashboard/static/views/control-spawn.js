@@ -64,7 +64,7 @@ function SpawnDialog({ onClose }) {
       ${cli === "other" && html`<div class="field"><label for="spawn-other">Program</label>
         <input id="spawn-other" class="input mono" required value=${other} placeholder="aider" autocomplete="off" spellcheck="false"
           onInput=${(event) => setOther(event.currentTarget.value)} />
-        <span class="hint">One that the setting spawn_allow names.</span></div>`}
+        <span class="hint">A program listed in the setting spawn_allow.</span></div>`}
       <div class="field"><label for="spawn-name">Name</label>
         <input id="spawn-name" class="input" required pattern=${NAME} title="Letters, digits, dots, dashes and underscores" autofocus
           value=${fields.agent} onInput=${set("agent")} autocomplete="off" spellcheck="false" /></div>

@@ -39,9 +39,9 @@ export default function Conversations({ route }) {
     ["/", "Search", () => search.current.focus()],
     ["j", "Next message", () => step(feed, list, 1)],
     ["k", "Previous message", () => step(feed, list, -1)],
-    ["r", "Answer the selected message", () => reply(chosen(feed))],
+    ["r", "Reply to the selected message", () => reply(chosen(feed))],
     ["y", "Copy the selected message", () => chosen(feed) && copyText(chosen(feed).body)],
-    ["e", "To the newest message", () => toNewest(feed, list, at)],
+    ["e", "Jump to the newest message", () => toNewest(feed, list, at)],
   ].map((entry) => [...entry, { group: "Conversations" }])), [feed, at, reply]);
   return html`<div class=${classes("view conversations", isListed && "shows-list")}>
     <${ConversationList} place=${place} />
@@ -105,7 +105,7 @@ function Head({ place, field, isListed, onList }) {
       <${Menu} label="Export" icon="download" items=${[
         { label: "Export as Markdown", icon: "download", run: () => exportAs("markdown", place) },
         { label: "Export as JSON", icon: "download", run: () => exportAs("json", place) },
-        { label: "Copy a link to here", icon: "link", run: () => copyText(location.href) },
+        { label: "Copy link to this view", icon: "link", run: () => copyText(location.href) },
       ]} />
     </div>
   </header>`;
@@ -117,7 +117,7 @@ function Messages({ place, feed, list, at, onReply }) {
   const [isAtEnd, setAtEnd] = useState(true);
   const render = useCallback((message, before) => html`
     <${MessageRow} message=${message} before=${before} words=${words} place=${place} onReply=${onReply} />
-    ${place.search && html`<a class="in-context" href=${linkTo(message)}>Show where it was said</a>`}`, [place.id, onReply]);
+    ${place.search && html`<a class="in-context" href=${linkTo(message)}>Show in context</a>`}`, [place.id, onReply]);
   if (feed.error.value && !items.length) return html`<${Failed} error=${feed.error.value} again=${() => feed.toNewest()} />`;
   if (!items.length) return feed.isReading.value ? html`<${Loading} />` : html`<${Nothing} place=${place} />`;
   return html`<div class="messages">
@@ -133,8 +133,8 @@ function Messages({ place, feed, list, at, onReply }) {
 
 function Nothing({ place }) {
   if (place.search) {
-    return html`<${Empty} icon="search" title="Nothing found"><p>No message here has all of these words.</p><//>`;
+    return html`<${Empty} icon="search" title="Nothing found"><p>No message here contains all of these words.</p><//>`;
   }
-  return html`<${Empty} icon="messages" title="Nothing was said here yet">
-    <p>Write the first message below, or let an agent say <code>->relay:Bob hello</code>.</p><//>`;
+  return html`<${Empty} icon="messages" title="No messages here yet">
+    <p>Write the first message below, or let an agent write <code>->relay:Bob hello</code>.</p><//>`;
 }

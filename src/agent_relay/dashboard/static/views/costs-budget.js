@@ -9,17 +9,17 @@ import { Button } from "../parts/button.js";
 import { confirm, Dialog } from "../parts/dialog.js";
 
 const ACTIONS = {
-  alert: ["Only tell", "You are told, and everything goes on."],
-  "pause-spawning": ["Start no more agents", "Agents that run go on; no new one is started."],
-  "stop-all": ["Stop all agents", "Agents that the relay runs are stopped, and no new one is started."],
+  alert: ["Alert only", "You are alerted; everything continues."],
+  "pause-spawning": ["Start no more agents", "Running agents continue; no new ones start."],
+  "stop-all": ["Stop all agents", "Agents that the relay runs are stopped; no new ones start."],
 };
 const LIMITS = [
-  ["maxPerHour", "Per hour", "of all agents in the last sixty minutes"],
-  ["maxPerSession", "Per session", "of any one session"],
-  ["maxTotal", "Altogether", "as far back as events are kept"],
+  ["maxPerHour", "Per hour", "all agents, last sixty minutes"],
+  ["maxPerSession", "Per session", "each session"],
+  ["maxTotal", "Total", "as far back as events are kept"],
 ];
 
-const SCOPES = { hour: "in the last hour", session: "in one session", total: "altogether" };
+const SCOPES = { hour: "in the last hour", session: "in one session", total: "in total" };
 
 export function BudgetCard({ hour, whole }) {
   const [budget, setBudget] = useState(null);
@@ -38,7 +38,7 @@ export function BudgetCard({ hour, whole }) {
     <div class="body">${isSet
       ? html`<ul>${limits.map(([field, name, note]) => html`<${Limit} key=${field} name=${name} note=${note}
           spent=${spent[field]} limit=${budget[field]} alertAt=${budget.alertThreshold} />`)}</ul>`
-      : html`<p class="muted">No limit is set. With one you are told before too much is spent, and agents can be held back or stopped.</p>`}</div>
+      : html`<p class="muted">No limit is set. A limit alerts you before too much is spent, and can pause or stop agents.</p>`}</div>
     ${isEditing && html`<${BudgetDialog} budget=${budget} onClose=${() => setEditing(false)} onSaved=${setBudget} />`}
   </section>`;
 }
@@ -56,7 +56,7 @@ function Limit({ name, note, spent, limit, alertAt }) {
     <div class=${`meter ${tone}`} role="meter" aria-label=${about} aria-valuetext=${`${Math.round(share * 100)} percent`}
       aria-valuemin="0" aria-valuemax=${limit} aria-valuenow=${Math.min(spent, limit)}>
       <i style=${{ width: `${Math.min(100, share * 100)}%` }} />
-      ${alertAt && alertAt < 1 ? html`<s style=${{ left: `${alertAt * 100}%` }} title=${`An alert comes at ${showCost(limit * alertAt)}.`} />` : null}
+      ${alertAt && alertAt < 1 ? html`<s style=${{ left: `${alertAt * 100}%` }} title=${`Alert at ${showCost(limit * alertAt)}.`} />` : null}
     </div>
   </li>`;
 }
@@ -89,7 +89,7 @@ function BudgetDialog({ budget, onClose, onSaved }) {
           <input id=${`budget-${field}`} type="number" min="0.01" step="0.01" inputmode="decimal" placeholder="no limit" autofocus=${at === 0}
             value=${fields[field]} onInput=${set(field)} /></span>
       </div>`)}</div>
-      <div class="field"><label for="budget-alert">Tell me before, at</label>
+      <div class="field"><label for="budget-alert">Alert me at</label>
         <span class="input money short">
           <input id="budget-alert" type="number" min="1" max="100" step="1" placeholder="–"
             value=${fields.alertThreshold} onInput=${set("alertThreshold")} /><span class="faint">%</span></span></div>
@@ -109,11 +109,11 @@ async function setBudget(budget) {
     if (error.details?.reason !== "budget_spent") throw error;
     const { stops, exceeded } = error.details;
     const spent = exceeded.map((each) => `${showCost(each.spentUsd)} of ${showCost(each.limitUsd)} ${SCOPES[each.budget]}`).join(", ");
-    const follows = budget.action !== "stop-all" ? "No more agents are started from now on."
-      : stops.length ? `${stops.join(", ")} will be stopped now, and no more agents are started.` : "Nobody runs now; no more agents are started.";
+    const follows = budget.action !== "stop-all" ? "No more agents will be started."
+      : stops.length ? `${stops.join(", ")} will be stopped now, and no more agents will be started.` : "No agents are running; no more will be started.";
     const isWanted = await confirm({
-      title: "This budget is spent already", text: `${spent}. ${follows}`, danger: true,
-      action: budget.action === "stop-all" && stops.length ? `Stop ${plural(stops.length, "agent")}` : "Set it all the same",
+      title: "This budget is already spent", text: `${spent}. ${follows}`, danger: true,
+      action: budget.action === "stop-all" && stops.length ? `Stop ${plural(stops.length, "agent")}` : "Set it anyway",
     });
     return isWanted ? post("costs/budget", { ...budget, confirm: true }) : null;
   }

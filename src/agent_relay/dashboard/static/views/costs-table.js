@@ -18,7 +18,7 @@ export function SpentTable({ title, rows, hrefOf }) {
         ${["Input", "Output", "Cache", "Cost"].map((name) => html`<th scope="col" class="number" key=${name}>${name}</th>`)}</tr></thead>
       <tbody>
         ${sorted.map(([name, spent]) => html`<${Row} key=${name} name=${name} spent=${spent} most=${most} href=${hrefOf?.(name)} />`)}
-        ${!sorted.length && html`<tr><td colspan="5" class="faint">Nothing in this time.</td></tr>`}
+        ${!sorted.length && html`<tr><td colspan="5" class="faint">No usage in this period.</td></tr>`}
       </tbody>
     </table></div></section>`;
 }

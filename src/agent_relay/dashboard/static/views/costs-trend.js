@@ -15,7 +15,7 @@ export function TrendCard({ trend, by, onBy }) {
   const [asTable, setAsTable] = useState(false);
   const series = pickSeries(by === "agent" ? trend.byAgent : trend.byModel, by);
   return html`<section class="card trend"><header><h2>Over time</h2><div class="tools">
-      <${Tabs} label="Divided by" value=${by} options=${[{ value: "model", label: "Model" }, { value: "agent", label: "Agent" }]} onChange=${onBy} />
+      <${Tabs} label="Group by" value=${by} options=${[{ value: "model", label: "Model" }, { value: "agent", label: "Agent" }]} onChange=${onBy} />
       <${Button} kind="quiet" icon="panel" label=${asTable ? "Show as a chart" : "Show as a table"} aria-pressed=${asTable}
         onClick=${() => setAsTable(!asTable)} />
     </div></header>
@@ -138,7 +138,7 @@ function TrendTable({ trend, series }) {
     <tbody>${steps.map(({ step, usd }) => html`<tr key=${step}>
       <th scope="row">${showMoment(trend.since + step * trend.stepMs)}</th>
       ${series.map((each) => html`<td class="number" key=${each.name}>${each.values[step] ? showCost(each.values[step]) : "–"}</td>`)}
-      <td class="number strong">${showCost(usd)}${trend.unpricedTokens[step] > 0 && html` <span class="faint">and what has no price</span>`}</td>
+      <td class="number strong">${showCost(usd)}${trend.unpricedTokens[step] > 0 && html` <span class="faint">plus unpriced tokens</span>`}</td>
     </tr>`)}</tbody>
   </table></div>`;
 }

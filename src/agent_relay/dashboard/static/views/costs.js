@@ -17,7 +17,7 @@ await Promise.all([loadStyle("css/costs.css"), loadStyle("vendor/uplot/uplot.css
 
 const HOUR_MS = 3_600_000;
 const RANGES = { "1h": HOUR_MS, "24h": 24 * HOUR_MS, "7d": 168 * HOUR_MS, all: null };
-const RANGE_WORDS = { "1h": "the last hour", "24h": "the last 24 hours", "7d": "the last 7 days", all: "everything that is kept" };
+const RANGE_WORDS = { "1h": "the last hour", "24h": "the last 24 hours", "7d": "the last 7 days", all: "all recorded usage" };
 const RANGE_TABS = [{ value: "1h", label: "1 h" }, { value: "24h", label: "24 h" }, { value: "7d", label: "7 d" }, { value: "all", label: "All" }];
 const READ_MS = 6_000; // a day's usages are looked through each time
 const POINTS = 60;
@@ -40,7 +40,7 @@ export default function Costs({ route }) {
 function Board({ range, report, whole, hour, trend, by }) {
   if (!whole.total.totalTokens) {
     return html`<${Empty} icon="coins" title="Nothing has been spent yet">
-        <p>As soon as an agent's CLI records what it used, it is counted here.</p>
+        <p>Usage appears here as soon as an agent's CLI records it.</p>
       <//>
       <div class="costs"><${BudgetCard} hour=${hour} whole=${whole} /></div>`;
   }
@@ -52,7 +52,7 @@ function Board({ range, report, whole, hour, trend, by }) {
       <${Tile} name="This hour" value=${showCost(hour.total.estimatedCostUsd)} note="the last sixty minutes" />
       <${Tile} name="Tokens" value=${showCount(total.totalTokens)}
         note=${`${showCount(total.inputTokens)} in · ${showCount(total.outputTokens)} out`} />
-      <${Tile} name="From cache" value=${showShare(total.cacheReadTokens, given)} note=${`${showCount(total.cacheReadTokens)} tokens read again`} />
+      <${Tile} name="From cache" value=${showShare(total.cacheReadTokens, given)} note=${`${showCount(total.cacheReadTokens)} tokens from cache`} />
     </dl>
     <${Unpriced} report=${report} />
     <${TrendCard} trend=${trend} by=${by} onBy=${(value) => change({ by: value }, { replace: true })} />
@@ -61,8 +61,8 @@ function Board({ range, report, whole, hour, trend, by }) {
       <${SpentTable} title="Agents" rows=${report.byAgent} hrefOf=${(name) => link("costs", [], { range, by, select: `agent:${name}` })} />
       <${SpentTable} title="Models" rows=${report.byModel} />
     </div>
-    <p class="faint small">Every sum is an estimate by the providers' list prices of ${report.pricesAsOf};
-      ${" "}what a subscription makes of it is not known here.</p>
+    <p class="faint small">All amounts are estimates from list prices as of ${report.pricesAsOf};
+      ${" "}subscriptions are not taken into account.</p>
   </div>`;
 }
 

@@ -18,7 +18,7 @@ import { Tip } from "../parts/tooltip.js";
 await loadStyle("css/dead-letters.css");
 
 const MOST = 200;
-const REASONS = { DELIVERY_TIMEOUT: "Nobody took it in time", QUEUE_FULL: "The queue was full", REJECTED: "It was refused", AGENT_OFFLINE: "The agent was gone" };
+const REASONS = { DELIVERY_TIMEOUT: "Not acknowledged in time", QUEUE_FULL: "The queue was full", REJECTED: "Refused", AGENT_OFFLINE: "The agent was offline" };
 
 export default function DeadLetters() {
   const count = status.value?.deadLetters ?? 0;
@@ -31,12 +31,12 @@ export default function DeadLetters() {
   const retry = (letter) => orSay(async () => {
     await post(`dead-letters/${part(letter.messageId)}/retry`);
     setGone((now) => new Set([...now, ...letters.filter((each) => each.messageId === letter.messageId).map(keyOf)]));
-    say(`It is on its way to ${letter.dead.to} again.`, { tone: "success" });
+    say(`Sent again to ${letter.dead.to}.`, { tone: "success" });
     readNumbers();
   });
   const retryAll = async () => {
     const ids = [...new Map(letters.map((letter) => [letter.messageId, letter])).values()];
-    const text = "Each goes out once more as a new message. Agents that are still away get them when they come back.";
+    const text = "Each is sent again as a new message. Offline agents get them when they come back.";
     if (!(await confirm({ title: `Send ${plural(ids.length, "message")} again?`, text, action: "Send again" }))) return;
     for (const letter of ids) await retry(letter);
   };
@@ -48,7 +48,7 @@ export default function DeadLetters() {
       ${error && html`<${Failed} error=${error} again=${again} />`}
       ${!error && value === null && html`<${Loading} />`}
       ${!error && value !== null && !letters.length && html`<${Empty} icon="archive" title="No dead letters">
-        <p>A message whose recipient did not take it in time ends here, and can be sent again.</p><//>`}
+        <p>Messages that were not delivered in time end up here. You can send them again.</p><//>`}
       ${letters.length > 0 && html`<ul class="card">${letters.map((letter) => html`<li key=${keyOf(letter)}>
         <${Letter} letter=${letter} retry=${() => retry(letter)} /></li>`)}</ul>`}
     </div></div>`;
@@ -66,7 +66,7 @@ function Letter({ letter, retry }) {
         ${kind !== "message" && html`<${Badge}>${kind}<//>`}<${Badge} tone="danger">${REASONS[dead.code] ?? dead.code}<//></span>
       <span class="letter-body">${body}</span>
     </button>
-    <${Tip} text=${`Written ${showMoment(ts)}, given up ${showMoment(dead.at)}`}>
+    <${Tip} text=${`Written ${showMoment(ts)}, expired ${showMoment(dead.at)}`}>
       <time class="faint tabular" tabindex="0" datetime=${new Date(dead.at).toISOString()}>${showAgo(dead.at)}</time><//>
     <${Button} small icon="refresh" onClick=${retry} aria-label=${`Send again to ${dead.to}`}>Send again<//>
   </div>`;

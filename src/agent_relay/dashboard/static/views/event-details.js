@@ -18,7 +18,7 @@ function EventDetails({ selection }) {
   if (error) return html`<${Failed} error=${error} again=${again} />`;
   if (!value) return html`<${Loading} />`;
   const event = value.events[0];
-  if (event?._seq !== seq) return html`<${Empty} icon="timeline" title="It is no longer kept"><p>Events are kept for some days only.</p><//>`;
+  if (event?._seq !== seq) return html`<${Empty} icon="timeline" title="No longer available"><p>Events are only kept for some days.</p><//>`;
   return html`<${Shown} event=${event} />`;
 }
 

@@ -30,22 +30,22 @@ const words = {
   "question.requested": (event) => `asks: ${event.question}`,
   "question.resolved": (event) => (event.answer ? `answered by ${event.resolvedBy}: ${event.answer}` : "no longer asked"),
   "message.exchanged": (event) => event.body,
-  "message.delivered": (event) => `got it after ${showDuration(event.latencyMs)}${event.door ? ` through ${event.door}` : ""}`,
+  "message.delivered": (event) => `received it after ${showDuration(event.latencyMs)}${event.door ? ` through ${event.door}` : ""}`,
   "agent.spawned": (event) => `was started by ${event.spawnedBy}${event.task ? `: ${event.task}` : ""}`,
-  "agent.released": (event) => `was let go by ${event.releasedBy}: ${event.reason}`,
+  "agent.released": (event) => `was released by ${event.releasedBy}: ${event.reason}`,
   "consensus.proposed": (event) => `proposes: ${event.title}`,
   "consensus.resolved": (event) => `was ${event.outcome}`,
   "tokens.used": (event) => `${showNumber(tokensOf(event))} tokens of ${event.model}`,
   "file.operation": (event) => `${event.operation} ${event.filePath}${event.linesChanged ? ` (${event.linesChanged} lines)` : ""}`,
   "command.executed": (event) => event.command,
   "agent.state": (event) => `is ${event.state}${event.waitingFor ? `: ${event.waitingFor}` : ""}`,
-  "budget.exceeded": (event) => `${showCost(event.spentUsd)} of ${showCost(event.limitUsd)} are spent (${event.budget})`,
+  "budget.exceeded": (event) => `${showCost(event.spentUsd)} of ${showCost(event.limitUsd)} spent (${event.budget})`,
   "loop.detected": (event) => event.text,
   "stream.gap": (event) => `Events before number ${event.oldest} ${gapWords[event.reason] ?? "are no longer kept"}.`,
 };
 
 const gapWords = {
-  killed: "may be missing: the daemon was killed", unwritten: "are missing: the disk did not take them", damaged: "are damaged and cannot be read",
+  killed: "may be missing: the daemon was killed", unwritten: "are missing: the disk refused them", damaged: "are damaged and cannot be read",
 };
 
 const itemWords = {

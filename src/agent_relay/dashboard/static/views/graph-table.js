@@ -17,7 +17,7 @@ export function GraphTable({ edges }) {
         <th scope="row">${edge.type === "pair" ? html`<${Pair} edge=${edge} />` : html`<${Channel} name=${edge.to} />`}</th>
         <td class="number">${showNumber(edge.count)}</td><td class="number faint">${showAgo(edge.at)}</td>
       </tr>`)}
-      ${!rows.length && html`<tr><td colspan="3" class="faint">Nobody has talked yet.</td></tr>`}
+      ${!rows.length && html`<tr><td colspan="3" class="faint">No messages yet.</td></tr>`}
     </tbody>
   </table></div>`;
 }

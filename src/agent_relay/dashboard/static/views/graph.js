@@ -48,7 +48,7 @@ function Body({ isTable }) {
   if (error.value && !isRead.value) return html`<${Failed} error=${error.value} again=${read} />`;
   if (!isRead.value) return html`<${Loading} />`;
   if (!nodes.value.size) {
-    return html`<${Empty} icon="graph" title="Nobody is here yet"><p>Agents appear as they come, and lines between them as they talk.</p><//>`;
+    return html`<${Empty} icon="graph" title="No agents yet"><p>Agents appear when they connect, and lines between them when they talk.</p><//>`;
   }
   return isTable ? html`<${GraphTable} edges=${edges.value} />` : html`<${Picture} />`;
 }
@@ -72,7 +72,7 @@ function Picture() {
   const { view, hands, zoomBy, fit } = usePan(box, drag);
   usePulses(pulses, placeOf);
   useEffect(() => addShortcuts([
-    ["+", "Closer", () => zoomBy(1.3)], ["-", "Further away", () => zoomBy(1 / 1.3)], ["0", "Show everything", fit],
+    ["+", "Zoom in", () => zoomBy(1.3)], ["-", "Zoom out", () => zoomBy(1 / 1.3)], ["0", "Show everything", fit],
   ].map((shortcut) => [...shortcut, { group: "Graph" }])), []);
 
   const room = Math.sqrt((width * height) / ids.length);
@@ -92,8 +92,8 @@ function Picture() {
       </g>`}
     </svg>
     <div class="gr-tools">
-      <${Button} small icon="plus" label="Closer" keys="+" onClick=${() => zoomBy(1.3)} />
-      <${Button} small icon="minus" label="Further away" keys="-" onClick=${() => zoomBy(1 / 1.3)} />
+      <${Button} small icon="plus" label="Zoom in" keys="+" onClick=${() => zoomBy(1.3)} />
+      <${Button} small icon="minus" label="Zoom out" keys="-" onClick=${() => zoomBy(1 / 1.3)} />
       <${Button} small icon="fit" label="Show everything" keys="0" onClick=${fit} />
     </div>
   </div>`;

@@ -14,20 +14,20 @@ const TALL = 24;
 export function ReplayBar({ player, usages }) {
   useEffect(() => addShortcuts([
     [" ", "Play or pause", () => player.toggle()], [">", "Faster", () => player.faster(1)], ["<", "Slower", () => player.faster(-1)],
-    ["ArrowRight", "Next step", () => player.step(1)], ["ArrowLeft", "Step before", () => player.step(-1)],
-    ["Home", "To the beginning", () => player.seek(player.from)], ["End", "To the end", () => player.seek(player.to)],
+    ["ArrowRight", "Next step", () => player.step(1)], ["ArrowLeft", "Previous step", () => player.step(-1)],
+    ["Home", "Go to the beginning", () => player.seek(player.from)], ["End", "Go to the end", () => player.seek(player.to)],
   ].map((shortcut) => [...shortcut, { group: "Replay" }])), [player]);
   const at = player.at.value;
   const playing = player.isPlaying.value;
   return html`<footer class="rp-bar">
     <div class="rp-buttons">
-      <${Button} kind="quiet" icon="chevron" class="rp-back" label="Step before" keys="←" onClick=${() => player.step(-1)} />
+      <${Button} kind="quiet" icon="chevron" class="rp-back" label="Previous step" keys="←" onClick=${() => player.step(-1)} />
       <${Button} kind="primary" icon=${playing ? "pause" : "play"} label=${playing ? "Pause" : "Play"} keys="Space"
         onClick=${() => player.toggle()} />
       <${Button} kind="quiet" icon="chevron" class="rp-on" label="Next step" keys="→" onClick=${() => player.step(1)} />
     </div>
     <div class="rp-scrub"><${Density} player=${player} />
-      <input type="range" min=${player.from} max=${player.to} step="1" value=${at} aria-label="Moment of the replay"
+      <input type="range" min=${player.from} max=${player.to} step="1" value=${at} aria-label="Replay position"
         aria-valuetext=${`${showAt(at, 60_000)}, step ${player.count.value} of ${player.steps.length}`}
         onInput=${(event) => player.seek(Number(event.currentTarget.value))} />
       <div class="rp-times tabular faint"><span>${showAt(at, 60_000)}</span>

@@ -4,7 +4,7 @@
 export function readCast(text) {
   const lines = text.split("\n").filter((line) => line.trim());
   const header = parse(lines[0]);
-  if (header?.version !== 2 || !header.width || !header.height) throw new Error("This is no recording: it must be an asciicast of version 2.");
+  if (header?.version !== 2 || !header.width || !header.height) throw new Error("This is not a recording: it must be an asciicast v2 file.");
   const events = lines.slice(1).map(parse).filter((each) => Array.isArray(each) && typeof each[0] === "number" && typeof each[2] === "string");
   return {
     columns: header.width, rows: header.height, title: header.title ?? "", startedAt: header.timestamp ? header.timestamp * 1_000 : null,

@@ -52,13 +52,13 @@ function Sessions({ sessions }) {
   const now = Date.now();
   return html`<div class="view replay">
     <header class="view-head"><h1>Replay</h1><div class="tools">
-      <${Button} small icon="play" href=${link("replay", ["time", `${now - HOUR_MS}-${now}`])}>The last hour of all agents<//></div></header>
+      <${Button} small icon="play" href=${link("replay", ["time", `${now - HOUR_MS}-${now}`])}>Last hour, all agents<//></div></header>
     <div class="view-body">
       <ul class="rp-sessions" onKeyDown=${moveFocus}>
         ${sorted.map((session) => html`<li key=${session.sessionId}><${SessionRow} session=${session} now=${now} /></li>`)}
       </ul>
-      ${!sorted.length && html`<${Empty} icon="clock" title="There is no session yet">
-        <p>Every agent's session can be played again here, as long as its events are kept.</p>
+      ${!sorted.length && html`<${Empty} icon="clock" title="No sessions yet">
+        <p>You can replay every agent's session here, as long as its events are kept.</p>
       <//>`}
     </div>
   </div>`;
@@ -93,8 +93,8 @@ function Past({ title, note, query, at }) {
   if (past?.steps.length) return html`<${Stage} title=${title} note=${note} past=${past} at=${at} />`;
   return html`<div class="view replay"><${Head} title=${title} note=${note} />
     ${error ? html`<${Failed} error=${error} again=${() => setTurn(turn + 1)} />`
-      : past ? html`<${Empty} icon="clock" title="Nothing is kept of it"><p>Events are kept for some days only, and this has none.</p><//>`
-      : html`<${Loading} label=${`Reading, ${count} events so far`} />`}
+      : past ? html`<${Empty} icon="clock" title="No events available"><p>Events are only kept for some days, and none are left here.</p><//>`
+      : html`<${Loading} label=${`Loading, ${count} events so far`} />`}
   </div>`;
 }
 
@@ -127,7 +127,7 @@ const Recorded = ({ cast, player }) => html`<${cast.Screen} cast=${cast} ms=${pl
 /** Recordings are files that a person made with `agent-relay record`; they are read here and sent nowhere. */
 function CastButton({ cast, onCast }) {
   const input = useRef(null);
-  if (cast) return html`<${Button} small icon="x" onClick=${() => onCast(null)}>Close the terminal<//>`;
+  if (cast) return html`<${Button} small icon="x" onClick=${() => onCast(null)}>Close terminal<//>`;
   const open = (event) => orSay(async () => {
     const [file] = event.currentTarget.files;
     if (!file) return;
@@ -135,6 +135,6 @@ function CastButton({ cast, onCast }) {
     onCast({ ...readCast(await file.text()), Screen: CastScreen });
   });
   const choose = () => input.current.click();
-  return html`<${Button} small icon="terminal" tip="A file of agent-relay record, shown at the same moment" onClick=${choose}>Add a recording<//>
+  return html`<${Button} small icon="terminal" tip="A file from agent-relay record, played in sync" onClick=${choose}>Add a recording<//>
     <input ref=${input} type="file" accept=".cast" class="sr-only" tabindex="-1" aria-label="A recorded terminal" onChange=${open} />`;
 }

@@ -69,7 +69,7 @@ async function keep(agent) {
     if (error.retryable && Date.now() < lease.expiresAt) timer = setTimeout(keep, 1_000, agent);
     else {
       letGo();
-      say(`The keyboard of ${agent} is not yours any more. ${error.message}`, { tone: "warning" });
+      say(`You no longer have the keyboard of ${agent}. ${error.message}`, { tone: "warning" });
     }
   }
 }

@@ -25,7 +25,7 @@ export function Pane({ agent, name, room, isLarge, onLarge, onClose }) {
       <${Badge} tone=${tones[state]}>${words[state]}<//>
       ${agent?.paused && !isOurs && html`<${Badge} tone="warn" icon="pause">Paused<//>`}
       ${isOurs
-        ? html`<span class="clip grow hands-note"><span>You have the keyboard; messages wait.</span> <kbd>Shift</kbd><kbd>Esc</kbd> <span>gives it back</span></span>`
+        ? html`<span class="clip grow hands-note"><span>You have the keyboard; messages wait.</span> <kbd>Shift</kbd><kbd>Esc</kbd> <span>releases it</span></span>`
         : html`<span class="clip grow faint mono pane-title">${title}</span>`}
       <${Hands} name=${name} agent=${agent} isOurs=${isOurs} />
       ${agent && html`<${ControlMenu} agent=${agent} />`}
@@ -37,8 +37,8 @@ export function Pane({ agent, name, room, isLarge, onLarge, onClose }) {
 }
 
 function Hands({ name, agent, isOurs }) {
-  if (isOurs) return html`<${Button} small kind="primary" icon="keyboard" onClick=${releaseKeyboard}>Give it back<//>`;
+  if (isOurs) return html`<${Button} small kind="primary" icon="keyboard" onClick=${releaseKeyboard}>Release keyboard<//>`;
   if (!agent?.connected) return null;
-  return html`<${Button} small icon="keyboard" tip=${`Type into the terminal yourself. Messages to ${name} wait meanwhile.`}
+  return html`<${Button} small icon="keyboard" tip=${`Type into the terminal yourself. Messages to ${name} wait until you are done.`}
     onClick=${() => orSay(() => takeKeyboard(name))}>Take the keyboard<//>`;
 }

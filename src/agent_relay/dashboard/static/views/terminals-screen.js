@@ -41,7 +41,7 @@ export function Screen({ agent, room, onTitle }) {
       }
       if (said.text !== undefined) terminal.write(said.text);
       if (said.type === "end") setNote("The program has ended.");
-      if (said.type === "gone") setNote("There is no terminal to show: the relay does not run this agent.");
+      if (said.type === "gone") setNote("No terminal to show: the relay does not run this agent.");
       if (said.type === "lost") setNote("Reconnecting…");
     };
     const undo = [

@@ -34,7 +34,7 @@ export default function Terminals({ route }) {
 
   return html`<div class="view terminals"><header class="view-head"><h1>Terminals</h1><div class="tools">
       ${shown.length === 1 && chosen.length > 1 && html`<${Button} small icon="fit" onClick=${() => setLarge(null)}>Show all ${chosen.length}<//>`}
-      ${known.length > 0 && html`<${Menu} label="Which terminals are shown" icon="filter" small items=${known.map(entryOf)}>Terminals<//>`}
+      ${known.length > 0 && html`<${Menu} label="Choose terminals" icon="filter" small items=${known.map(entryOf)}>Terminals<//>`}
     </div></header>
     <div class="view-body" ref=${body}>
       ${shown.length > 0 && html`<div class="panes">${shown.map((name) => html`<${Pane} key=${name} name=${name}
@@ -45,9 +45,9 @@ export default function Terminals({ route }) {
 }
 
 function Nothing({ known }) {
-  if (known.length) return html`<${Empty} icon="terminal" title="No terminal is shown"><p>Choose some above.</p><//>`;
-  return html`<${Empty} icon="terminal" title="No agent runs in a terminal of the relay">
-    <p>Start one with <code>agent-relay -n Alice claude</code>, or with the + beside the agents.</p><//>`;
+  if (known.length) return html`<${Empty} icon="terminal" title="No terminal selected"><p>Choose some above.</p><//>`;
+  return html`<${Empty} icon="terminal" title="No agents with a terminal">
+    <p>Start one with <code>agent-relay -n Alice claude</code>, or with the + next to Agents.</p><//>`;
 }
 
 /** How high the body of the view is: one terminal alone is made to fit into it. */

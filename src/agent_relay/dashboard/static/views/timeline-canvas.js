@@ -176,5 +176,5 @@ function SumHint({ hit, name }) {
     ${groups.map(({ id, title, colour }, group) => hit.counts[group] > 0 && html`<span key=${id}>
       <i style=${{ background: `var(${colour})` }} />${title} ${showNumber(hit.counts[group])}
     </span>`)}
-    <span class="faint">Click to come closer</span>`;
+    <span class="faint">Click to zoom in</span>`;
 }

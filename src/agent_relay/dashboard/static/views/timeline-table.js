@@ -17,10 +17,10 @@ export function TimelineTable({ data, frame, filter }) {
   const shown = filter.value;
   const rows = useMemo(() => findRows(data, from, to, shown), [version, from, to, shown]);
   if (!rows.length) {
-    return html`<${Empty} icon="timeline" title="Nothing in this time"><p>Go further away, or choose other kinds of events.</p><//>`;
+    return html`<${Empty} icon="timeline" title="No events in this period"><p>Zoom out, or choose other kinds of events.</p><//>`;
   }
   return html`<div class="tl-table" role="region" aria-label="Events">
-    <p class="tl-count faint">${plural(rows.length, "event")}${rows.length === MOST_ROWS ? " (the newest)" : ""}, the newest first</p>
+    <p class="tl-count faint">${plural(rows.length, "event")}${rows.length === MOST_ROWS ? " (the newest)" : ""}, newest first</p>
     <${VirtualList} items=${rows} keyOf=${(at) => data.columns.seq[at]} render=${(at) => html`<${Row} data=${data} at=${at} />`} />
   </div>`;
 }

@@ -95,10 +95,10 @@ async function lookAtChosen() {
 const KINDS = [{ value: "lanes", label: "Lanes" }, { value: "table", label: "Table" }];
 const lookAtAll = () => look({ from: data.oldest ?? 0, to: Date.now() }, { live: true });
 const shortcuts = [
-  ["+", "Closer", () => zoomBy(0.5)], ["=", "Closer", () => zoomBy(0.5)], ["-", "Further away", () => zoomBy(2)],
+  ["+", "Zoom in", () => zoomBy(0.5)], ["=", "Zoom in", () => zoomBy(0.5)], ["-", "Zoom out", () => zoomBy(2)],
   ["ArrowLeft", "Earlier", () => panBy(-0.2)], ["ArrowRight", "Later", () => panBy(0.2)],
-  ["0", "Everything", lookAtAll], ["l", "Follow what happens now", () => lookAtLast(span())],
-  ["n", "Next event", () => step(1)], ["p", "Event before", () => step(-1)],
+  ["0", "Everything", lookAtAll], ["l", "Follow live", () => lookAtLast(span())],
+  ["n", "Next event", () => step(1)], ["p", "Previous event", () => step(-1)],
 ].map((shortcut) => [...shortcut, { group: "Timeline" }]);
 
 export default function Timeline({ route }) {
@@ -119,8 +119,8 @@ export default function Timeline({ route }) {
 function Body({ isTable }) {
   if (data.version.value === 0) return html`<${Loading} />`;
   if (!data.columns.length && !data.isReading.value) {
-    return html`<${Empty} icon="timeline" title="Nothing has happened yet">
-      <p>Messages, work, requests and costs of every agent appear here as they happen.</p>
+    return html`<${Empty} icon="timeline" title="No events yet">
+      <p>Messages, work, requests and costs of all agents appear here as they happen.</p>
     <//>`;
   }
   return isTable ? html`<${TimelineTable} data=${data} frame=${frame} filter=${filter} />`
@@ -163,8 +163,8 @@ function ZoomTools() {
         onClick=${() => lookAtLast(ms)}>${name}<//>`)}
       <${Button} kind="quiet" small onClick=${lookAtAll}>All<//>
     </div>
-    <${Button} kind="quiet" icon="minus" label="Further away" keys="-" onClick=${() => zoomBy(2)} />
-    <${Button} kind="quiet" icon="plus" label="Closer" keys="+" onClick=${() => zoomBy(0.5)} />
+    <${Button} kind="quiet" icon="minus" label="Zoom out" keys="-" onClick=${() => zoomBy(2)} />
+    <${Button} kind="quiet" icon="plus" label="Zoom in" keys="+" onClick=${() => zoomBy(0.5)} />
     <${Button} small icon=${isLive.value ? "pause" : "play"} class="tl-live" aria-pressed=${isLive.value} onClick=${toggleLive}>Live<//>
     <${Button} kind="quiet" icon="clock" label="Replay this time" href=${link("replay", ["time", `${Math.floor(from)}-${Math.ceil(to)}`])} />`;
 }
@@ -183,7 +183,7 @@ function FilterBar() {
       ${groups.map(({ id, title, colour }) => html`<button type="button" class="tl-chip" key=${id} aria-pressed=${!hiddenGroups.value.has(id)}
         onClick=${() => toggle(id)}><i style=${{ background: `var(${colour})` }} />${title}</button>`)}
     </div>
-    <ul class="tl-states" aria-label="Lines at the top of lanes">
+    <ul class="tl-states" aria-label="Lines at the top of the lanes">
       ${Object.entries(stateColours).map(([state, colour]) => html`<li key=${state}><i style=${{ background: `var(${colour})` }} />${state}</li>`)}
     </ul>
   </div>`;

@@ -60,9 +60,9 @@ async def docs(api: Api, call: Call) -> Text:
 _TAG = "server"
 ROUTES = (
     Route("GET", "/health", health, "Whether the daemon is alive.", _TAG, Health, is_open=True),
-    Route("GET", "/ready", ready, "Whether it takes requests.", _TAG, Ready, is_open=True, errors=(503,)),
-    Route("GET", "/api/v1/status", status, "The relay as a whole: who is there, what waits, what it costs.", _TAG, Status),
+    Route("GET", "/ready", ready, "Whether it accepts requests.", _TAG, Ready, is_open=True, errors=(503,)),
+    Route("GET", "/api/v1/status", status, "The relay at a glance: agents, waiting requests, costs.", _TAG, Status),
     Route("GET", "/metrics", metrics, "Numbers for Prometheus.", _TAG, media=METRICS),
     Route("GET", "/openapi.json", openapi, "This description.", _TAG, dict[str, Any]),
-    Route("GET", "/docs", docs, "This description, for people.", _TAG, media=HTML),
+    Route("GET", "/docs", docs, "This description as a page.", _TAG, media=HTML),
 )

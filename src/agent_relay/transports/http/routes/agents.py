@@ -56,7 +56,7 @@ async def screen(api: Api, call: Call) -> Output:
 
 def _shown(name: str, shown: Shown | None) -> Output:
     if shown is None:
-        raise not_found(f"Nothing of {name} was recorded here; only agents that the relay runs have a terminal.")
+        raise not_found(f"There is no recorded terminal of {name}; only agents that the relay runs have one.")
     return Output(shown.lines, shown.is_over)
 
 
@@ -77,15 +77,15 @@ _TAG = "agents"
 _ONE = "/api/v1/agents/{name}"
 _FAILS = (404, 409, 429, 503)
 _CONTROLS = {
-    "pause": "Keep messages from the agent for a while; they wait in order.",
-    "resume": "Let it have its messages again.",
-    "stop": "End its program.",
-    "interrupt": "Stop what it is doing now.",
+    "pause": "Hold messages to the agent; they wait in order.",
+    "resume": "Deliver its messages again.",
+    "stop": "Stop its program.",
+    "interrupt": "Interrupt what it is doing.",
 }
 ROUTES = (
-    Route("GET", "/api/v1/agents", list_agents, "Every agent the relay knows.", _TAG, AgentList),
+    Route("GET", "/api/v1/agents", list_agents, "All known agents.", _TAG, AgentList),
     Route("GET", _ONE, get_agent, "One agent.", _TAG, AgentView, errors=(404,)),
-    Route("GET", _ONE + "/output", output, "The last lines its terminal showed.", _TAG, Output, query=LinesQuery, errors=(404,)),
+    Route("GET", _ONE + "/output", output, "The last lines of its terminal.", _TAG, Output, query=LinesQuery, errors=(404,)),
     Route("GET", _ONE + "/screen", screen, "What its terminal shows now.", _TAG, Output, errors=(404,)),
     *(
         Route(

@@ -138,7 +138,7 @@ async def not_upgraded(api: Api, call: Call) -> Any:
 
 def _desk(api: Api) -> Desk:
     if api.arc is None:
-        raise Unwelcome(503, "unavailable", "This relay does not speak ARC now.", retry_after_s=60)
+        raise Unwelcome(503, "unavailable", "ARC is not available on this relay now.", retry_after_s=60)
     return api.arc
 
 
@@ -210,28 +210,28 @@ async def withdraw(api: Api, call: Call) -> dict[str, Any]:
 
 
 _TAG = "arc"
-_BEARER = "Authorised by the agent's own token, as `Authorization: Bearer …`."
+_BEARER = "Authorized with the agent's own token, as `Authorization: Bearer …`."
 _REGISTERING = "With the API token, as `Authorization: Bearer …`, or with an invitation; open to all with `--arc-open`."
 ROUTES = (
-    Route("POST", "/register", register, "Register an agent; its token is shown this once.", _TAG, Registered, body=RegisterBody,
+    Route("POST", "/register", register, "Register an agent; its token is shown only once.", _TAG, Registered, body=RegisterBody,
           needs_body=False, errors=(400, 401, 409, 429, 503), is_open=True, is_flat=True, right="names",
           description=_REGISTERING),
-    Route("DELETE", "/register", sign_off, "Revoke the registration, and disconnect.", _TAG, Revoked, errors=(401, 429, 503),
+    Route("DELETE", "/register", sign_off, "Revoke the registration and disconnect.", _TAG, Revoked, errors=(401, 429, 503),
           is_open=True, is_flat=True, description=_BEARER),
-    Route("POST", "/token/refresh", refresh, "A new token; the old one is good for another minute.", _TAG, Registered,
+    Route("POST", "/token/refresh", refresh, "Get a new token; the old one can connect for another minute.", _TAG, Registered,
           errors=(401, 429, 503), is_open=True, is_flat=True, description=_BEARER),
     Route("GET", ARC_PATH, not_upgraded, "The WebSocket.", _TAG, FlatError, status=426, is_open=True, is_flat=True,
           is_described=False),
-    Route("GET", "/api/v1/arc/limits", limits, "What one agent and one address may do.", _TAG, ArcLimits, errors=(503,),
+    Route("GET", "/api/v1/arc/limits", limits, "The limits per agent and per address.", _TAG, ArcLimits, errors=(503,),
           is_open=True),
-    Route("GET", "/api/v1/arc/agents", list_agents, "All registrations, also revoked ones.", _TAG, ArcAgentList, errors=(503,)),
+    Route("GET", "/api/v1/arc/agents", list_agents, "All registrations, even revoked ones.", _TAG, ArcAgentList, errors=(503,)),
     Route("DELETE", "/api/v1/arc/agents/{id}", revoke, "Revoke a registration; its id stays taken.", _TAG, Revoked,
           errors=(404, 409, 503)),
-    Route("POST", "/api/v1/arc/agents/{id}/free", free, "Revoke a registration, and let anybody have its id.", _TAG, Freed,
+    Route("POST", "/api/v1/arc/agents/{id}/free", free, "Revoke a registration and let anybody register its id.", _TAG, Freed,
           errors=(404, 503)),
-    Route("POST", "/api/v1/arc/invitations", invite, "Make an invitation; its code is shown this once.", _TAG, NewInvitation,
+    Route("POST", "/api/v1/arc/invitations", invite, "Create an invitation; its code is shown only once.", _TAG, NewInvitation,
           status=201, body=InvitationBody, needs_body=False, errors=(422, 429, 503)),
-    Route("GET", "/api/v1/arc/invitations", list_invitations, "Invitations that can still be used, without their codes.", _TAG,
+    Route("GET", "/api/v1/arc/invitations", list_invitations, "Open invitations, without their codes.", _TAG,
           InvitationList, errors=(503,)),
     Route("DELETE", "/api/v1/arc/invitations/{id}", withdraw, "Withdraw an invitation.", _TAG, Withdrawn, errors=(404, 503)),
 )  # fmt: skip

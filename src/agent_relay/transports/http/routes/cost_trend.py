@@ -20,7 +20,7 @@ class TrendQuery(Struct):
     until: Moment | None = None
     agent: Name | None = None
     session: Name | None = None
-    points: Annotated[int, Meta(ge=1, le=500, description="How many steps the time is divided into.")] = 60
+    points: Annotated[int, Meta(ge=1, le=500, description="The number of steps.")] = 60
 
 
 async def trend(api: Api, call: Call) -> CostTrend:
@@ -35,6 +35,4 @@ def _is_wanted(usage: Usage, asked: TrendQuery) -> bool:
     return is_agents and asked.session in (None, usage.session_id)
 
 
-ROUTES = (
-    Route("GET", "/api/v1/costs/trend", trend, "What was spent over time.", "costs", CostTrend, query=TrendQuery, errors=(503,)),
-)
+ROUTES = (Route("GET", "/api/v1/costs/trend", trend, "Spending over time.", "costs", CostTrend, query=TrendQuery, errors=(503,)),)

@@ -82,13 +82,11 @@ async def _ask_before(api: Api, budget: Budget, passed: list[Crossing]) -> HttpE
     stops = budget.action == "stop-all"
     agents = [agent["name"] for agent in await api.service.agents() if agent["takes_control"]]
     said = "; ".join(f"{_SCOPES[each.budget]} ${each.spent_usd:,.2f} of ${each.limit_usd:,.2f}" for each in passed)
-    follows = (
-        f"stops {', '.join(agents) or 'nobody who runs now'}, and starts no more agents" if stops else "starts no more agents"
-    )
+    follows = f"stops {', '.join(agents) or 'no running agents'}, and starts no more agents" if stops else "starts no more agents"
     return HttpError(
         CONFLICT,
         ErrorCode.REJECTED,
-        f"This budget is spent already ({said}): setting it {follows}, at once. Set it with `confirm: true` if that is wanted.",
+        f"This budget is already spent ({said}): setting it {follows}, at once. Pass `confirm: true` to set it anyway.",
         reason="budget_spent",
         stops=agents if stops else [],
         exceeded=[
@@ -120,7 +118,7 @@ def _plain(amount: Decimal | None) -> float | None:
 
 _TAG = "costs"
 ROUTES = (
-    Route("GET", "/api/v1/costs", costs, "Tokens and what they cost.", _TAG, CostReport, query=CostsQuery, errors=(503,)),
+    Route("GET", "/api/v1/costs", costs, "Token usage and cost.", _TAG, CostReport, query=CostsQuery, errors=(503,)),
     Route("GET", "/api/v1/costs/budget", get_budget, "The budget.", _TAG, BudgetBody, errors=(503,)),
     Route("POST", "/api/v1/costs/budget", set_budget, "Set the budget.", _TAG, BudgetBody, body=NewBudget, errors=(409, 503),
           right="budget"),

@@ -89,11 +89,11 @@ def _nothing() -> None:
 _TAG = "agents"
 _ONE = "/api/v1/agents/{name}"
 ROUTES = (
-    Route("GET", _ONE + "/data", count, "What of an agent is still on its way, and would be lost if it was forgotten.", _TAG,
+    Route("GET", _ONE + "/data", count, "An agent's undelivered messages, which forgetting it would lose.", _TAG,
           ErasedData, errors=(404, 409, 503)),
-    Route("DELETE", _ONE + "/data", forget, "Forget an agent: erase everything that is kept of it.", _TAG, ErasedData,
+    Route("DELETE", _ONE + "/data", forget, "Forget an agent: erase everything kept about it.", _TAG, ErasedData,
           errors=(404, 409, 503)),
-    Route("GET", _ONE + "/export", export, "Everything that is kept of an agent, as lines of JSON.", _TAG, media=LINES,
-          errors=(404,), description="Each line has a `kind`: `agent`, `message`, `event`, `file`, and at last `end` with how "
-          "many there were of each; where that is missing, so is something else."),
+    Route("GET", _ONE + "/export", export, "Everything kept about an agent, as JSON lines.", _TAG, media=LINES,
+          errors=(404,), description="Each line has a `kind`: `agent`, `message`, `event`, `file`, and finally `end` with "
+          "the counts; if `end` is missing, the export is incomplete."),
 )  # fmt: skip

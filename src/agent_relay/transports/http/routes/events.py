@@ -45,7 +45,7 @@ def _open(api: Api, call: Call, wanted: EventFilter) -> Flow:
 def _read_last_id(text: str) -> int:
     """It goes before the query: a browser that reconnects sends both, and has come further meanwhile."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS):
-        raise invalid("Last-Event-ID", "`Last-Event-ID` must be the id of an event: a whole number.")
+        raise invalid("Last-Event-ID", "`Last-Event-ID` must be an event number.")
     return int(text)
 
 
@@ -99,11 +99,11 @@ async def read_all_events(api: Api, query: EventQuery) -> AsyncIterator[AnyEvent
 _TAG = "events"
 _FAILS = (404, 503)
 ROUTES = (
-    Route("GET", "/api/v1/events/sse", all_events, "Everything that happens.", _TAG, query=StreamQuery, media=SSE, errors=(503,)),
-    Route("GET", "/api/v1/agents/{name}/events/sse", agent_events, "What concerns one agent.", _TAG, query=StreamQuery,
+    Route("GET", "/api/v1/events/sse", all_events, "All events, live.", _TAG, query=StreamQuery, media=SSE, errors=(503,)),
+    Route("GET", "/api/v1/agents/{name}/events/sse", agent_events, "Events of one agent, live.", _TAG, query=StreamQuery,
           media=SSE, errors=_FAILS),
-    Route("GET", "/api/v1/sessions/{id}/events/sse", session_events, "What happens in one session.", _TAG, query=StreamQuery,
+    Route("GET", "/api/v1/sessions/{id}/events/sse", session_events, "Events of one session, live.", _TAG, query=StreamQuery,
           media=SSE, errors=_FAILS),
-    Route("GET", "/api/v1/events", list_events, "What happened, oldest first.", _TAG, EventList, query=EventsQuery,
+    Route("GET", "/api/v1/events", list_events, "Past events, oldest first.", _TAG, EventList, query=EventsQuery,
           errors=(503,)),
 )  # fmt: skip

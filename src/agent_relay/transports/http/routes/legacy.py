@@ -75,7 +75,7 @@ async def workspace_spawn(api: Api, call: Call) -> StartedSession:
     if not workspace.is_own:
         raise HttpError(
             CONFLICT, ErrorCode.PERMISSION_DENIED,
-            f"{workspace.path} has a daemon of its own: ask that one, or run `agent-relay spawn` there.",
+            f"{workspace.path} has its own daemon: use that one, or run `agent-relay spawn` there.",
             reason="other_workspace",
         )  # fmt: skip
     return await start_session(api, call.body, call.caller)
@@ -126,7 +126,7 @@ ROUTES = (
     Route("GET", _ALL, list_workspaces, "Every workspace.", _TAG, WorkspaceList),
     Route("POST", _ALL, add_workspace, "Add a directory.", _TAG, WorkspaceView, 201, NewWorkspace, errors=(409, 503)),
     Route("GET", _ONE, get_workspace, "One workspace.", _TAG, WorkspaceView, errors=(404,)),
-    Route("DELETE", _ONE, remove_workspace, "Forget it. Its directory stays.", _TAG, Done, errors=(404, 409, 503)),
+    Route("DELETE", _ONE, remove_workspace, "Remove it. Its directory stays.", _TAG, Done, errors=(404, 409, 503)),
     Route("POST", _ONE + "/switch", switch_workspace, "Make it the default.", _TAG, WorkspaceView, errors=(404, 503)),
     Route("GET", _ONE + "/agents", workspace_agents, "Its agents.", _TAG, AgentList, errors=(404,)),
     Route("POST", _ONE + "/agents", workspace_spawn, "Start an agent in it.", _TAG, StartedSession, 201, NewSession,
@@ -134,10 +134,10 @@ ROUTES = (
     Route("GET", "/agents", agents.list_agents, "Every agent.", _TAG, AgentList),
     Route("GET", _AGENT, get_agent, "One agent.", _TAG, AgentView, errors=(404,)),
     Route("DELETE", _AGENT, remove_agent, "End it.", _TAG, Done, errors=_FAILS, right="control"),
-    Route("GET", _AGENT + "/output", agent_output, "What its terminal showed.", _TAG, Output, query=LinesQuery, errors=(404,)),
+    Route("GET", _AGENT + "/output", agent_output, "Its terminal output.", _TAG, Output, query=LinesQuery, errors=(404,)),
     Route("POST", _AGENT + "/input", agent_input, "Type into its terminal.", _TAG, Done, body=InputBody, errors=_FAILS,
           right="control", takes_key=True),
-    Route("POST", _AGENT + "/interrupt", agent_interrupt, "Stop what it is doing now.", _TAG, Done, errors=_FAILS,
+    Route("POST", _AGENT + "/interrupt", agent_interrupt, "Interrupt what it is doing.", _TAG, Done, errors=_FAILS,
           right="control", takes_key=True),
     Route("POST", "/agents/by-name/{name}/interrupt", agents.controller("interrupt"), "The same, by name.", _TAG, Done,
           errors=_FAILS, right="control", takes_key=True),

@@ -127,14 +127,14 @@ _TAG = "messages"
 _MESSAGES, _DEAD = "/api/v1/messages", "/api/v1/dead-letters"
 ROUTES = (
     Route("GET", _MESSAGES, list_messages, "The history.", _TAG, MessageList, query=MessagesQuery, errors=(503,)),
-    Route("POST", _MESSAGES, send, "Send a message. It is stored when this answers.", _TAG, Receipt, 201, NewMessage,
+    Route("POST", _MESSAGES, send, "Send a message. It is stored once this returns.", _TAG, Receipt, 201, NewMessage,
           errors=(404, 409, 429, 503), right="names", takes_key=True),
-    Route("GET", "/api/v1/conversations", list_conversations, "Who talks to whom, the newest first.", _TAG, ConversationList,
+    Route("GET", "/api/v1/conversations", list_conversations, "Who talks to whom, newest first.", _TAG, ConversationList,
           query=PageQuery, errors=(503,)),
     Route("GET", _MESSAGES + "/{id}", get_message, "One message.", _TAG, MessageView, errors=(404, 422, 503)),
-    Route("GET", _MESSAGES + "/{id}/timeline", timeline, "What became of it, step by step.", _TAG, Timeline,
+    Route("GET", _MESSAGES + "/{id}/timeline", timeline, "What happened to it, step by step.", _TAG, Timeline,
           errors=(404, 422, 503)),
-    Route("GET", _DEAD, dead_letters, "What could not be delivered.", _TAG, DeadLetterList, query=PageQuery, errors=(503,)),
+    Route("GET", _DEAD, dead_letters, "Undeliverable messages.", _TAG, DeadLetterList, query=PageQuery, errors=(503,)),
     Route("POST", _DEAD + "/{id}/retry", retry, "Send a dead letter again.", _TAG, Retried, errors=(404, 409, 429, 503),
           right="retry", takes_key=True),
 )  # fmt: skip

@@ -44,6 +44,6 @@ _ABOUT = (
     "the duration is in milliseconds."
 )
 ROUTES = (
-    Route("GET", "/api/v1/events/outline", outline, "What happened, in few bytes.", "events", Outline, query=OutlineQuery,
+    Route("GET", "/api/v1/events/outline", outline, "Past events, compactly.", "events", Outline, query=OutlineQuery,
           errors=(503,), description=_ABOUT),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from agent_relay.transports.http.guard import WrongToken, is_token
 from agent_relay.transports.http.route import JSON, Call, Route, Text
 from agent_relay.transports.http.views import ForgottenPages, PageCodeView, PageKeyView
 
-_WRONG = "That code is not good: each works once, and for a minute. Run `agent-relay open` for a new one."
+_WRONG = "That code is not valid: each works once, within a minute. Run `agent-relay open` for a new one."
 
 
 async def new_code(api: Api, call: Call) -> PageCodeView:
@@ -41,7 +41,7 @@ ROUTES = (
     Route("POST", "/api/v1/page-codes", new_code, "A code that lets one browser in, once, within a minute.", _TAG,
           PageCodeView, 201),
     Route("POST", _KEYS, new_key, "Exchange a code for a page's key.", _TAG, PageKeyView, 201, PageCodeBody, is_open=True,
-          errors=(401, 429), description="The answer sets a cookie, and has the other half of the key, which the page sends as "
-          "`X-Relay-Page`. The API's token is taken in place of a code."),
-    Route("DELETE", _KEYS, forget, "Let no browser in any more that came in by a code.", _TAG, ForgottenPages),
+          errors=(401, 429), description="The response sets a cookie and has the other half of the key, which the page sends as "
+          "`X-Relay-Page`. The API token is accepted instead of a code."),
+    Route("DELETE", _KEYS, forget, "Sign out all browsers.", _TAG, ForgottenPages),
 )  # fmt: skip

@@ -57,8 +57,8 @@ _TAG = "permissions"
 _ONE = "/api/v1/agents/{name}"
 _FAILS = (404, 409, 422, 429, 503, 504)
 ROUTES = (
-    Route("GET", "/api/v1/permissions", permissions, "Every permission that waits for a person.", _TAG, PermissionList),
-    Route("GET", "/api/v1/questions", questions, "Every question that waits for a person.", _TAG, QuestionList),
+    Route("GET", "/api/v1/permissions", permissions, "All permissions waiting for a person.", _TAG, PermissionList),
+    Route("GET", "/api/v1/questions", questions, "All questions waiting for a person.", _TAG, QuestionList),
     Route("GET", _ONE + "/permissions", permissions, "Those of one agent.", _TAG, PermissionList, errors=(404,)),
     Route("GET", _ONE + "/questions", questions, "Those of one agent.", _TAG, QuestionList, errors=(404,)),
     *(

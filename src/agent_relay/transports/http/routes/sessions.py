@@ -105,6 +105,6 @@ ROUTES = (
     Route("GET", _ONE, get_session, "One session.", _TAG, SessionView, errors=(404,)),
     Route("POST", _ONE + "/messages", write, "Send its agent a message.", _TAG, MessageSent, body=SessionMessage,
           errors=(404, 409, 429, 503), right="names", takes_key=True),
-    Route("DELETE", _ONE, end, "End it: its agent is released.", _TAG, SessionEnd, errors=(404, 409, 429, 503),
+    Route("DELETE", _ONE, end, "End the session: its agent is released.", _TAG, SessionEnd, errors=(404, 409, 429, 503),
           right="spawn"),
 )  # fmt: skip

@@ -20,11 +20,11 @@ _SEVERAL = rf"{_NAME}( *, *{_NAME}){{0,15}}"  # more terminals than fit on any s
 
 
 class TerminalsQuery(Struct):
-    agents: Annotated[str, Meta(pattern=f"^{_SEVERAL}$", description="Names of agents, separated by commas; 16 at most.")]
+    agents: Annotated[str, Meta(pattern=f"^{_SEVERAL}$", description="Agent names, separated by commas; at most 16.")]
 
 
 class KeyboardBody(Body):
-    holder: Annotated[str, Meta(max_length=64, description="What taking it gave, to keep it.")] | None = None
+    holder: Annotated[str, Meta(max_length=64, description="The `holder` you got, to keep the keyboard.")] | None = None
     force: Annotated[bool, Meta(description="Take it from whoever has it.")] = False
 
 
@@ -71,18 +71,18 @@ async def release_keyboard(api: Api, call: Call) -> Done:
 
 
 _STREAM = (
-    "Server-sent events. `snapshot` has `agent`, `columns`, `rows` and `text`: a terminal that is emptied, made that large and "
-    "written `text` shows what the agent's shows; it comes first, and again whenever the reader fell behind or the size changed. "
-    "`output` has `agent` and the `text` to write next, `end` that the program has ended, `gone` that there is no terminal."
+    "Server-sent events. `snapshot` has `agent`, `columns`, `rows` and `text`: write `text` to an empty terminal of that size "
+    "to show the agent's screen. It comes first, and again whenever the reader falls behind or the size changes. `output` has "
+    "`agent` and the `text` to write next, `end` means that the program has ended, `gone` that there is no terminal."
 )
 _TAG = "agents"
 _KEYBOARD = "/api/v1/agents/{name}/keyboard"
 _FAILS = (404, 409, 429, 503)
 ROUTES = (
-    Route("GET", "/api/v1/terminals/stream", stream, "What agents' terminals show, as it happens.", _TAG, query=TerminalsQuery,
+    Route("GET", "/api/v1/terminals/stream", stream, "Live terminals of agents.", _TAG, query=TerminalsQuery,
           media=SSE, errors=(404, 503), description=_STREAM),
-    Route("POST", _KEYBOARD, take_keyboard, "Take the keyboard of its terminal, or keep it: messages wait meanwhile.", _TAG,
+    Route("POST", _KEYBOARD, take_keyboard, "Take or keep the keyboard of its terminal; messages wait meanwhile.", _TAG,
           Keyboard, body=KeyboardBody, needs_body=False, errors=_FAILS, right="control"),
-    Route("POST", _KEYBOARD + "/release", release_keyboard, "Give the keyboard back.", _TAG, Done, body=ReleaseBody,
+    Route("POST", _KEYBOARD + "/release", release_keyboard, "Release the keyboard.", _TAG, Done, body=ReleaseBody,
           errors=_FAILS, right="control"),
 )  # fmt: skip
