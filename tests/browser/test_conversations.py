@@ -120,3 +120,25 @@ def test_a_message_and_a_link_to_it_are_copied(page: Page, stage: Stage) -> None
     page.goto(page.evaluate("navigator.clipboard.readText()"))
     expect(page.locator(f'[data-message="{sent}"].chosen')).to_be_visible()
     expect(page.locator(".details")).to_contain_text("Sent to Lead")
+
+
+def test_channels_are_joined_left_and_written_to(page: Page, stage: Stage) -> None:
+    listed = page.get_by_role("navigation", name="Conversations")
+    expect(listed.get_by_role("link", name="general")).to_be_visible()  # everybody is in it, and nothing was said yet
+    page.get_by_role("button", name="Join a channel").click()
+    page.get_by_label("Channel", exact=True).fill("plans")
+    page.get_by_role("button", name="Join", exact=True).click()
+    expect(page.get_by_role("heading", name="#plans")).to_be_visible()
+    members = page.get_by_role("button", name="Members of #plans")
+    expect(members).to_contain_text("1 member")
+    members.click()
+    page.get_by_role("menuitem", name="Add Alice").click()
+    expect(members).to_contain_text("2 members")
+    page.get_by_label("Message", exact=True).fill("Who reviews auth.py?")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("article.message").last).to_contain_text("Who reviews auth.py?")
+    found = next(each for each in stage.get("channels")["channels"] if each["name"] == "#plans")
+    assert ("Alice" in found["members"], found["messages"]) == (True, 1)
+    members.click()
+    page.get_by_role("menuitem", name="Leave", exact=True).click()
+    expect(members).to_contain_text("1 member")
