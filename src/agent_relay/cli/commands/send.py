@@ -201,6 +201,6 @@ def _why_no_answer(message: dict[str, Any], timeout_ms: int, waiting: list[tuple
     if not message:
         return f"{waited}, and it is not known whether the message was stored."
     where = ", ".join(f"{one['name']}: {one['status']}" for one in message.get("recipients") or [])
-    why = "".join(f" {line}." for _, line in waiting)
+    why = "".join(f" {name} waits: {line}." for name, line in waiting)
     stored = f"The message is stored ({short_id(message['message_id'])}); {where or 'nobody was there to get it'}."
     return clean_line(f"{waited}. {stored}{why}")
