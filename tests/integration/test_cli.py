@@ -24,6 +24,7 @@ import pytest
 from agent_relay.cli.main import main
 from agent_relay.cli.person import person
 from agent_relay.cli.process import Answer, knock
+from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.owner import read_api_token
 from agent_relay.testing.raw_client import RawClient
 
@@ -158,14 +159,17 @@ def test_a_whole_cycle(shell: Shell) -> None:
 
     assert shell("inbox", "--as", "Bob").stdout == "Nothing is waiting for Bob.\n"
     receipt = shell.real("send", "bob", "Please review auth.py.", "--from", "Alice", "--thread", "review").stdout
-    message_id = re.search(r"msg_\w{26}", receipt)[0]  # type: ignore[index]
-    assert receipt == f"stored  {message_id}  1 recipient, 1 offline\n"
+    message_id = re.search(r"[0-9a-f]{8}", receipt)[0]  # type: ignore[index]
+    assert re.fullmatch(
+        rf"stored  {message_id}  1 recipient, 1 offline\n"
+        r"waits  Bob: offline since \d\d:\d\d; delivered when it comes back\n", receipt
+    )  # fmt: skip
     assert message_id in shell("inbox", "--as", "Bob", "--peek").stdout
     shown = shell.real("inbox", "--as", "Bob").stdout
     assert re.fullmatch(rf"\d\d:\d\d:\d\d  Alice → Bob  {message_id}  thread review\n    Please review auth\.py\.\n", shown)
     assert shell("inbox", "--as", "Bob", "--peek").stdout == "Nothing is waiting for Bob.\n"
 
-    assert "settled" in shell("history", "--with", "Bob", "--since", "1h").stdout
+    assert "delivered" in shell("history", "--with", "Bob", "--since", "1h").stdout
     life = shell("explain", message_id).stdout
     for step in ("stored from Alice to Bob", "sent to Bob, number 1", "acknowledged by Bob"):
         assert step in life
@@ -358,7 +362,7 @@ def test_waiting_for_an_answer(relay: Shell) -> None:
     silent = relay("send", "Bob", "Anybody?", "--await", "300ms", "--from", "Alice", status=1).stderr
     assert "note: --await is called --reply now" in silent
     assert "No answer came within 300 ms" in silent
-    assert "Bob: waiting to be delivered" in silent
+    assert "Bob: queued. Bob waits: offline since " in silent
     with RawClient(str(relay.state_dir / "relay.sock")) as bob:
         bob.hello("Bob")
         asking = relay.popen("send", "Bob", "Ready?", "--reply", "20s", "--from", "Alice")
@@ -442,7 +446,7 @@ def test_dead_letters_come_back_to_life(relay: Shell) -> None:
     assert "expired: Bob" in relay("explain", message_id).stdout
     (retried,) = relay.json("dead-letters", "retry", "--all")["retried"]
     assert retried["message_id"] == message_id
-    assert "There is no dead letter" in relay("dead-letters", "retry", message_id, status=1).stderr
+    assert "There is no dead letter" in relay("dead-letters", "retry", short_id(message_id), status=1).stderr
     relay("dead-letters", "list", "--limit", "5")
 
 

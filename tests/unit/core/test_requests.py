@@ -402,3 +402,14 @@ def test_time_goes_on_while_the_wrapper_is_away() -> None:
     scene.report("permission.requested", **ASKS)
     scene.relay.advance(100)
     assert scene.bob.payload("CONTROL")["command"] == "deny"
+
+
+def test_eight_characters_of_an_id_will_do_and_fewer_or_two_that_begin_so_will_not(scene: Scene) -> None:
+    for id_ in ("3f9c2a11-one", "77777777-one", "77777777-two"):
+        scene.report("permission.requested", **ASKS | {"requestId": id_})
+    scene.answer("deny", "3f9c2a11")
+    assert scene.bob.payload("CONTROL")["id"] == "3f9c2a11-one"
+    assert scene.refusal(scene.answer("deny", "3f9c2a1"))["code"] == "ROUTE_NOT_FOUND"
+    error = scene.refusal(scene.answer("deny", "77777777"))
+    assert (error["code"], error["message"]) == ("INVALID_FORMAT", "Ambiguous id; type more characters.")
+    assert error["details"]["ids"] == ["77777777-one", "77777777-two"]

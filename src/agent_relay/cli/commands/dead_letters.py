@@ -12,7 +12,7 @@ from agent_relay.cli.message_view import now_ms, show_heading, show_text
 from agent_relay.cli.options import Json, Socket, StateDir, find_place, inherit
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
-from agent_relay.protocol.short_ids import short_id
+from agent_relay.protocol.short_ids import read_short_id, short_id, stands_for
 from agent_relay.sdk.locate import Place
 
 _MOST = 1000
@@ -105,7 +105,8 @@ async def _retry(place: Place, message_id: str | None) -> tuple[list[dict[str, s
     refused: list[dict[str, str]] = []
     async with observe(place) as relay:
         if message_id is not None:
-            message_id = str((await relay.message(message_id)).message["message_id"])
+            known = [str(letter["message_id"]) for letter in (await relay.dead_letters(_MOST)).messages]
+            message_id = next((id_ for id_ in known if stands_for(read_short_id(message_id) or "-", id_)), message_id)
             return [{"message_id": message_id, "new_message_id": await relay.retry_dead_letter(message_id)}], []
         letters = await relay.dead_letters(_MOST)
         for id_ in dict.fromkeys(str(letter["message_id"]) for letter in letters.messages):

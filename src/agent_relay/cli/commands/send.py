@@ -253,6 +253,6 @@ def _why_not_yet(waited: str, message: dict[str, Any], waiting: list[tuple[str, 
     if not message:
         return f"{waited}, and it is not known whether the message was stored."
     where = ", ".join(f"{one['name']}: {one['status']}" for one in message.get("recipients") or [])
-    why = "".join(f" {line}." for _, line in waiting)
+    why = "".join(f" {name} waits: {line}." for name, line in waiting)
     stored = f"The message is stored ({short_id(message['message_id'])}); {where or 'nobody was there to get it'}."
     return clean_line(f"{waited}. {stored}{why}")
