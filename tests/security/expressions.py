@@ -22,11 +22,12 @@ from msgspec import Struct
 import agent_relay
 from agent_relay.core.shell_text import _any_of
 from agent_relay.terminal.message_text import _misleading
+from agent_relay.terminal.parser import lead_of
 from agent_relay.terminal.profile import Profile, load_profiles
 
 _METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 _AT_THE_START = {"match", "fullmatch"}
-_OWN_PATTERN_FIELDS = {"default", "code_ink", "close_lines", "block_marks", "kind", "typed"}
+_OWN_PATTERN_FIELDS = {"default", "bullets", "code_ink", "close_lines", "block_marks", "kind", "typed"}
 
 
 class Expression(Struct, frozen=True):
@@ -136,6 +137,7 @@ def _made_on_demand() -> Iterator[Expression]:
     for where, compiled in (
         ("message_text._misleading", _misleading("->relay:")),
         ("shell_text._any_of", _any_of(("rm", "drop"))),
+        ("parser.lead_of", lead_of(load_profiles()["generic"].rows.bullets)),
     ):
         yield Expression(where, compiled.pattern, compiled.flags & ~re.UNICODE)
 

@@ -9,8 +9,8 @@ import re
 
 SOMETHING_ELSE = "it seems to ask for something else than a message"
 _SECRET = re.compile(
-    r"(?i:\b(?:pass(?:word|phrase|code)?|otp|pin|token|key|secret|code|credentials?|user ?name|login|e-?mail)\b[^:?]{0,60}[:?]?$"
-    r"|^[^:]{0,200}'s password:?$)"
+    r"(?i:\b(?:pass(?:word|phrase|code)?|otp|pin|token|key|secret|code|credentials?|user ?name|login|e-?mail)\b"
+    r"(?:[^:?\])>]{0,60}[:?])?$|^[^:]{0,200}'s password:?$)"
 )
 _KEY_PRESS = re.compile(r"(?i:\bpress\b|--more--|\(end\)|^:$)")
 # `What now?` is answered with a sentence, `Remove the file?` with a yes.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]{1,200}?)\s*\]")
-_KEY = re.compile(r"\s*([\w-]{1,100}(?:\s*\.\s*[\w-]{1,100}){0,9}|\"[^\"]{1,100}\")\s*=")
+_HEADER = re.compile(r"[ \t]{0,20}(\[\[?)([^\[\]]{1,200})\]")
+_KEY = re.compile(r"([^=\[\]{}#\n]{1,200})=")
 _TOKEN = re.compile(r"\"\"\"|'''|\"(?:[^\"\\\n]|\\.){0,1000}\"|'[^'\n]*'|#[^\n]*|[\[\]{}\n]")
 _STEP = re.compile(r"([\w-]+)|\[(\d+)\]")
 
@@ -35,14 +35,17 @@ def _places(source: str) -> Iterator[tuple[str, int]]:
     for number, line in _statements(source):
         header = _HEADER.match(line)
         if header:
-            table = re.sub(r"\s*\.\s*", ".", header[2])
+            table = _dotted(header[2])
             if header[1] == "[[":
                 counts[table] = counts.get(table, -1) + 1
                 table = f"{table}[{counts[table]}]"
             yield table, number
         elif key := _KEY.match(line):
-            name = re.sub(r"\s*\.\s*", ".", key[1].strip('"'))
-            yield f"{table}.{name}".lstrip("."), number
+            yield f"{table}.{_dotted(key[1])}".lstrip("."), number
+
+
+def _dotted(name: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in name.split("."))
 
 
 def _statements(source: str) -> Iterator[tuple[int, str]]:

@@ -161,7 +161,8 @@ class Watcher:
         self._was_quiet, self._is_settled = pause_s >= QUIET_S, pause_s >= SETTLE_S
         self._last_seen_t = t
         sight = look(self.profile, screen, self.state, self._own)
-        if self.is_waiting and self._was_quiet and _may_wait(sight, screen):
+        # While a person types the program waits on, though every key shows.
+        if self.is_waiting and (self._was_quiet or self.state is State.IDLE) and _may_wait(sight, screen):
             sight = replace(sight, state=State.IDLE, waits=True, is_certain=True)
         state = sight.state
         if state is State.WORKING and not sight.is_certain and sight.composer is not None and self._is_settled:

@@ -15,7 +15,7 @@ COMMANDS = [
     "wrap", "attach", "logs", "record", "replay", "up", "down", "status", "open", "agents", "who", "send", "inbox", "read",
     "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "interrupt", "stop",
     "input", "doctor", "costs", "events", "permissions", "questions", "arc", "bridge", "openapi", "spawn", "release",
-    "forget", "export", "join", "leave", "channels",
+    "forget", "export", "join", "leave", "channels", "profile",
 ]  # fmt: skip
 
 
@@ -37,7 +37,7 @@ SECOND_WORDS = [
     ["dead-letters", "list"], ["dead-letters", "retry"], ["permissions", "list"], ["permissions", "approve"],
     ["permissions", "deny"], ["questions", "list"], ["questions", "answer"], ["arc", "register"], ["arc", "tokens"],
     ["arc", "revoke"], ["arc", "listen"], ["arc", "send"], ["arc", "conformance"], ["arc", "free"], ["arc", "invite"],
-    ["arc", "invitations"],
+    ["arc", "invitations"], ["profile", "list"], ["profile", "show"], ["profile", "new"], ["profile", "test"],
 ]  # fmt: skip
 
 

@@ -8,7 +8,22 @@ from agent_relay.terminal.line_prompts import asks_for_something_else, looks_lik
 
 
 @pytest.mark.parametrize(
-    "row", ["", ">", ">>>", "[chat]", "[my agent]", "What now?", "How can I help?", "you:", "$", "Your message:", "In [1]:"]
+    "row",
+    [
+        "",
+        ">",
+        ">>>",
+        "[chat]",
+        "[my agent]",
+        "[code]",
+        "my-code>",
+        "What now?",
+        "How can I help?",
+        "you:",
+        "$",
+        "Your message:",
+        "In [1]:",
+    ],
 )
 def test_a_message_may_be_the_answer(row: str) -> None:
     assert not asks_for_something_else(row)

@@ -7,7 +7,7 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_relay.protocol.short_ids import short_id
@@ -158,6 +158,7 @@ def _broken(text: str, columns: int) -> str:
     )  # fmt: skip
 
 
+@settings(deadline=None)  # the machine may have other things to do
 @given(st.builds(Shown, id=st.just(ID), sender=st.just("Alice"), body=bodies, awaits_answer=st.booleans()), st.integers(20, 130))
 def test_its_echo_on_a_screen_is_nobodys_command(message: Shown, columns: int) -> None:
     for text in (render(message, Room()), render_notice(message.body, Room()), render(message, PLAIN)):

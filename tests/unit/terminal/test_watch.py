@@ -350,3 +350,14 @@ def test_the_last_line_of_a_program_that_waits_is_whole() -> None:
     assert not [event for event in watcher.quiet(1.2) if isinstance(event, CommandSeen)]
     watcher.is_waiting = True
     assert [event for event in watcher.quiet(5.0) if isinstance(event, CommandSeen)]
+
+
+def test_somebody_who_types_to_a_program_that_waits_does_not_make_it_work() -> None:
+    watcher = plain("ready\n", is_waiting=True)
+    watcher.feed(b"hel", 2.0)
+    watcher.quiet(2.01)
+    assert watcher.state is State.IDLE
+    watcher.is_waiting = False
+    watcher.feed(b"lo\r\n", 3.0)
+    watcher.quiet(3.2)
+    assert watcher.state is State.WORKING
