@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -10,13 +11,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_relay.cli.main import main
 from tests.integration.stage import until
+from tests.integration.test_cli import Done, flushed
 
 DEADLINE_S = 60.0
 PROGRAM = str(Path(sys.executable).with_name("agent-relay"))
@@ -48,16 +51,41 @@ class Desk:
         path.mkdir()
         return path
 
-    def run(self, where: Path, *words: str, status: int = 0, **environ: str) -> subprocess.CompletedProcess[str]:
+    def run(self, where: Path, *words: str, status: int = 0, **environ: str) -> Done:
+        """In this process where it leaves nothing behind that a test could inherit: starting an interpreter takes long."""
+        is_apart = not {"up", "restart", "wrap"}.isdisjoint(words)
+        done = (self._run_apart if is_apart else self._run_here)(where, words, self.environ | environ)
+        assert done.status == status, (words, done)
+        assert "Traceback" not in done.stderr
+        return done
+
+    def _run_apart(self, where: Path, words: Sequence[str], environ: dict[str, str]) -> Done:
         done = subprocess.run(
-            [PROGRAM, *words], cwd=where, env=self.environ | environ, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            [PROGRAM, *words], cwd=where, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=DEADLINE_S, check=False,
         )  # fmt: skip
-        assert done.returncode == status, (words, done)
-        return done
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def _run_here(self, where: Path, words: Sequence[str], environ: dict[str, str]) -> Done:
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n") for _ in range(2))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(where)
+            for name in [name for name in os.environ if name not in environ]:
+                patch.delenv(name)
+            for name, value in environ.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            ended = main(list(words))
+        return Done(ended, *(stream.buffer.getvalue().decode() for stream in flushed(out, err)))
 
     def json(self, where: Path, *words: str, status: int = 0) -> Any:
         return json.loads(self.run(where, *words, "--json", status=status).stdout)
+
+    def url(self, where: Path) -> str:
+        """Of the page, once it is there."""
+        return str(until(lambda: self.json(where, "status")["http"]["url"], "HTTP is served"))
 
     def close(self) -> None:
         for project in self.json(self.folder, "projects")["projects"]:
@@ -79,60 +107,60 @@ def desk() -> Iterator[Desk]:
 
 
 def test_worktrees_and_packages_of_a_repository_share_one_relay(desk: Desk) -> None:
-    main = desk.repository()
-    desk.git(main, "worktree", "add", "-q", "../one")
-    desk.git(main, "worktree", "add", "-q", "inside/two")
-    package = main / "web"
+    repository = desk.repository()
+    desk.git(repository, "worktree", "add", "-q", "../one")
+    desk.git(repository, "worktree", "add", "-q", "inside/two")
+    package = repository / "web"
     package.mkdir()
     (package / "package.json").write_text("{}")
-    up = desk.json(main, "up", "--no-http")
-    assert (up["project"], up["project_name"]) == (str(main), "main")
-    folders = [main, desk.folder / "one", main / "inside" / "two", package]
+    up = desk.json(repository, "up", "--no-http")
+    assert (up["project"], up["project_name"]) == (str(repository), "main")
+    folders = [repository, desk.folder / "one", repository / "inside" / "two", package]
     assert {desk.json(folder, "status")["pid"] for folder in folders} == {up["pid"]}
     desk.run(desk.folder / "one", "inbox", "--as", "Bob")
     desk.run(package, "send", "Bob", "from another folder", "--from", "Alice")
-    assert "from another folder" in desk.run(main / "inside" / "two", "inbox", "--as", "Bob").stdout
+    assert "from another folder" in desk.run(repository / "inside" / "two", "inbox", "--as", "Bob").stdout
     script = "from agent_relay.sdk.locate import locate; print(locate().root)"
     found = subprocess.run([sys.executable, "-c", script], cwd=desk.folder / "one", env=desk.environ, capture_output=True, text=True, check=True)  # fmt: skip # noqa: E501
-    assert found.stdout.strip() == str(main)
+    assert found.stdout.strip() == str(repository)
     for command in ("status", "agents", "up"):
-        assert str(main) in desk.run(desk.folder / "one", command).stdout
+        assert str(repository) in desk.run(desk.folder / "one", command).stdout
 
 
 def test_a_submodule_and_a_bare_repository(desk: Desk) -> None:
-    library, main = desk.repository("library"), desk.repository()
-    desk.git(main, "submodule", "add", "-q", str(library), "lib")
-    desk.git(desk.folder, "clone", "-q", "--bare", str(main), "bare.git")
+    library, repository = desk.repository("library"), desk.repository()
+    desk.git(repository, "submodule", "add", "-q", str(library), "lib")
+    desk.git(desk.folder, "clone", "-q", "--bare", str(repository), "bare.git")
     desk.git(desk.folder / "bare.git", "worktree", "add", "-q", "../tree")
     roots = {
         folder: desk.json(desk.folder / folder, "status", status=3)["project"]
         for folder in ("main", "main/lib", "bare.git", "tree")
     }
     assert roots == {
-        "main": str(main), "main/lib": str(main / "lib"), "bare.git": str(desk.folder / "bare.git"),
+        "main": str(repository), "main/lib": str(repository / "lib"), "bare.git": str(desk.folder / "bare.git"),
         "tree": str(desk.folder / "bare.git"),
     }  # fmt: skip
 
 
 def test_another_project_can_be_named(desk: Desk) -> None:
-    main = desk.repository()
-    pid = desk.json(main, "up", "--no-http")["pid"]
+    repository = desk.repository()
+    pid = desk.json(repository, "up", "--no-http")["pid"]
     elsewhere = desk.project("elsewhere")
     assert desk.json(elsewhere, "status", "--project", "../main")["pid"] == pid
-    assert json.loads(desk.run(elsewhere, "--project", str(main), "status", "--json").stdout)["pid"] == pid
-    assert json.loads(desk.run(elsewhere, "status", "--json", AGENT_RELAY_PROJECT=str(main)).stdout)["pid"] == pid
-    assert desk.json(main, "--project", str(elsewhere), "status", status=3)["project"] == str(elsewhere)
+    assert json.loads(desk.run(elsewhere, "--project", str(repository), "status", "--json").stdout)["pid"] == pid
+    assert json.loads(desk.run(elsewhere, "status", "--json", AGENT_RELAY_PROJECT=str(repository)).stdout)["pid"] == pid
+    assert desk.json(repository, "--project", str(elsewhere), "status", status=3)["project"] == str(elsewhere)
     refused = desk.run(elsewhere, "--project", "nowhere", "status", status=2).stderr
     assert refused == f"agent-relay: --project: there is no folder {elsewhere}/nowhere.\n"
     # A socket that only the environment names is that of the agent we run in.
-    assert desk.run(main, "--project", str(elsewhere), "status", status=3, AGENT_RELAY_SOCKET="/nowhere").stdout.startswith(
+    assert desk.run(repository, "--project", str(elsewhere), "status", status=3, AGENT_RELAY_SOCKET="/nowhere").stdout.startswith(
         "down"
     )
 
 
 def test_what_waits_in_the_relay_that_a_worktree_had_before_is_told(desk: Desk) -> None:
-    main = desk.repository()
-    desk.git(main, "worktree", "add", "-q", "../tree")
+    repository = desk.repository()
+    desk.git(repository, "worktree", "add", "-q", "../tree")
     tree = desk.folder / "tree"
     before = {"AGENT_RELAY_PROJECT": str(tree)}  # as the rule was
     desk.run(tree, "up", "--no-http", **before)
@@ -144,7 +172,7 @@ def test_what_waits_in_the_relay_that_a_worktree_had_before_is_told(desk: Desk) 
     desk.run(tree, "--project", str(tree), "down")
     said = desk.run(tree, "up").stderr
     assert "1 message for Bob still wait" in said
-    assert "its daemon still runs" not in desk.run(main, "up").stderr
+    assert "its daemon still runs" not in desk.run(repository, "up").stderr
     desk.run(tree, "--project", str(tree), "up", "--no-http")
     assert "old mail" in desk.run(tree, "--project", str(tree), "inbox", "--as", "Bob").stdout
     desk.run(tree, "--project", str(tree), "down")
@@ -156,9 +184,10 @@ def test_what_waits_in_the_relay_that_a_worktree_had_before_is_told(desk: Desk) 
 
 def test_each_project_gets_a_port_of_its_own_and_keeps_it(desk: Desk) -> None:
     one, two = desk.project("one"), desk.project("two")
-    first, second = (desk.json(folder, "up") for folder in (one, two))
-    ports = [int(up["url"].rpartition(":")[2]) for up in (first, second)]
-    assert 3888 <= ports[0] < ports[1] < 3988
+    for folder in (one, two):
+        desk.run(folder, "up")
+    ports = [int(desk.url(folder).rpartition(":")[2]) for folder in (one, two)]
+    assert 3888 <= min(ports) < max(ports) < 3988
     for folder, port in zip((one, two), ports, strict=True):
         assert f":{port}/#code=" in desk.json(folder, "open", "--no-browser")["url"]
     listed = {project["name"]: project for project in desk.json(desk.folder, "projects")["projects"]}
@@ -167,7 +196,8 @@ def test_each_project_gets_a_port_of_its_own_and_keeps_it(desk: Desk) -> None:
     for folder in (one, two):
         desk.run(folder, "down")
     assert {project["state"] for project in desk.json(desk.folder, "projects")["projects"]} == {"down"}
-    assert desk.json(two, "up")["url"] == second["url"]  # though the first is free
+    desk.run(two, "up")
+    assert desk.url(two).endswith(f":{ports[1]}")  # though the first is free
     table = desk.run(one, "status", "--all", status=3).stdout
     assert table.startswith("down  one")
     assert str(two) in table
@@ -175,16 +205,17 @@ def test_each_project_gets_a_port_of_its_own_and_keeps_it(desk: Desk) -> None:
 
 def test_a_port_that_was_asked_for_and_is_taken_is_told_with_who_has_it(desk: Desk) -> None:
     one, two = desk.project("one"), desk.project("two")
-    url = desk.json(one, "up")["url"]
-    port = url.rpartition(":")[2]
-    said = desk.run(two, "up", "--port", port).stdout
+    desk.run(one, "up")
+    port = desk.url(one).rpartition(":")[2]
+    desk.run(two, "up", "--port", port)
+    said = until(lambda: desk.json(two, "status")["http"]["reason"], "it says why it has no port")
     assert f"Port {port} on 127.0.0.1 is in use" in said
     assert f"The relay of {one} listens there." in said
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        said = desk.run(two, "restart", "--port", str(other.getsockname()[1])).stdout
-        assert "ss -ltnp" in said
+        desk.run(two, "restart", "--port", str(other.getsockname()[1]))
+        assert "ss -ltnp" in until(lambda: desk.json(two, "status")["http"]["reason"], "it says why again")
 
 
 def test_a_killed_daemon_is_stale(desk: Desk) -> None:

@@ -6,9 +6,10 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from agent_relay.storage.sqlite_backlog import read_waiting
+from agent_relay.storage.sqlite_backlog import count_owed
 from agent_relay.storage.sqlite_files import find_obstacle
 from agent_relay.storage.sqlite_loss import read_note
+from agent_relay.storage.sqlite_rows import read_meta
 
 
 def find_store_troubles(path: str) -> list[str]:
@@ -22,6 +23,6 @@ def count_waiting(path: str) -> dict[str, int]:
         return {}
     try:
         with contextlib.closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)) as connection:
-            return {waiting.recipient: waiting.count for waiting in read_waiting(connection) if waiting.count}
-    except sqlite3.Error:
+            return count_owed(connection, read_meta(connection)["checkpoint"])
+    except (sqlite3.Error, KeyError):
         return {}
