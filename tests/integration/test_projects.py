@@ -199,7 +199,7 @@ def test_each_project_gets_a_port_of_its_own_and_keeps_it(desk: Desk) -> None:
     desk.run(two, "up")
     assert desk.url(two).endswith(f":{ports[1]}")  # though the first is free
     table = desk.run(one, "status", "--all", status=3).stdout
-    assert table.startswith("down  one")
+    assert table.startswith("down\n")
     assert str(two) in table
 
 

@@ -46,12 +46,12 @@ def list_projects(home: str) -> list[Project]:
     return sorted(found, key=lambda project: (project.state != UP, project.name.lower(), project.id))
 
 
-def look_at(state_dir: str) -> Project:
+def look_at(state_dir: str, socket: str = "") -> Project:
     from agent_relay.daemon.project_file import ProjectRecord, read_record
 
     record = read_record(state_dir) or ProjectRecord()
     id_ = os.path.basename(state_dir)
-    socket = record.socket or places.socket_path(state_dir, record.root, os.getuid())
+    socket = socket or record.socket or places.socket_path(state_dir, record.root, os.getuid())
     pid, state = None, DOWN
     if is_locked(os.path.join(state_dir, places.LOCK_FILE)):
         found = knock(socket, _KNOCK_S)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent_relay.cli.formats import format_span
-from agent_relay.cli.options import Json
+from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Column, Part, Screen
 
@@ -22,13 +22,14 @@ _COLUMNS = (
 NO_DAEMON = "no daemon"  # it runs, and its relay does not
 
 
-def projects(as_json: Json = False) -> int:
-    """List your projects: whether the daemon is up, how many agents are connected, its port and where the project is."""
-    from agent_relay.cli.project_table import show_projects
-    from agent_relay.cli.projects import list_projects
-    from agent_relay.sdk.locate import find_home
+def projects(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """List your projects: whether the daemon is up, how many agents are connected, its port and where the project is.
 
-    found = list_projects(find_home())
+    A daemon whose directory is not in AGENT_RELAY_HOME is listed where --state-dir names it.
+    """
+    from agent_relay.cli.project_table import show_projects
+
+    found = _list(socket, state_dir)
     screen = Screen()
     if as_json:
         screen.json({"projects": [project.describe() for project in found]})
@@ -42,12 +43,13 @@ def projects(as_json: Json = False) -> int:
 def ps(
     show_all: Annotated[bool, typer.Option("--all", "-a", help="Also those who are not connected.")] = False,
     as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
 ) -> int:
     """List the agents of all your projects that are connected or still run; with --all everybody."""
-    from agent_relay.cli.projects import UP, list_projects
-    from agent_relay.sdk.locate import find_home
+    from agent_relay.cli.projects import UP
 
-    found = list_projects(find_home())
+    found = _list(socket, state_dir)
     views = _ask([project for project in found if project.state == UP])
     rows = [row for project in found for row in _rows(project, views.get(project.id)) if row["running"] or show_all]
     screen = Screen()
@@ -58,6 +60,16 @@ def ps(
     else:
         screen.line("No agent runs." if show_all else "No agent runs; --all shows those who are not connected, too.")
     return 0
+
+
+def _list(socket: str | None, state_dir: str | None) -> list[Project]:
+    from agent_relay.cli.projects import list_projects, look_at
+
+    place = find_place(socket, state_dir)
+    found = list_projects(place.home)
+    if state_dir is not None and all(project.state_dir != place.state_dir for project in found):
+        found.append(look_at(place.state_dir, place.socket))
+    return found
 
 
 def _ask(found: list[Project]) -> dict[str, AgentsView]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,7 +46,9 @@ def status(
             about = {"up": False, "project": place.root, "project_name": place.name}
             screen.json(about | {"socket": place.socket, "state_dir": place.state_dir} | _other_projects(place, show_all))
         else:
-            screen.line(("down", "bold red"), f"  {clean_line(place.name)}", (f"  {clean_line(place.root)}", "dim"))
+            screen.line(("down", "bold red"))
+            screen.flush()
+            Screen(sys.stderr).line(("project   ", "dim"), clean_line(place.name), (f"  {clean_line(place.root)}", "dim"))
             _show_other_projects(screen, place, show_all)
         return NOT_RUNNING
     if found.answer is Answer.SILENCE:
