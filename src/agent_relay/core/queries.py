@@ -42,6 +42,7 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.holds import describe_hold, read_waits
 from agent_relay.protocol.message_states import MessageState
 from agent_relay.protocol.names import CHANNEL_MARK, fold_name, is_name, show
+from agent_relay.protocol.places import project_name
 from agent_relay.protocol.reports import describe_seen, read_seen
 from agent_relay.version import __version__
 
@@ -69,8 +70,10 @@ class Queries:
         requests: Requests,
         spawning: Spawning,
         event_stats: Callable[[], EventStats] | None = None,
+        project: str = "",
     ) -> None:
         self._event_stats = event_stats
+        self._project = project  # its root
         self._spawning = spawning
         self._context = context
         self._registry = registry
@@ -111,6 +114,8 @@ class Queries:
         return {
             "version": __version__,
             "owner": self._context.limits.owner,
+            "project": self._project,
+            "project_name": project_name(self._project),
             "started_at": self._started_at,
             "uptime_ms": self._context.steady_ms - self._started,
             "connected": len(self._registry.connected),
@@ -360,7 +365,7 @@ class Queries:
                 )
 
             try:
-                if recipient is None:
+                if recipient is None or recipient.hidden:
                     raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"{key} is no longer known.", name=key)
                 self._sending.send_again(peer, row, sender, recipient, answered)
                 self._reviving.add((row.number, key))

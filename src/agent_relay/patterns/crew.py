@@ -106,7 +106,7 @@ class Crew:
         self._ours.add(name)
         while True:
             try:
-                spawned = await self._relay.spawn(name, cli, **self._options)
+                spawned = await self._relay.spawn(name, cli, ephemeral=True, **self._options)
             except RelayError as error:
                 pause_s = (error.retry_after_ms or _PAUSE_MS) / 1000
                 if error.code is not ErrorCode.RATE_LIMITED or loop.time() + pause_s > deadline:

@@ -71,6 +71,7 @@ class Status(Struct, rename="camel"):
     version: str
     you: str  # the name that messages from here are from
     project: str  # its directory
+    project_name: str
     started_at: int
     uptime_ms: int
     agents: int
