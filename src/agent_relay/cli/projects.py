@@ -47,7 +47,7 @@ def list_projects(home: str) -> list[Project]:
 
 
 def look_at(state_dir: str, socket: str = "") -> Project:
-    from agent_relay.daemon.project_file import ProjectRecord, read_record
+    from agent_relay.daemon.project_record import ProjectRecord, read_record
 
     record = read_record(state_dir) or ProjectRecord()
     id_ = os.path.basename(state_dir)

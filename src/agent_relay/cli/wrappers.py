@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -12,12 +11,13 @@ from typing import NamedTuple
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.safe_text import clean_line
-from agent_relay.protocol.errors import RelayError
-from agent_relay.protocol.places import SEATS_FILE
+from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.places import SEATS_FILE, TEAM_FOLDER
 from agent_relay.sdk.locate import Place
 
 _STOP_S = 30.0  # a program's grace, its wrapper's goodbye; a busy machine
 _POLL_S = 0.05
+_ENDED = {ErrorCode.AGENT_NOT_FOUND, ErrorCode.AGENT_OFFLINE}  # just before it could be asked
 
 
 class RunningWrapper(NamedTuple):
@@ -27,7 +27,6 @@ class RunningWrapper(NamedTuple):
 
 
 def find_wrappers(state_dir: str) -> list[RunningWrapper]:
-    from agent_relay.terminal.launch import TEAM_FOLDER
     from agent_relay.terminal.screen_log import is_being_written
 
     folder = os.path.join(state_dir, TEAM_FOLDER)
@@ -79,8 +78,11 @@ async def _ask(place: Place) -> set[str]:
     async with observe(place) as relay:
         found = [agent for agent in (await relay.agents()).agents if agent.connected and agent.raw.get("takes_control")]
         for agent in found:
-            with contextlib.suppress(RelayError):  # it has just ended
+            try:
                 await relay.control(agent.name, "stop")
+            except RelayError as error:
+                if error.code not in _ENDED:
+                    raise
         return {agent.name for agent in found}
 
 

@@ -20,7 +20,8 @@ from agent_relay.daemon.config import Config
 from agent_relay.daemon.cost_models import load_prices
 from agent_relay.daemon.directories import remove_file, write_private_file
 from agent_relay.daemon.logs import logger
-from agent_relay.daemon.project_file import ProjectFile, find_port_holder
+from agent_relay.daemon.project_file import ProjectFile
+from agent_relay.daemon.project_record import find_port_holder
 from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
 from agent_relay.ports.arc import ArcNames

@@ -31,6 +31,7 @@ API_TOKEN_FILE = "api-token"  # noqa: S105 - a file: who may use the HTTP API, a
 PAGE_KEYS_FILE = "page-keys.json"  # browsers that were let in, by the hashes of their keys
 SEATS_FILE = "seats.json"  # which processes are agents', so that callers from inside are known
 LOG_FILE = "daemon.log"
+TEAM_FOLDER = "team"  # a folder for each wrapped agent
 CONFIG_FILE = "config.toml"
 PROJECT_DIRECTORY = ".agent-relay"
 

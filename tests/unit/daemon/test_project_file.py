@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from agent_relay.daemon.config import Config, find_differences, load_config
-from agent_relay.daemon.project_file import ProjectFile, ProjectRecord, find_port_holder, read_record
+from agent_relay.daemon.project_file import ProjectFile
+from agent_relay.daemon.project_record import ProjectRecord, find_port_holder, read_record
 
 
 def config(folder: Path, **flags: str) -> Config:

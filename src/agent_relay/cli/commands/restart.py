@@ -30,7 +30,7 @@ def restart(
     """
     from agent_relay.cli.commands.down import find_daemon, stop
     from agent_relay.cli.process import remove_leftovers
-    from agent_relay.daemon.project_file import ProjectRecord, read_record
+    from agent_relay.daemon.project_record import ProjectRecord, read_record
 
     place = find_place(socket, state_dir)
     record = read_record(place.state_dir) or ProjectRecord()

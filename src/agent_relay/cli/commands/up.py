@@ -132,7 +132,7 @@ def show_up(place: Place, pid: int | None, chosen: dict[str, str], *, as_json: b
 def _find_unused(place: Place, chosen: dict[str, str], http: HttpPlace | None) -> dict[str, str]:
     """Flags that the running daemon does not meet, each with how it is spelled whole."""
     from agent_relay.daemon.config import find_differences
-    from agent_relay.daemon.project_file import read_record
+    from agent_relay.daemon.project_record import read_record
 
     record = read_record(place.state_dir)
     if record is None:
