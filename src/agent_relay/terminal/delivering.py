@@ -301,7 +301,7 @@ class Deliverer:
             if self._handed.pop(message.id, None) is None:
                 return True  # it arrived all the same
             if isinstance(error, DoorShut):
-                self.lose_door(str(error))
+                self.lose_door(str(error), error.mend)
             else:
                 self._refused.add(message.id)
                 self.wake()
@@ -353,13 +353,13 @@ class Deliverer:
                 self.lose_door("it took a message and did not give it to the agent")
                 return
 
-    def lose_door(self, reason: str) -> None:
+    def lose_door(self, reason: str, mend: str = "") -> None:
         """What was on its way through it is looked for, and goes another way if nobody has it."""
         handed = [entry.message for entry in self._handed.values()]
         for entry in self._handed.values():
             self._doubt(entry)
         self._handed.clear()
-        self.doorway.drop(reason)
+        self.doorway.drop(reason, mend)
         self._put_back(handed)
 
     # --- typed ---------------------------------------------------------------------------------------------------------

@@ -102,12 +102,12 @@ class Doorway:
             _log.info("%s has not opened so far: messages are typed meanwhile", self._waiting[0].name)
             self._use(None)
 
-    def drop(self, reason: str) -> None:
+    def drop(self, reason: str, mend: str = "") -> None:
         """The door in use does not work any more."""
         door, self.current = self.current, None
         if door is not None:
             self._trial = ""
-            self._note(door, reason)
+            self._note(door, reason, mend)
             self.is_decided = len(self._waiting) < 2
             self._dropped.put_nowait(door)
             self._changed()

@@ -37,6 +37,7 @@ class Daemon:
 
     def __init__(self) -> None:
         self.said: list[tuple[str, ...]] = []
+        self.told: dict[str, Any] = {}  # of the agent's state
 
     def ack(self, message: Message, *answer: Any) -> None:
         self.said.append(("ack", message.body, answer[2]))
@@ -47,6 +48,8 @@ class Daemon:
     def report(self, kind: str, /, **fields: Any) -> None:
         if kind.startswith("message."):
             self.said.append((kind, str(fields["messageId"])))
+        if kind == "agent.state":
+            self.told = fields
 
     def of(self, word: str) -> list[str]:
         return [entry[1] for entry in self.said if entry[0] == word]
@@ -246,6 +249,21 @@ def test_a_door_that_is_lost_while_it_is_given_a_message_loses_none(tmp_path: Pa
     stage = play(tmp_path, scene, door)
     assert stage.daemon.of("ack") == ["one", "two"]
     assert len(stage.hands.typed) == 2
+
+
+def test_why_a_door_was_dropped_and_what_to_do_is_reported(tmp_path: Path) -> None:
+    door = ScriptedDoor()
+    door.failures = [DoorShut("It does not take `--thread`.", "Update it.")]
+
+    async def scene(stage: Stage) -> None:
+        stage.put("one")
+        await stage.until(lambda: stage.daemon.of("ack") == ["one"])
+
+    stage = play(tmp_path, scene, door)
+    assert stage.daemon.told["unusedDoors"] == [
+        {"door": "scripted", "reason": "It does not take `--thread`.", "mend": "Update it."}
+    ]
+    assert stage.daemon.told["doorNote"] == "scripted: It does not take `--thread`. Update it."
 
 
 def test_a_message_the_door_does_not_take_is_tried_again_and_then_typed_before_the_next(tmp_path: Path) -> None:
