@@ -11,7 +11,6 @@ from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.person import YOU, is_you
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Column, Part, Screen
-from agent_relay.cli.ways_in import show_better_ways
 from agent_relay.protocol.visible_text import reveal
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ def show_agents(screen: Screen, agents: Sequence[AgentInfo]) -> None:
     said = [i for i in range(len(columns)) if i < len(_COLUMNS) or any(row[i] for row in rows)]
     screen.table([columns[i] for i in said], [[row[i] for i in said] for row in rows])
     show_holds(screen, agents)
-    show_better_ways(screen, agents)
 
 
 def _row(agent: AgentInfo, now: int) -> list[Part]:
