@@ -1,0 +1,93 @@
+"""A newcomer follows docs/quick-start.md to the letter, with stand-ins for the two CLIs, and sees what it promises."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.first_hour.newcomer import DEADLINE_S, ROOT, Newcomer, Terminal
+from tests.first_hour.pages import Step, missing, steps_of
+
+pytestmark = [pytest.mark.terminals, pytest.mark.timeout(300)]  # a minute on an idle machine, most of it waiting
+
+PAGE = ROOT / "docs" / "quick-start.md"
+ME = pwd.getpwuid(os.getuid()).pw_name
+HEADINGS = (
+    "## Start two agents",
+    "## Let them talk",
+    "## Ask what became of a message",
+    "## Work in several worktrees",
+    "## Stop",
+)
+_ID = re.compile(r"\b[0-9a-f]{8}\b")
+_LOOKS = ("agents", "history", "inbox", "explain", "status")  # a reader looks again if it is not there yet
+SCRIPTS = {
+    "claude": {
+        "look": "claude",
+        "turns": [
+            {"when": "which tests are slow", "say": ["->relay:Bob Which tests are slow?"]},
+            {"when": "takes 40 s", "say": [f"->relay:{ME} Bob says: test_api takes 40 s."]},
+        ],
+    },
+    "codex": {"look": "codex", "turns": [{"when": "slow", "say": ["->relay:Alice test_api takes 40 s."]}]},
+}
+
+
+@pytest.fixture
+def reader(person: Newcomer, commands: Path) -> Newcomer:
+    for name, script in SCRIPTS.items():
+        (person.folder / f"{name}.json").write_text(json.dumps(script))
+        agent = f"{commands}/python -P -m agent_relay.testing.scripted_agent"
+        files = f"--script {person.folder}/{name}.json --record {person.folder}/{name}.jsonl"
+        version = f'if [ "$1" = --version ]; then echo "{name} 9.9.9"; exit; fi'
+        person.has_program(name, f"#!/bin/sh\n{version}\nexec {agent} {files}\n")
+    git = ["git", "-c", "user.name=N", "-c", "user.email=n@example.org"]
+    subprocess.run([*git, "init", "-q"], cwd=person.project, check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], cwd=person.project, check=True)
+    return person
+
+
+def follow(terminal: Terminal, step: Step, ids: dict[str, str]) -> None:
+    """Types it, with the ids that were really given out, and sees what the page promises."""
+    command = _ID.sub(lambda found: ids.get(found[0], found[0]), step.command)
+    words = command.split()
+    is_look = words[0] == "agent-relay" and words[1] in _LOOKS
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        printed = terminal.run(command, None if is_look else 0)
+        absent = missing(step, printed)
+        if not absent:
+            break
+        may_come = is_look and time.monotonic() < deadline
+        assert may_come, f"{command}: {absent} is not in:\n{printed}"
+    if words[:2] == ["agent-relay", "send"]:
+        (promised,), (given,) = _ID.findall("\n".join(step.printed)), _ID.findall(printed)
+        ids[promised] = given
+
+
+def test_the_quick_start_is_true(reader: Newcomer) -> None:
+    terminals = {name: reader.terminal() for name in ("alice", "bob", "")}
+    ids: dict[str, str] = {}
+    headings = [
+        "## Start two agents",
+        "## Let them talk",
+        "## Ask what became of a message",
+        "## Work in several worktrees",
+        "## Stop",
+    ]
+    for step in [step for heading in headings for step in steps_of(PAGE, heading)]:
+        terminal = terminals[step.terminal]
+        if step.terminal:
+            terminal.type(step.command)  # it goes on until the end
+        else:
+            follow(terminal, step, ids)
+    assert ids
+    for name in ("alice", "bob"):
+        terminals[name].shows("newcomer$")
