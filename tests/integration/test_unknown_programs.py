@@ -18,8 +18,9 @@ import pytest
 from msgspec import Struct
 
 from agent_relay.protocol.errors import RelayError
+from agent_relay.terminal.screen_log import SCREEN_FILE
 from tests.integration import programs
-from tests.integration.stage import DEADLINE_S, Stage, until
+from tests.integration.stage import BACKENDS, DEADLINE_S, Stage, Window, until
 
 pytestmark = pytest.mark.terminals
 PAGE = Path(__file__).parents[2] / "docs" / "terminals.md"
@@ -190,3 +191,30 @@ def test_a_piped_standard_input_is_typed_once_the_program_is_ready(stage: Stage,
         process.stderr.close()
     with stage.daemon.connect_sync("Carol") as carol, pytest.raises(RelayError):
         carol.receive(timeout=0.5)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_bullets_are_no_part_of_what_a_program_says_and_what_is_typed_is_not_said(stage: Stage, backend: str) -> None:
+    """`cat` repeats what is typed: the echo is the person's, the repetition the program's."""
+    window = Window()
+    script = r"printf '● ->relay:Carol one\n\n> ->relay:Carol two\n\n'; exec cat"
+    words = ["-n", "Bob", "--backend", backend, "--no-intro", *stage.where, "--", "sh", "-c", script]
+    screen = stage.daemon.state_dir / "team" / "Bob" / SCREEN_FILE
+    with stage.daemon.connect_sync("Carol") as carol:
+        process = stage.run(words, window)
+        try:
+            assert [carol.receive(timeout=DEADLINE_S).body for _ in range(2)] == ["one", "two"]
+            until(lambda: getattr(carol.agents().find("Bob"), "state", "") == "idle", "it waits for a line")
+            window.type(b"->relay:Carol three")
+            until(lambda: "Carol three" in screen.read_text("utf-8"), "it is typed")
+            window.type(b"\r")
+            assert carol.receive(timeout=DEADLINE_S).body == "three"
+            window.type(b"->relay:Carol four")
+            until(lambda: screen.read_text("utf-8").endswith("Carol four\n"), "it is typed")
+            window.type(b"\r")
+            assert carol.receive(timeout=DEADLINE_S).body == "four"
+        finally:
+            stage.command("stop", "Bob")
+            process.wait(DEADLINE_S)
+            process.communicate()
+            window.close()

@@ -43,8 +43,9 @@ _CHOICE = re.compile(
 _SHORT = 60
 
 
-def find_doubt(lines: Sequence[Line], *, has_composer: bool) -> str:
-    """A clause that says what was seen; empty where there is no doubt. `lines`: without what we typed ourselves."""
+def find_doubt(lines: Sequence[Line], *, has_composer: bool, is_line: bool = False) -> str:
+    """A clause that says what was seen; empty where there is no doubt. `lines`: without what we typed ourselves. `is_line`: the
+    program waits for a line, so nothing is chosen with the arrow keys, and a mark alone is a bullet."""
     rows = [row for line in lines if (row := line.text.strip(_BORDER))]
     rows = rows[-(_ROWS_ABOVE_COMPOSER if has_composer else _ROWS) :]
     for row in reversed(rows):
@@ -56,18 +57,18 @@ def find_doubt(lines: Sequence[Line], *, has_composer: bool) -> str:
             return f"it seems to ask for a secret: {_shorten(row)}"
         if _HINT.search(row):
             return f"it seems to ask for a choice: {_shorten(row)}"
-    listed = _find_options(rows[:-1] if has_composer else rows, has_composer=has_composer)
+    listed = _find_options(rows[:-1] if has_composer else rows, has_composer=has_composer, is_line=is_line)
     return f"it seems to show options: {_shorten(listed)}" if listed else ""
 
 
-def _find_options(rows: list[str], *, has_composer: bool) -> str:
+def _find_options(rows: list[str], *, has_composer: bool, is_line: bool) -> str:
     for index, (row, below) in enumerate(pairwise(rows)):
         pair = (row, below)
         # Above a composer a mark may begin what somebody typed before: there the marked row itself has to be an option.
         marked = [each for each in pair if _MARKED.match(each) and (not has_composer or _is_option(each))]
         if marked and any(_is_option(each) for each in pair if each is not marked[0] or len(marked) > 1):
             return row
-        if marked and not has_composer and len(row) < _SHORT and len(below) < _SHORT:
+        if marked and not (has_composer or is_line) and len(row) < _SHORT and len(below) < _SHORT:
             return row
         if all(_UNMARKED.match(each) for each in pair) or all(_is_choice(each) for each in pair):
             return row

@@ -23,11 +23,12 @@ class InputRows:
         self._typed: deque[int] = deque(maxlen=_REMEMBERED)
         self._drafts: deque[str] = deque(maxlen=_REMEMBERED)
         self._waiting: int | None = None  # the row in which a program without a prompt waits for a line
+        self._shown = ""  # what stood in it when it began to
         self.is_known = False  # rows keep their positions
 
     def note(self, screen: Screen, sight: Sight) -> None:
         self.is_known = screen.is_alternate is False and screen.cursor is not None
-        self._waiting = screen.cursor.position if sight.waits and screen.cursor is not None else None
+        self._note_waiting(screen, sight.waits_at)
         if sight.composer is None:
             return
         if sight.composer.top not in self._prompts:
@@ -35,6 +36,14 @@ class InputRows:
         draft = sight.composer.draft
         if len(draft) >= _LEAST_DRAFT and draft not in self._drafts:
             self._drafts.append(draft)
+
+    def _note_waiting(self, screen: Screen, position: int | None) -> None:
+        """What comes to stand in that row while the program waits on was typed."""
+        text = next((line.text for line in screen.visible if line.position == position), "")
+        if position is None or position != self._waiting:
+            self._waiting, self._shown = position, text
+        elif len(text) > len(self._shown):
+            self.note_person()
 
     def note_person(self) -> None:
         """A person pressed a key."""

@@ -60,7 +60,7 @@ class ScreenListener:
         said = read_lines(self._profile, screen, sight.conversation_end, self._syntax.spelled, self._inputs)
         self._lost += self._document.merge(said, self._profile.rows.default, positions_hold=screen.is_alternate is False)
         self._recognise_echoes()
-        is_ready = sight.composer is not None or sight.waits
+        is_ready = sight.composer is not None or sight.waits_at is not None
         is_over = sight.dialog is not None or (sight.state is not State.WORKING and is_ready)
         lines = {line.number: line for line in self._document.lines}
         told: list[Found] = []

@@ -42,16 +42,19 @@ class Sight(Struct, frozen=True):
     is_certain: bool = True  # False: nothing told, or only the layout did; a pause may settle it
     is_busy: bool = False  # a mark of work says so, not merely a missing prompt
     doubt: str = ""  # why it may be waiting for a decision, though no dialog was recognised
-    waits: bool = False  # no composer is seen, but the program waits for a line at its terminal
+    waits_at: int | None = None  # no composer is seen, but the program waits for a line, in the row at that position
 
     @property
     def conversation_end(self) -> int | None:
         """Position of the first row that is no part of the conversation."""
-        return self.dialog.top if self.dialog else self.composer.top if self.composer else None
+        return self.dialog.top if self.dialog else self.composer.top if self.composer else self.waits_at
 
 
-def look(profile: Profile, screen: Screen, before: State = State.STARTING, own: OwnText | None = None) -> Sight:
-    """`own`: what we typed, which is looked at only where a composer may hold it."""
+def look(
+    profile: Profile, screen: Screen, before: State = State.STARTING, own: OwnText | None = None, *, is_waiting: bool = False
+) -> Sight:
+    """`own`: what we typed, which is looked at only where a composer may hold it. `is_waiting`: the program is seen to wait for a
+    line."""
     theirs = screen.visible if own is None else own.hide(screen.visible)
     dialog = find_dialog(profile, theirs)
     if dialog is not None:
@@ -62,7 +65,8 @@ def look(profile: Profile, screen: Screen, before: State = State.STARTING, own: 
     if not profile.knows_dialogs and sight.state is not State.DIALOG:
         # Behind our own text stands the composer that it was typed into, whether it is recognised any more or not.
         is_ours = own is not None and screen.cursor is not None and own.holds(screen.visible, screen.cursor.position)
-        return replace(sight, doubt=find_doubt(theirs, has_composer=sight.composer is not None or is_ours))
+        has_composer = sight.composer is not None or is_ours
+        return replace(sight, doubt=find_doubt(theirs, has_composer=has_composer, is_line=is_waiting))
     return sight
 
 

@@ -160,10 +160,11 @@ class Watcher:
         self._unread_since_t = None
         self._was_quiet, self._is_settled = pause_s >= QUIET_S, pause_s >= SETTLE_S
         self._last_seen_t = t
-        sight = look(self.profile, screen, self.state, self._own)
+        sight = look(self.profile, screen, self.state, self._own, is_waiting=self.is_waiting)
         # While a person types the program waits on, though every key shows.
         if self.is_waiting and (self._was_quiet or self.state is State.IDLE) and _may_wait(sight, screen):
-            sight = replace(sight, state=State.IDLE, waits=True, is_certain=True)
+            position = screen.cursor.position if screen.cursor is not None else None
+            sight = replace(sight, state=State.IDLE, waits_at=position, is_certain=True)
         state = sight.state
         if state is State.WORKING and not sight.is_certain and sight.composer is not None and self._is_settled:
             state = State.IDLE

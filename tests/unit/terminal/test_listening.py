@@ -243,3 +243,7 @@ def test_what_a_person_types_to_a_program_without_a_prompt_is_theirs() -> None:
     assert plain.shows("->relay:Bob typed") == []
     assert plain.shows("\n->relay:Bob typed\n") == ["Bob:typed"]  # the program, which repeats it
     assert plain.shows("->relay:Bob said by itself\n") == ["Bob:said by itself"]
+    # Nobody tells of the keys, but the row grows while the program waits; nor is half a line anything.
+    assert plain.shows("->relay:Bob slow") == []
+    assert plain.shows("ly typed") == []
+    assert plain.shows("\n->relay:Bob slowly typed\n") == ["Bob:slowly typed"]

@@ -361,3 +361,11 @@ def test_somebody_who_types_to_a_program_that_waits_does_not_make_it_work() -> N
     watcher.feed(b"lo\r\n", 3.0)
     watcher.quiet(3.2)
     assert watcher.state is State.WORKING
+
+
+def test_bullets_are_no_menu_where_a_line_is_waited_for() -> None:
+    bullets = "● first thing\n● second thing\n"
+    assert plain(bullets, is_waiting=True).state is State.IDLE
+    assert plain(bullets, is_waiting=False).doubt
+    for menu in ("● 1. Yes\n○ 2. No\n", "1) deploy\n2) rollback\nAction: ", "Approve?\n● Yes\n○ No\n"):
+        assert plain(menu, is_waiting=True).state is not State.IDLE
