@@ -178,8 +178,9 @@ def test_a_whole_cycle(shell: Shell) -> None:
     status = shell.json("status")
     assert (status["up"], status["pid"], status["accepted"]) == (True, pid, 1)
     assert {agent["name"]: agent["state"] for agent in status["agents"]} == {"Alice": "offline", "Bob": "offline"}
-    for part in ("up for", f"pid {pid}", "sqlite, 1 message", "1 accepted", "0 dead letters", "Alice", "offline"):
+    for part in ("up for", f"pid {pid}", "sqlite, 1 message", "1 accepted", "0 dead letters", "2 offline hidden: --all"):
         assert part in shell("status").stdout
+    assert re.search(r"Alice +offline", shell("status", "--all").stdout)
 
     assert shell.real("down").stdout == f"down  pid {pid} stopped\n"
     assert not list(shell.state_dir.glob("relay.*"))

@@ -64,13 +64,22 @@ def find_root(start: StrPath | None, home: str, notes: list[str]) -> str:
     the nearest folder with a package file; else `start` itself. What belongs to another user does not count, and is noted: it
     would let them say, for everybody who works below it, what the project is."""
     here = os.path.realpath(start if start is not None and os.path.isdir(start) else working_directory())
+    said: list[str] = []
+    checkout = find_checkout(here, said)
+    root = _decide(here, checkout, home, said)
+    # What lies above a project that was found is of no interest to whoever works in it.
+    inside = tuple(folder.rstrip("/") + "/" for folder in (root or "", checkout.top if checkout is not None else here))
+    notes += [note for note in said if root is None or note.startswith(inside)]
+    return root or here
+
+
+def _decide(here: str, checkout: Checkout | None, home: str, notes: list[str]) -> str | None:
     marked = _find_marked(here, home, notes)
-    checkout = find_checkout(here, notes)
     if marked is not None and not (checkout is not None and _is_copy(marked, checkout, home)):
         return marked
     if checkout is not None:
-        return _find_marked(checkout.main, home, notes) or checkout.main
-    return _find_package(here, notes) or here
+        return _find_marked(checkout.main, home, []) or checkout.main
+    return _find_package(here, notes)
 
 
 def _is_copy(marked: str, checkout: Checkout, home: str) -> bool:

@@ -94,7 +94,7 @@ def test_the_name_of_a_wrapped_agent_is_free_again_and_its_token_is_not_good(rel
     again.resume("Bob", bob.token)
     relay.settle()
     assert again.take("ERROR", "NACK")
-    assert relay.connect("Bob").welcome["agent"] == "Bob"
+    assert relay.connect("Bob", owner_token=None).welcome["agent"] == "Bob"
     assert names(relay) == {"Bob"}
 
 
