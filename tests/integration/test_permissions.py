@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -101,14 +102,16 @@ def test_the_same_id_of_two_agents() -> None:
 
 
 def test_watching_shows_each_as_it_comes_and_goes() -> None:
-    async def play(daemon: DaemonProcess) -> None:
-        watching = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "agent_relay", "permissions", "-f", "--json", "--socket", daemon.socket,
-            stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        assert watching.stdout is not None
+    async def follow(daemon: DaemonProcess, command: str) -> asyncio.subprocess.Process:
+        words = ["-m", "agent_relay", command, "-f", "--json", "--socket", daemon.socket]
+        return await asyncio.create_subprocess_exec(
+            sys.executable, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
 
-        async def change() -> dict[str, Any]:
+    async def play(daemon: DaemonProcess) -> None:
+        watching, questions = await follow(daemon, "permissions"), await follow(daemon, "questions")
+
+        async def change(watching: asyncio.subprocess.Process = watching) -> dict[str, Any]:
             assert watching.stdout is not None
             found: dict[str, Any] = json.loads(await asyncio.wait_for(watching.stdout.readline(), DEADLINE_S))
             return found
@@ -118,8 +121,13 @@ def test_watching_shows_each_as_it_comes_and_goes() -> None:
             assert (came["change"], came["permission"]["command"]) == ("requested", "make install")
             bob.relay.report("permission.resolved", requestId="abcdefgh-1", resolution="gone", resolvedBy="person")
             assert (await change())["change"] == "over"
-        watching.terminate()
-        await watching.wait()
+            bob.relay.report("question.requested", questionId="q-1", question="Which colour?", options=["red", "blue"])
+            asked = await change(questions)
+            assert (asked["change"], asked["question"]["question"]) == ("requested", "Which colour?")
+            for process in (watching, questions):
+                process.send_signal(signal.SIGINT)
+                assert await asyncio.wait_for(process.communicate(), DEADLINE_S) == (b"", b"")
+                assert process.returncode in {130, -signal.SIGINT}
 
     with DaemonProcess() as daemon:
         asyncio.run(play(daemon))
