@@ -483,7 +483,7 @@ def wrapped(relay: Shell) -> Iterator[RawClient]:
 @pytest.mark.parametrize(
     ("words", "said", "shown"),
     [
-        (["pause", "wrapped"], {"command": "pause"}, "Asked Wrapped to take no more messages for now.\n"),
+        (["pause", "wrapped"], {"command": "pause", "by": ME}, "Asked Wrapped to take no more messages for now.\n"),
         (["resume", "wrapped"], {"command": "resume"}, "Asked Wrapped to go on.\n"),
         (["interrupt", "wrapped"], {"command": "interrupt"}, "Interrupted Wrapped.\n"),
         (["stop", "wrapped"], {"command": "stop"}, "Asked Wrapped to end.\n"),
