@@ -537,7 +537,7 @@ def wrapped(relay: Shell) -> Iterator[RawClient]:
 @pytest.mark.parametrize(
     ("words", "said", "shown"),
     [
-        (["pause", "wrapped"], {"command": "pause"}, "Asked Wrapped to pause.\n"),
+        (["pause", "wrapped"], {"command": "pause", "by": ME}, "Asked Wrapped to pause.\n"),
         (["resume", "wrapped"], {"command": "resume"}, "Asked Wrapped to resume.\n"),
         (["interrupt", "wrapped"], {"command": "interrupt"}, "Interrupted Wrapped.\n"),
         (["stop", "wrapped"], {"command": "stop"}, "Asked Wrapped to stop.\n"),
