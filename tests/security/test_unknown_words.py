@@ -52,7 +52,7 @@ def test_agent_relay_rm_removes_nothing(desk: Desk, before: list[str]) -> None:
     file.write_text("precious")
     done = desk.run(*before, "rm", "Alice")
     assert done.returncode == 2
-    assert done.stderr.startswith("agent-relay: There is no command rm.")
+    assert done.stderr.startswith("agent-relay: Unknown command: rm.")
     assert file.read_text() == "precious"
     assert not desk.home.exists()
 
