@@ -165,7 +165,7 @@ class Queries:
                 case "dead_letters":
                     self._dead_letters(peer, frame.id, asked.limit)
                 case other:
-                    raise RelayError(ErrorCode.INVALID_FORMAT, f"There is no view {show(other)}.", field="payload.view")
+                    raise RelayError(ErrorCode.INVALID_FORMAT, f"Unknown view {show(other)}.", field="payload.view")
         except RelayError as error:
             peer.say_error(error, frame.id)
 
@@ -226,9 +226,7 @@ class Queries:
         try:
             number = number_of((message_id or "").removeprefix("msg_"))
         except ValueError:
-            raise RelayError(
-                ErrorCode.INVALID_FORMAT, "A message's id is `msg_` and 26 characters.", field="payload.id"
-            ) from None
+            raise RelayError(ErrorCode.INVALID_FORMAT, "A message id is `msg_` plus 26 characters.", field="payload.id") from None
 
         def found(page: Page | StoreError) -> None:
             if isinstance(page, StoreError):
@@ -310,7 +308,7 @@ class Queries:
             number = number_of(message_id.removeprefix("msg_"))
         except ValueError:
             peer.say_error(
-                RelayError(ErrorCode.INVALID_FORMAT, "Name the dead letter's message id.", field="payload.id"), frame.id
+                RelayError(ErrorCode.INVALID_FORMAT, "The dead letter's message id is missing.", field="payload.id"), frame.id
             )
             return
 

@@ -35,7 +35,7 @@ ENDS_FOLDER = "sessions"
 _NOT_INHERITED = {
     places.ENV_NAME, places.ENV_TOKEN, "AGENT_RELAY_OUTBOX", "AGENT_RELAY_INBOX", places.ENV_SOCKET, places.ENV_API_TOKEN,
 }  # fmt: skip
-_NO_WORD = "Its wrapper ended before it began; the daemon's log may say why."
+_NO_WORD = "Its wrapper ended before it started; the daemon's log may say why."
 
 
 class WrapperProcesses:
@@ -186,14 +186,14 @@ def find_folder(wanted: str, project: str, roots: Sequence[str]) -> str:
         path = ""
     if not any(path == root or path.startswith(root.rstrip("/") + "/") for root in (os.path.realpath(project), *roots)):
         raise RelayError(
-            ErrorCode.INVALID_TARGET, f"{show(wanted, 200)} is outside the project ({show(project, 200)}), and agents are "
-            "started in it alone. Whoever runs the daemon can list further folders: --spawn-roots, or spawn_roots in their "
-            "config.toml.",
+            ErrorCode.INVALID_TARGET, f"{show(wanted, 200)} is outside the project ({show(project, 200)}), and agents may "
+            "only be started inside it. Whoever runs the daemon can allow other folders: --spawn-roots, or spawn_roots in "
+            "their config.toml.",
             field="payload.cwd", reason="cwd_not_allowed", setting="spawn_roots",
         )  # fmt: skip
     if not os.path.isdir(path):
         raise RelayError(
-            ErrorCode.INVALID_TARGET, f"There is no folder {show(path)}.", field="payload.cwd", reason="cwd_not_found"
+            ErrorCode.INVALID_TARGET, f"The folder {show(path)} does not exist.", field="payload.cwd", reason="cwd_not_found"
         )  # fmt: skip
     return path
 
