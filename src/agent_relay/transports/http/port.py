@@ -27,7 +27,7 @@ def open_port(host: str, port: int) -> socket.socket:
         listener.close()
         if error.errno == errno.EADDRINUSE:
             raise PortUnusable(
-                f"Port {port} on {host} is in use; choose another one with --port, or 0 for any free port."
+                f"Port {port} on {host} is in use; choose another one with --port, or 0 for any."
             ) from None
         raise PortUnusable(f"Port {port} on {host} cannot be used ({error.strerror or error}).") from None
     listener.setblocking(False)
