@@ -29,7 +29,7 @@ def test_a_dead_letter_is_sent_again(visit: Visit) -> None:
     page = visit("dead-letters")
     letter = page.locator(".letter", has_text="Are you there?").first
     letter.get_by_role("button", name="Send again").click()
-    expect(page.get_by_text("It is on its way to release-notes again.")).to_be_visible()
+    expect(page.get_by_text("Sent again to release-notes.")).to_be_visible()
 
 
 def test_agents_are_paused_typed_to_and_stopped(visit: Visit, stage: Stage) -> None:

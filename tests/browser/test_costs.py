@@ -42,7 +42,7 @@ def test_a_budget_is_set_and_its_bar_shows_how_far_it_is_spent(visit: Visit, sta
     page.get_by_text("Start no more agents").click()
     page.get_by_role("button", name="Save").click()
     asked = page.get_by_role("dialog", name="This budget is already spent")
-    expect(asked).to_contain_text("in the last hour. No more agents are started from now on.")
+    expect(asked).to_contain_text("in the last hour. No more agents will be started.")
     asked.get_by_role("button", name="Set it anyway").click()
     expect(page.locator(".toast", has_text="The budget is set.")).to_be_visible()
     hour, total = page.get_by_role("meter", name="Per hour"), page.get_by_role("meter", name="Total")

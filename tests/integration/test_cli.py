@@ -253,7 +253,7 @@ sys.stdin.read()
 def test_places_and_settings_that_cannot_be_used(shell: Shell) -> None:
     (shell.root / "file").touch()
     for mode in ([], ["--foreground"]):
-        assert "cannot be made" in shell("up", *mode, "--state-dir", str(shell.root / "file" / "x"), status=1).stderr
+        assert "cannot be created" in shell("up", *mode, "--state-dir", str(shell.root / "file" / "x"), status=1).stderr
         assert "must be a whole number" in shell("up", *mode, "--max-frame-bytes", "many", status=2).stderr
     assert "is not a socket" in shell("up", "--socket", str(shell.root / "file"), status=1).stderr
 
@@ -364,7 +364,7 @@ def test_several_recipients(relay: Shell) -> None:
 def test_waiting_for_an_answer(relay: Shell) -> None:
     silent = relay("send", "Bob", "Anybody?", "--await", "300ms", "--from", "Alice", status=1).stderr
     assert "note: --await is called --reply now" in silent
-    assert "No answer came within 300 ms" in silent
+    assert "No reply within 300 ms" in silent
     assert "Bob: queued. Bob waits: offline since " in silent
     with RawClient(str(relay.state_dir / "relay.sock")) as bob:
         bob.hello("Bob")

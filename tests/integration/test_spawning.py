@@ -247,7 +247,7 @@ def test_the_command_line_starts_and_ends_agents(scene: Scene) -> None:
     assert scene.session()["spawned_by"].startswith("cli-")
     assert scene.lead.receive(timeout=DEADLINE_S).body == "pong"
     again = scene.stage.command("spawn", "Bob", scene.programs["Bob"])
-    assert (again.returncode, again.stderr) == (1, "agent-relay: There is an agent Bob already; choose another name.\n")
+    assert (again.returncode, again.stderr) == (1, "agent-relay: An agent Bob already exists; choose another name.\n")
     assert scene.stage.command("spawn", "Carol", "goose").stderr.startswith("agent-relay: 'goose' is not installed")
     assert scene.stage.command("release", "Bob").stdout == "Bob is released\n"
     assert scene.ended()[0] == "released"

@@ -235,7 +235,7 @@ def test_nobody_approves_itself_whatever_was_granted(tmp_path: Path) -> None:
         bob = Inside(stage, "Bob", "pty", **DIALOG)
         stage.command("send", "Bob", "go")
         request = asking(stage, "Bob")
-        assert "cannot answer what it asked itself" in bob.relay("permissions", "approve", request).text
+        assert "cannot answer its own request" in bob.relay("permissions", "approve", request).text
         url = f"{stage.daemon.wait_for_url()}/api/v1/agents/Bob/permissions/{request}/approve"
         said = bob.python(HTTP, url, str(stage.daemon.state_dir / "api-token"), "{}", "-")
         assert json.loads(said.text)[1]["error"]["details"]["reason"] == "own_request"

@@ -56,7 +56,7 @@ def test_agent_relay_rm_removes_no_file(desk: Desk, before: list[str], word: str
         assert (done.returncode, "The daemon is not running" in done.stderr) == (3, True)
     else:
         assert done.returncode == 2
-        assert done.stderr.startswith(f"agent-relay: There is no command {word}.")
+        assert done.stderr.startswith(f"agent-relay: Unknown command: {word}.")
     assert file.read_text() == "precious"
     assert not desk.home.exists()
 

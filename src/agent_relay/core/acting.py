@@ -122,7 +122,7 @@ class Acting:
                 else:
                     self._controls.receive(peer, frame)
             case e.Hello() | e.Resume():
-                peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "The handshake is over.", field="type"), frame.id)
+                peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "The handshake is already complete.", field="type"), frame.id)
             case e.Spawn() | e.Release():
                 if self._context.stopping:
                     peer.say_error(stopping_error(), frame.id)
@@ -134,11 +134,11 @@ class Acting:
                 error.details = {"type": kind}
                 peer.say_error(error, frame.id)
             case e.Send():
-                peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, "An observer sends no messages."), frame.id)
+                peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, "Observers cannot send messages."), frame.id)
             case e.AgentEvent():
-                peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "An observer has nothing to report."), frame.id)
+                peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "Observers cannot send reports."), frame.id)
             case e.Ack() | e.Nack() | e.Cancel() | e.Subscribe() | e.Unsubscribe() | e.ChannelJoin() | e.ChannelLeave():
-                peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "An observer has no messages."), frame.id)
+                peer.say_error(RelayError(ErrorCode.PERMISSION_DENIED, "Observers have no messages."), frame.id)
             case _:
                 assert_never(frame)
 

@@ -114,17 +114,17 @@ class Controls:
         """The agent and the connection that controls it; raises RelayError where the command cannot be carried out."""
         cannot_be = _COMMANDS.get(asked.command)
         if cannot_be is None:
-            error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"There is no command {show(asked.command)}.")
+            error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"Unknown command {show(asked.command)}.")
             error.details = {"command": asked.command[:128]}
             raise error
         if asked.agent is None:
             raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.agent` is missing.", field="payload.agent")
         if asked.command == "input" and asked.text is None:
-            raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.text` is missing: say what to type.", field="payload.text")
+            raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.text` is missing: the text to type.", field="payload.text")
         if asked.command in REQUEST_COMMANDS and not asked.id:
-            raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.id` is missing: say which request.", field="payload.id")
+            raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.id` is missing: the id of the request.", field="payload.id")
         if asked.command == "answer" and not asked.text:
-            raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.text` is missing: say the answer.", field="payload.text")
+            raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.text` is missing: the answer.", field="payload.text")
         agent = self._router.find(asked.agent, "payload.agent")
         holder = agent.peer
         if holder is None or not holder.active:
@@ -145,6 +145,6 @@ class Controls:
 
 def _own_request() -> RelayError:
     return RelayError(
-        ErrorCode.PERMISSION_DENIED, "An agent cannot answer what it asked itself. A person does it outside of the agent's "
-        "terminal.", reason="own_request",
+        ErrorCode.PERMISSION_DENIED, "An agent cannot answer its own request. A person can, outside the agent's terminal.",
+        reason="own_request",
     )  # fmt: skip

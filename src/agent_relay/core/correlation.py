@@ -142,7 +142,7 @@ class Correlations:
 
     def _time_out(self, question: Question, now: int) -> None:
         waited = now - question.started
-        error = RelayError(ErrorCode.DELIVERY_TIMEOUT, f"No answer came within {waited} ms.")
+        error = RelayError(ErrorCode.DELIVERY_TIMEOUT, f"No reply within {waited} ms.")
         payload = error_payload(error, question.sender.traits.version) | {
             "nack_id": question.client_id,
             "message_id": question.message_id,

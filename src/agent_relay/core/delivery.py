@@ -225,7 +225,7 @@ class Ledger:
     def _abandon(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
             recipient = delivery.recipient
-            error = RelayError(ErrorCode.REJECTED, f"The owner of this relay has erased what was to go to {recipient.name}.")
+            error = RelayError(ErrorCode.REJECTED, f"The relay's owner erased the messages to {recipient.name}.")
             self._endings.give_up(delivery, "erased", "", error)
 
     # --- out --------------------------------------------------------------------------------------------------------

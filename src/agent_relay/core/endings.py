@@ -29,7 +29,7 @@ class Endings:
         self._wake = wake
 
     def expired(self, delivery: Delivery) -> None:
-        sentence = f"{delivery.recipient.name} did not acknowledge the message before its time was over."
+        sentence = f"{delivery.recipient.name} did not acknowledge the message before it expired."
         error = RelayError(ErrorCode.DELIVERY_TIMEOUT, sentence)
         self.bury(delivery, "expired", f"after {delivery.attempts} attempts", error)
 

@@ -82,7 +82,7 @@ class Erasing:
 
         try:
             if peer.agent is not None:
-                raise RelayError(ErrorCode.PERMISSION_DENIED, "An agent cannot erase what is kept.", reason="not_the_owner")
+                raise RelayError(ErrorCode.PERMISSION_DENIED, "Agents cannot erase data.", reason="not_the_owner")
             self._rights.check(self._rights.caller_of(peer), ADMIN)
             check_agent_name(name)
             if frame.payload.command == "remove":
@@ -121,7 +121,7 @@ class Erasing:
         self._check(name)
         key = fold_name(name)
         if key in self._under_way:
-            raise RelayError(ErrorCode.AGENT_BUSY, f"{show(name)} is being forgotten already.", name=name)
+            raise RelayError(ErrorCode.AGENT_BUSY, f"{show(name)} is already being forgotten.", name=name)
         self._under_way.add(key)
 
         def over(outcome: Erased | RelayError) -> None:
@@ -136,7 +136,7 @@ class Erasing:
         if not is_here and not self._spawning.is_live(name) and not self._leavings.is_held(name):
             return
         shown = agent.name if agent else name
-        sentence = f"{shown} is running. Stop it first (agent-relay stop {shown}), and then {deed} it."
+        sentence = f"{shown} is running. Stop it first (agent-relay stop {shown}), then {deed} it."
         raise RelayError(ErrorCode.REJECTED, sentence, reason="agent_is_running", name=name)
 
     # --- what is on its way ---------------------------------------------------------------------------------------------
@@ -221,5 +221,5 @@ class Erasing:
 
 def _unerased(error: Any) -> RelayError:
     return RelayError(
-        ErrorCode.SERVICE_UNAVAILABLE, f"Not everything could be erased ({error}). Say it again.", retry_after_ms=1_000
+        ErrorCode.SERVICE_UNAVAILABLE, f"Not everything could be erased ({error}). Try again.", retry_after_ms=1_000
     )

@@ -25,17 +25,17 @@ def check_guest(agent: Agent | None, frame: e.ClientFrame) -> None:
         case e.History():
             _narrow(agent, frame)
         case e.Subscribe() if frame.payload.topic == EVENTS_TOPIC:
-            raise _denied("Only the daemon's own user may follow what happens in the relay.")
+            raise _denied("Only the daemon's own user may follow events.")
         case e.AgentEvent() if frame.payload.type in _REPORTS:
-            raise _denied("An agent of another user asks nobody for permissions or answers here, and reports no costs.")
+            raise _denied("Agents of another user cannot report permissions, questions or costs here.")
         case _ if isinstance(frame, _ONLY_OWNER):
-            raise _denied("Only the daemon's own user may command, start and end agents, and answer what they ask.")
+            raise _denied("Only the daemon's own user may control, start and stop agents, and answer their requests.")
 
 
 def _narrow(agent: Agent | None, frame: e.History) -> None:
     asked = frame.payload
     if agent is None or asked.view != "messages" or fold_name(asked.with_ or agent.name) != agent.key:
-        raise _denied("Another user's agent sees what was said with itself alone: connect as it, and ask for `messages`.")
+        raise _denied("Agents of another user only see their own messages: connect as one and ask for `messages`.")
     asked.with_ = agent.name
 
 

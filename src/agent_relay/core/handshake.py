@@ -108,7 +108,7 @@ class Handshake:
             case Verdict.UNKNOWN:
                 return False
             case Verdict.EXPIRED:
-                raise _Stale(ErrorCode.RESUME_TOO_OLD, "The session ended too long ago; say HELLO without its token.")
+                raise _Stale(ErrorCode.RESUME_TOO_OLD, "The session ended too long ago; send HELLO without its token.")
             case Verdict.FOREIGN:
                 raise RelayError(ErrorCode.PERMISSION_DENIED, f"That token does not belong to {name}.", reason="bad_token")
             case Verdict.REPLAYED:
@@ -116,7 +116,7 @@ class Handshake:
                 self._revoke(agent)
                 raise RelayError(
                     ErrorCode.PERMISSION_DENIED,
-                    "That token was used before: somebody has a copy of it. The session is revoked; say HELLO without a token.",
+                    "That token was used before, so somebody has a copy. The session is revoked; send HELLO without a token.",
                     reason="token_reused",
                 )
 
@@ -236,11 +236,11 @@ class Handshake:
         agent = self._registry.find(payload.agent)
         try:
             if agent is None:
-                raise _Stale(ErrorCode.RESUME_TOO_OLD, f"There is no session of {show(payload.agent)}; say HELLO.")
+                raise _Stale(ErrorCode.RESUME_TOO_OLD, f"There is no session of {show(payload.agent)}; send HELLO.")
             if not self._may_resume(peer, agent, payload.resume_token, payload.agent):
                 raise RelayError(ErrorCode.PERMISSION_DENIED, f"That token does not belong to {agent.name}.", reason="bad_token")
             if payload.session_id is not None and payload.session_id != agent.session_id:
-                raise _Stale(ErrorCode.RESUME_TOO_OLD, "That session has ended; say HELLO.")
+                raise _Stale(ErrorCode.RESUME_TOO_OLD, "That session has ended; send HELLO.")
         except _Stale as stale:
             peer.say_nack(stale, frame.id)
             return

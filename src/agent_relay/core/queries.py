@@ -181,7 +181,7 @@ class Queries:
                 case "dead_letters":
                     self._dead_letters(peer, frame.id, asked.limit)
                 case other:
-                    raise RelayError(ErrorCode.INVALID_FORMAT, f"There is no view {show(other)}.", field="payload.view")
+                    raise RelayError(ErrorCode.INVALID_FORMAT, f"Unknown view {show(other)}.", field="payload.view")
         except RelayError as error:
             peer.say_error(error, frame.id)
 

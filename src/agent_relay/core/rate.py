@@ -30,5 +30,5 @@ def check_rate(context: Context, allowance: Allowance) -> None:
     if wait_ms:
         limit = context.limits.rate_limit
         raise RelayError(
-            ErrorCode.RATE_LIMITED, f"More than {limit} messages a second.", retry_after_ms=wait_ms, limit_per_second=limit
+            ErrorCode.RATE_LIMITED, f"More than {limit} messages per second.", retry_after_ms=wait_ms, limit_per_second=limit
         )

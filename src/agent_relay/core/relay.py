@@ -323,7 +323,7 @@ class Relay:
         else:
             self._settle_in(peer, agent)
             if frame.from_ is not None and fold_name(frame.from_) != agent.key:
-                sentence = f"This connection is {agent.name}; it cannot speak as another."
+                sentence = f"This connection is {agent.name}; it cannot send as another."
                 peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, sentence, field="from"), frame.id)
             else:
                 self._acting.act(peer, agent, frame)

@@ -262,15 +262,15 @@ def _nobody(error: RelayError | None) -> None:
 
 
 def _too_late(request: Request) -> RelayError:
-    return _conflict("Somebody at the terminal was faster.", request.id, "already_answered")
+    return _conflict("Somebody at the terminal answered first.", request.id, "already_answered")
 
 
 def _changed(request: Request, reason: str) -> RelayError:
-    return _conflict(reason or "The dialog is not the one that was asked about any more.", request.id, "changed")
+    return _conflict(reason or "The dialog is no longer the one you answered.", request.id, "changed")
 
 
 def _not_done(request: Request, reason: str) -> RelayError:
-    return _conflict(reason or "The answer could not be given.", request.id, "not_done")
+    return _conflict(reason or "The answer could not be carried out.", request.id, "not_done")
 
 
 def _conflict(sentence: str, id_: str, reason: str) -> RelayError:

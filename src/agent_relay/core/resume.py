@@ -95,7 +95,7 @@ class Resumption:
                         continue  # its sender was told that it never arrived, so it must not arrive now
                     shown.append(self._revive(agent, row, agent.streams[key], seq, place))
         if any(missing.values()):
-            error = RelayError(ErrorCode.STALE, "Some of the messages asked for are no longer kept; say HELLO.")
+            error = RelayError(ErrorCode.STALE, "Some of the requested messages are no longer kept; send HELLO.")
             error.details = {"code": ErrorCode.RESUME_TOO_OLD.value, "alias": ErrorCode.STALE.value}
             return error
         for key, last_seq in behind.items():

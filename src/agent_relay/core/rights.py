@@ -21,12 +21,12 @@ APPROVE, CONTROL, SPAWN, SPAWN_ANY, RETRY, NAMES, BUDGET, ADMIN = (
     "approve", "control", "spawn", "spawn-any", "retry", "names", "budget", "admin",
 )  # fmt: skip
 RIGHTS = {
-    APPROVE: "answer what agents ask a person",
+    APPROVE: "answer agents' requests to a person",
     CONTROL: "type to agents, pause, resume, interrupt or stop them, or let them join and leave channels",
     SPAWN: "start agents, and release those it started",
     SPAWN_ANY: "choose how an agent is started, or release one that others started",
     RETRY: "send dead letters again",
-    NAMES: "speak under another name than its own",
+    NAMES: "send under another name",
     BUDGET: "set budgets",
     ADMIN: "change how the relay is set up",
 }
@@ -63,15 +63,15 @@ class Rights:
         """Raises RelayError."""
         if caller.is_lost:
             raise RelayError(
-                ErrorCode.PERMISSION_DENIED, "The process that opened this connection has ended, so it cannot be told who asks; "
-                "connect again.", reason="caller_lost",
+                ErrorCode.PERMISSION_DENIED, "The process that opened this connection has ended, so the caller cannot be "
+                "identified; connect again.", reason="caller_lost",
             )  # fmt: skip
         if caller.agent is None or self.has(caller.agent, right):
             return
         self._context.log.note("right_refused", agent=caller.agent, via=caller.via, right=right)
         raise RelayError(
-            ErrorCode.PERMISSION_DENIED, f"This was asked from inside {caller.agent}'s terminal, and {caller.agent} may not "
-            f"{RIGHTS[right]}. A person does it outside of agents' terminals, or grants {caller.agent}:{right} in the owner's "
+            ErrorCode.PERMISSION_DENIED, f"This came from inside {caller.agent}'s terminal, and {caller.agent} may not "
+            f"{RIGHTS[right]}. A person can do it outside agents' terminals, or grant {caller.agent}:{right} in the owner's "
             "setting agent_rights.", reason="inside_agent", agent=caller.agent, right=right,
         )  # fmt: skip
 

@@ -21,7 +21,7 @@ class Router:
         if topic and not is_topic(topic):
             raise RelayError(
                 ErrorCode.INVALID_FORMAT,
-                f"{show(topic)} is not a topic: tokens between dots, no wildcard, no space.",
+                f"{show(topic)} is not a topic: use tokens separated by dots, without wildcards or spaces.",
                 field="topic",
             )
         if isinstance(to, str):
@@ -50,7 +50,7 @@ class Router:
 
     def _resolve_channel(self, sender: Agent, to: str) -> Route:
         if not is_channel(to):
-            raise RelayError(ErrorCode.INVALID_TARGET, f"{show(to)} is not a channel: a channel is '#' and a name.", field="to")
+            raise RelayError(ErrorCode.INVALID_TARGET, f"{show(to)} is not a channel: a channel is '#' plus a name.", field="to")
         channel = self._registry.channel(to)
         if channel is None:
             known = [members.name for members in self._registry.channels.values()]

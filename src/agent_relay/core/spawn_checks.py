@@ -32,12 +32,12 @@ def check_wish(asked: Spawn, limits: Limits) -> None:
     if asked.cli not in KNOWN_CLIS and asked.cli not in limits.spawn_allow:
         known = ", ".join(sorted(KNOWN_CLIS | limits.spawn_allow))
         raise RelayError(
-            ErrorCode.INVALID_TARGET, f"{show(asked.cli)} may not be started here; these may: {known}.",
+            ErrorCode.INVALID_TARGET, f"{show(asked.cli)} may not be started here; allowed: {known}.",
             field="payload.cli", reason="cli_not_allowed",
         )  # fmt: skip
     if asked.backend not in BACKENDS:
         raise RelayError(
-            ErrorCode.INVALID_FORMAT, f"There is no backend {show(asked.backend)}; there are auto, tmux and pty.",
+            ErrorCode.INVALID_FORMAT, f"Unknown backend {show(asked.backend)}; use auto, tmux or pty.",
             field="payload.backend",
         )  # fmt: skip
     check_environment(asked.environment, limits)
@@ -52,7 +52,7 @@ def check_environment(environment: Mapping[str, str], limits: Limits) -> None:
         if not is_allowed or name.upper().startswith(ENV_PREFIX) or "=" in name or "\0" in name + value:
             allowed = ", ".join(limits.spawn_environment) or "none"
             raise RelayError(
-                ErrorCode.INVALID_TARGET, f"The variable {show(name)} may not be set for an agent; allowed are: {allowed}. "
+                ErrorCode.INVALID_TARGET, f"The variable {show(name)} may not be set for an agent; allowed: {allowed}. "
                 "Whoever runs the daemon can allow others with the setting spawn_environment.",
                 field="payload.environment", reason="environment_not_allowed", allowed=list(limits.spawn_environment),
                 setting="spawn_environment",
@@ -69,8 +69,8 @@ def check_permission_mode(cli: str, wanted: str, limits: Limits) -> None:
         )  # fmt: skip
     if modes[wanted].asks_nobody and wanted not in limits.spawn_unattended:
         raise RelayError(
-            ErrorCode.INVALID_TARGET, f"In the permission mode {wanted} nobody is asked, so it may only be chosen where "
-            f"whoever runs the daemon has put it into the setting spawn_unattended.",
+            ErrorCode.INVALID_TARGET, f"The permission mode {wanted} asks nobody, so it is only allowed if whoever "
+            f"runs the daemon lists it in the setting spawn_unattended.",
             field="payload.permission_mode", reason="mode_not_allowed", setting="spawn_unattended",
         )  # fmt: skip
 
@@ -86,14 +86,14 @@ class Pace:
         limits, now = self._context.limits, self._context.steady_ms
         if running >= limits.max_agents:
             raise RelayError(
-                ErrorCode.RATE_LIMITED, f"{running} agents run already, which is the most; release one first.",
+                ErrorCode.RATE_LIMITED, f"{running} agents are running, which is the maximum; release one first.",
                 retry_after_ms=_RETRY_MS, reason="too_many_agents",
             )  # fmt: skip
         while self._started and self._started[0] <= now - _MINUTE_MS:
             self._started.popleft()
         if len(self._started) >= limits.spawns_per_minute:
             raise RelayError(
-                ErrorCode.RATE_LIMITED, f"{len(self._started)} agents were started in the last minute, which is the most.",
+                ErrorCode.RATE_LIMITED, f"{len(self._started)} agents were started in the last minute, which is the maximum.",
                 retry_after_ms=self._started[0] + _MINUTE_MS - now, reason="too_fast",
             )  # fmt: skip
 

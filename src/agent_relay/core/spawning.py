@@ -124,7 +124,7 @@ class Spawning:
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, self._hold, reason="spawning_paused")
         check_wish(asked, self._context.limits)
         if asked.task and by is None:
-            raise RelayError(ErrorCode.PERMISSION_DENIED, "An observer sends no messages, so it cannot give a task.")
+            raise RelayError(ErrorCode.PERMISSION_DENIED, "Observers cannot send messages, so they cannot give a task.")
         self._check_name(asked.name)
         self._pace.check(len(self._live()))
         session = SessionRow(
@@ -154,7 +154,7 @@ class Spawning:
         if session.status is SessionStatus.STARTING:
             self._tells.setdefault(session.id, []).append(tell)
         elif session.status is SessionStatus.ENDED:
-            tell(session, _start_failed(session, "It has ended already."))
+            tell(session, _start_failed(session, "It has already ended."))
         else:
             tell(session, None)
 
@@ -162,7 +162,7 @@ class Spawning:
         known = self._registry.find(name)
         if self._live_one(name) is not None or (known is not None and known.connected):
             raise RelayError(
-                ErrorCode.PERMISSION_DENIED, f"There is an agent {name} already; choose another name.", reason="name_in_use",
+                ErrorCode.PERMISSION_DENIED, f"An agent {name} already exists; choose another name.", reason="name_in_use",
                 name=name,
             )  # fmt: skip
 
@@ -227,7 +227,7 @@ class Spawning:
     def ended(self, session_id: str, exit_code: int | None) -> None:
         session = self._sessions[session_id]
         if session.status is SessionStatus.STARTING:
-            self._tell(session, _start_failed(session, "It ended before it had begun."))
+            self._tell(session, _start_failed(session, "It ended before it started."))
         if session.status is not SessionStatus.ENDED:
             self._end(session, exit_code)
 
@@ -317,7 +317,7 @@ class Spawning:
             session = self._sessions[id_]
             self._due[id_] = now + STOP_MS
             if session.status is SessionStatus.STARTING:
-                self._tell(session, _start_failed(session, f"It did not begin within {START_MS // 1000} seconds."))
+                self._tell(session, _start_failed(session, f"It did not start within {START_MS // 1000} seconds."))
             if session.status in {SessionStatus.STARTING, SessionStatus.ENDING}:
                 if session.pid and self._service is not None:
                     self._service.stop(session, force=True)

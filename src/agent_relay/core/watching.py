@@ -69,10 +69,10 @@ class Watching:
         if self._bus is None:
             raise RelayError(ErrorCode.FEATURE_UNSUPPORTED, "This daemon records no events.")
         if not peer.hears_events:
-            raise RelayError(ErrorCode.FEATURE_UNSUPPORTED, "Say `events` among the capabilities to subscribe to them.")
+            raise RelayError(ErrorCode.FEATURE_UNSUPPORTED, "Request the capability `events` to subscribe to them.")
         if len(self._watches.get(peer, ())) >= _MOST:
             raise RelayError(
-                ErrorCode.RATE_LIMITED, f"A connection has at most {_MOST} event subscriptions.", retry_after_ms=_RETRY_MS
+                ErrorCode.RATE_LIMITED, f"A connection can have at most {_MOST} event subscriptions.", retry_after_ms=_RETRY_MS
             )
         return self._bus
 

@@ -85,7 +85,7 @@ def _load_file(path: str) -> ModuleType:
     name = f"arc_hooks_{os.path.splitext(os.path.basename(path))[0]}"
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

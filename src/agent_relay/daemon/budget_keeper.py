@@ -77,7 +77,7 @@ class BudgetKeeper:
         try:
             write_private_file(self._path, msgspec.json.encode(budget).decode() + "\n")
         except OSError as error:
-            sentence = f"The budget cannot be kept ({error.strerror or error})."
+            sentence = f"The budget could not be saved ({error.strerror or error})."
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, sentence) from None
         self._budget = budget
         self._is_new = True
@@ -167,7 +167,7 @@ class BudgetKeeper:
         if self._watch.is_spawning_paused != self._is_held:
             self._is_held = self._watch.is_spawning_paused
             if self._is_held:
-                self._gate.pause("The budget is spent: no agents are started until it is raised, or the hour is over.")
+                self._gate.pause("The budget is spent: no agents start until it is raised, or until the hour is over.")
             else:
                 self._gate.resume()
 

@@ -31,4 +31,4 @@ def load_prices(home: str) -> LoadedPrices:
         return LoadedPrices(Prices(), path)
     except (OSError, ValueError) as error:
         reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        return LoadedPrices(Prices(), path, f"{path} is not used, and the built-in prices are: {reason.rstrip('.')}.")
+        return LoadedPrices(Prices(), path, f"{path} is ignored, and the built-in prices are used: {reason.rstrip('.')}.")

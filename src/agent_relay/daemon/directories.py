@@ -32,15 +32,15 @@ def make_private_directory(path: str) -> None:
     except FileExistsError:
         raise PlaceUnusable(f"{path} is not a directory; move it away or choose another --state-dir.") from None
     except OSError as error:
-        raise PlaceUnusable(f"{path} cannot be made: {error.strerror}. Check who owns the folders above it.") from None
+        raise PlaceUnusable(f"{path} cannot be created: {error.strerror}. Check who owns the folders above it.") from None
     if found.st_uid != os.geteuid():
         raise PlaceUnusable(f"{path} belongs to another user; choose another --state-dir.")
     if stat.S_IMODE(found.st_mode) & 0o077:
         if existed and not _is_ours_to_close(path):
-            raise PlaceUnusable(f"{path} is open to other users and has other things in it; choose another --state-dir.")
+            raise PlaceUnusable(f"{path} is open to other users and contains other files; choose another --state-dir.")
         os.chmod(path, 0o700)
     if not os.access(path, os.W_OK | os.X_OK):
-        raise PlaceUnusable(f"There is no permission to write in {path}; mend it with: chmod u+rwx {path}")
+        raise PlaceUnusable(f"No permission to write to {path}; fix it with: chmod u+rwx {path}")
 
 
 def _is_ours_to_close(path: str) -> bool:
@@ -55,7 +55,7 @@ def prepare_socket_directory(socket_path: str, uid: int) -> None:
     short = places.short_socket_directory(uid)
     if directory == short or directory.startswith(short + "/"):
         if os.path.islink(short):
-            raise PlaceUnusable(f"{short} is a link and not to be trusted; remove it.")
+            raise PlaceUnusable(f"{short} is a link, which is not trusted; remove it.")
         make_private_directory(short)
         make_private_directory(directory)
     elif not os.path.isdir(directory):

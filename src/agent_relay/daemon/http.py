@@ -40,8 +40,10 @@ if TYPE_CHECKING:
     from agent_relay.transports.http.api import Api
     from agent_relay.transports.http.server import HttpServer
 
-_EXPOSED = "HTTP is served beyond this machine without TLS: tokens and messages can be read. Use --tls-cert and --tls-key."
-_NO_AUTH = "HTTP asks for no token (--no-auth): every user of this machine can read messages, type, and start programs as you."
+_EXPOSED = (
+    "HTTP is served beyond this machine without TLS: tokens and messages can be read in transit. Use --tls-cert and --tls-key."
+)
+_NO_AUTH = "HTTP needs no token (--no-auth): every user of this machine can read messages, type, and start programs as you."
 _HEAD_START_S = 0.15  # for those who wait at the socket: what follows takes turns with them for a while
 _PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything takes milliseconds
 
@@ -76,7 +78,7 @@ class Http:
         if self._config.http:
             self._starting = asyncio.create_task(self._start())
         else:
-            self._say({"url": None, "reason": "It was started without HTTP."})
+            self._say({"url": None, "reason": "The daemon was started without HTTP."})
 
     async def _start(self) -> None:
         try:

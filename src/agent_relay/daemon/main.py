@@ -46,7 +46,7 @@ def run(config: Config) -> int:
     try:
         _run_loop(Daemon(config))
     except (AlreadyRunning, AnotherDaemon) as error:
-        return _complain(f"{error} `agent-relay status` tells more.", EXIT_FAILED)
+        return _complain(f"{error} `agent-relay status` shows more.", EXIT_FAILED)
     except (PlaceUnusable, StoreUnusable, SocketUnusable) as error:
         return _complain(str(error), EXIT_FAILED)
     finally:

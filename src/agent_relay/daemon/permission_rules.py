@@ -62,7 +62,7 @@ def read_policy(project: ConfigFile, own: ConfigFile, notes: list[str]) -> Polic
     for number, given in enumerate(table.rules, 1):
         where = f"{project.path}: rule {number} of {PERMISSIONS_KEY}"
         if given.decision is Decision.APPROVE:
-            notes.append(f"{where} is ignored: it approves, and only {own.path} may. This one comes with the project.")
+            notes.append(f"{where} is ignored: only rules in {own.path} may approve; this file comes with the project.")
             continue
         try:
             tightening.append(_make_rule(where, given))
@@ -80,11 +80,11 @@ def _read_table(file: ConfigFile) -> _PermissionsTable:
 
 def _make_rule(where: str, given: _RuleTable) -> Rule:
     if given.decision is Decision.APPROVE and given.tools is None:
-        raise ValueError(f'{where} approves and does not say which tools; write tools = "*" if you mean every one.')
+        raise ValueError(f'{where} approves without naming tools; write tools = "*" if you mean every one.')
     conditions = {name: getattr(given, name) for name in ("tools", "commands", "words", "files")}
     patterns = {name: _as_tuple(value) for name, value in conditions.items() if value is not None}
     if any(not found or "" in found for found in patterns.values()):
-        raise ValueError(f"{where} has an empty condition; leave out what it should not look at.")
+        raise ValueError(f"{where} has an empty condition; remove it.")
     try:
         return Rule(given.decision, **patterns, in_project=given.in_project, risk=given.risk, reason=given.reason)
     except ValueError as error:
@@ -101,7 +101,5 @@ def _read_time(path: str, text: str | int) -> int:
     except ValueError:
         time_ms = 0
     if time_ms < 1:
-        raise ValueError(
-            f"{path}: timeout in {PERMISSIONS_KEY}: {text!r} cannot be used; it must be a duration such as 30s or 10m."
-        )
+        raise ValueError(f"{path}: timeout in {PERMISSIONS_KEY}: {text!r} is invalid; it must be a duration such as 30s or 10m.")
     return time_ms

@@ -36,7 +36,7 @@ ENDS_FOLDER = "sessions"
 _NOT_INHERITED = {
     places.ENV_NAME, places.ENV_TOKEN, "AGENT_RELAY_OUTBOX", "AGENT_RELAY_INBOX", places.ENV_SOCKET, places.ENV_API_TOKEN,
 }  # fmt: skip
-_NO_WORD = "Its wrapper ended before it began; the daemon's log may say why."
+_NO_WORD = "Its wrapper ended before it started; the daemon's log may say why."
 
 
 class WrapperProcesses:
@@ -190,14 +190,13 @@ def find_folder(wanted: str, project: str, roots: Sequence[str]) -> str:
     is_inside = any(path == root or path.startswith(root.rstrip("/") + "/") for root in (own, *roots))
     if not is_inside and not belongs_to(path, own):
         raise RelayError(
-            ErrorCode.INVALID_TARGET, f"{show(wanted, 200)} is outside the project ({show(project, 200)}), and agents are "
-            "started in it and its worktrees alone. Whoever runs the daemon can list further folders: --spawn-roots, or "
-            "spawn_roots in their config.toml.",
+            ErrorCode.INVALID_TARGET, f"{show(wanted, 200)} is outside the project ({show(project, 200)}) and its worktrees, where agents "
+            "are started. The daemon's owner can allow more folders with --spawn-roots, or spawn_roots in their config.toml.",
             field="payload.cwd", reason="cwd_not_allowed", setting="spawn_roots",
         )  # fmt: skip
     if not os.path.isdir(path):
         raise RelayError(
-            ErrorCode.INVALID_TARGET, f"There is no folder {show(path)}.", field="payload.cwd", reason="cwd_not_found"
+            ErrorCode.INVALID_TARGET, f"The folder {show(path)} does not exist.", field="payload.cwd", reason="cwd_not_found"
         )  # fmt: skip
     return path
 

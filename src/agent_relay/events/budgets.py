@@ -37,10 +37,10 @@ class Budget(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
             ("maxTotal", self.max_total),
         ):
             if amount is not None and not (amount.is_finite() and amount > 0):
-                raise ValueError(f"{name} must be more than 0 dollars, not {amount}")
+                raise ValueError(f"{name} must be greater than 0 dollars, not {amount}")
         share = self.alert_threshold
         if share is not None and not (share.is_finite() and 0 < share <= 1):
-            raise ValueError(f"alertThreshold is a share of the limits, more than 0 and at most 1, not {share}")
+            raise ValueError(f"alertThreshold must be a fraction of the limits, greater than 0 and at most 1, not {share}")
 
 
 class Crossing(Struct, frozen=True):

@@ -37,7 +37,7 @@ def build_event(kind: str, fields: dict[str, Any], prefix: str) -> Event:
     envelope does not count."""
     struct = EVENT_TYPES.get(kind)
     if struct is None:
-        error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"There is no event {show(kind, 80)}.")
+        error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"Unknown event {show(kind, 80)}.")
         error.details = {"type": kind[:128]}
         raise error
     said = {name: value for name, value in fields.items() if name[:1] != "_" and name != "type"}

@@ -53,6 +53,6 @@ def make_filter(
         if name == "*":
             found = set(EVENT_TYPES)
         if not found:
-            raise RelayError(ErrorCode.INVALID_FORMAT, f"There is no type of event {show(name, 80)}.", field=field)
+            raise RelayError(ErrorCode.INVALID_FORMAT, f"Unknown event type {show(name, 80)}.", field=field)
         wanted |= found
     return EventFilter(frozenset(wanted), agent, session_id)

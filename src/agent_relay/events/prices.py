@@ -91,7 +91,7 @@ class Price(Struct, frozen=True, rename={"input_per_1m": "inputPer1M", "output_p
     def __post_init__(self) -> None:
         for amount in (self.input_per_1m, self.output_per_1m, self.cache_read_per_1m, self.cache_write_per_1m):
             if amount is not None and not (amount.is_finite() and 0 <= amount <= _MAX_PRICE):
-                raise ValueError(f"A price must be from 0 to {_MAX_PRICE} dollars for a million tokens, not {amount}.")
+                raise ValueError(f"A price must be from 0 to {_MAX_PRICE} dollars per million tokens, not {amount}.")
 
 
 class Prices:

@@ -31,7 +31,7 @@ def check_checksum(body: str, checksum: str) -> None:
         return
     raise RelayError(
         ErrorCode.CHECKSUM_MISMATCH,
-        f"The checksum is not that of the body: expected {algorithm if is_checksum(checksum) else 'sha256'} of "
+        f"The checksum does not match the body: expected {algorithm if is_checksum(checksum) else 'sha256'} of "
         f"{len(body.encode())} bytes of UTF-8.",
         field="payload_meta.checksum",
     )

@@ -215,7 +215,7 @@ def _read_value(raw: Raw) -> Any:
 def _explain_type(kind: str, error: Exception) -> BadFrame:
     text, path = _read_validation_error(error) if isinstance(error, msgspec.ValidationError) else (str(error), "")
     if path == "type":
-        bad = BadFrame(ErrorCode.FEATURE_UNSUPPORTED, f"Frames of type {show(kind, 80)} are not known here.")
+        bad = BadFrame(ErrorCode.FEATURE_UNSUPPORTED, f"Unknown frame type {show(kind, 80)}.")
         bad.details = {"type": kind[:128]}
         return bad
     return BadFrame(ErrorCode.INVALID_FORMAT, f"`{path}`: {text}.", field=path)

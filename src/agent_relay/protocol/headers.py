@@ -98,7 +98,7 @@ def parse_headers(text: str) -> HeaderMessage:
         if header is None:
             continue
         if name in lines:
-            raise _wrong(f"{name} stands on line {lines[name]} and again on line {number}.", name, number)
+            raise _wrong(f"{name} is on line {lines[name]} and again on line {number}.", name, number)
         lines[name] = number
         values[header.field] = _read(header, value, number)
     message = HeaderMessage(body=body, **values)
@@ -172,7 +172,7 @@ def _split_line(line: str, number: int) -> tuple[str, str]:
     name = name.rstrip(" \t")
     if not colon or _HEADER_NAME.fullmatch(name) is None:
         # The line is not shown: it may be the first of a body whose author forgot the headers.
-        raise _wrong(f"Line {number} is not `NAME: value`. Headers stand first, then a blank line, then the body.", None, number)
+        raise _wrong(f"Line {number} is not `NAME: value`. Headers come first, then a blank line, then the body.", None, number)
     return name.upper(), value.strip(" \t")
 
 

@@ -71,7 +71,7 @@ def check_agent_name(name: str) -> None:
 def check_channel(channel: str) -> None:
     if not is_channel(channel):
         raise RelayError(
-            ErrorCode.INVALID_TARGET, f"{show(channel)} is not a channel: a channel is '#' and a name.", name=show(channel, 80)
+            ErrorCode.INVALID_TARGET, f"{show(channel)} is not a channel: a channel is '#' plus a name.", name=show(channel, 80)
         )
 
 

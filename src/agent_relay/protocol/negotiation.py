@@ -18,7 +18,7 @@ def negotiate_version(asked: int) -> int:
     if asked < SUPPORTED_VERSIONS[0]:
         raise RelayError(
             ErrorCode.VERSION_MISMATCH,
-            f"There is no protocol version {asked}; this daemon speaks {SUPPORTED_VERSIONS[0]} to {SUPPORTED_VERSIONS[-1]}.",
+            f"Protocol version {asked} does not exist; this daemon supports {SUPPORTED_VERSIONS[0]} to {SUPPORTED_VERSIONS[-1]}.",
             supported=list(SUPPORTED_VERSIONS),
         )
     return min(asked, SUPPORTED_VERSIONS[-1])

@@ -153,7 +153,7 @@ def read_report(event: AgentEvent) -> Report:
     """Raises RelayError: FEATURE_UNSUPPORTED for another type, INVALID_FORMAT with the field that is wrong."""
     kind = REPORTS.get(event.type)
     if kind is None:
-        error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"This daemon takes no report {show(event.type, 80)}.")
+        error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"Unknown report type {show(event.type, 80)}.")
         error.details = {"type": event.type[:128]}
         raise error
     return convert_fields(event.fields, kind, "payload.fields")

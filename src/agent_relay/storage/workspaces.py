@@ -67,7 +67,7 @@ class WorkspaceFile:
     def add(self, path: str, name: str | None) -> Workspace:
         if "\0" in path or not os.path.isabs(path) or not os.path.isdir(path):
             raise RelayError(
-                ErrorCode.INVALID_FORMAT, f"`path`: {show(path, 200)} is no directory here; give its whole path.", field="path"
+                ErrorCode.INVALID_FORMAT, f"`path`: {show(path, 200)} is not a directory; give its full path.", field="path"
             )
         root = os.path.realpath(path)
         id_ = places.project_id(root)

@@ -79,7 +79,7 @@ def test_a_qr_code_is_for_a_relay_that_a_phone_reaches(run: Run) -> None:
 
 def test_without_auth_up_and_status_warn(run: Run) -> None:
     run("up", "--port", "0", "--no-auth")
-    assert "WARNING: HTTP asks for no token (--no-auth)" in run("status")
+    assert "WARNING: HTTP needs no token (--no-auth)" in run("status")
     assert "--no-auth" in json.loads(run("status", "--json"))["http"]["warning"]
 
 
@@ -90,7 +90,7 @@ def test_no_auth_is_for_this_machine_alone(run: Run) -> None:
 
 def test_without_http(run: Run) -> None:
     assert "http" not in run("up", "--no-http")
-    assert "none: It was started without HTTP." in run("status")
+    assert "none: The daemon was started without HTTP." in run("status")
 
 
 def test_the_port_and_the_token_come_from_the_environment_too(run: Run, server: Server) -> None:

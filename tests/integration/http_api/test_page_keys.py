@@ -96,5 +96,5 @@ def test_without_auth_everybody_is_let_in_and_everybody_is_told(start_server: St
     server = start_server("--no-auth=true")
     assert server.bare.get("/api/v1/agents").status_code == 200
     assert problem(server.bare.get("/api/v1/agents", headers={"Origin": "https://evil.example"}))[0] == 403
-    assert "WARNING: HTTP asks for no token (--no-auth)" in server.daemon.output
+    assert "WARNING: HTTP needs no token (--no-auth)" in server.daemon.output
     assert "--no-auth" in (server.daemon.state_dir / "http.json").read_text()

@@ -43,7 +43,7 @@ def test_the_file_goes_before_the_built_in_prices(tmp_path: Path) -> None:
 def test_a_broken_file_is_told_and_the_built_in_prices_hold(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "cost-models.json").write_bytes(content)
     loaded = load_prices(str(tmp_path))
-    assert "cost-models.json is not used, and the built-in prices are: " in loaded.warning
+    assert "cost-models.json is ignored, and the built-in prices are used: " in loaded.warning
     assert loaded.warning.endswith(".")
     assert not loaded.warning.endswith("..")
     assert input_price(loaded.prices, "gpt-5") == Decimal("1.25")

@@ -69,7 +69,7 @@ def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_above_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("precious")
-    with pytest.raises(PlaceUnusable, match="cannot be made"):
+    with pytest.raises(PlaceUnusable, match="cannot be created"):
         make_private_directory(str(tmp_path / "file" / "state"))
 
 

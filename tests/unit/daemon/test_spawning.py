@@ -98,7 +98,7 @@ def test_what_is_not_there_is_named(scene: Scene) -> None:
     with pytest.raises(RelayError, match="'no-such-cli' is not installed") as error:
         scene.wrappers.start(row(cli="no-such-cli"), {})
     assert error.value.details["reason"] == "cli_not_found"
-    with pytest.raises(RelayError, match="There is no folder") as error:
+    with pytest.raises(RelayError, match="does not exist") as error:
         scene.wrappers.start(row(cwd="nowhere"), {})
     assert error.value.details["reason"] == "cwd_not_found"
 

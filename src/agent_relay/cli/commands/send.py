@@ -246,7 +246,7 @@ def _receipt_with_answer(message: dict[str, Any], reply: Reply | None) -> dict[s
 
 
 def _why_no_answer(message: dict[str, Any], timeout_ms: int, waiting: list[tuple[str, str]]) -> str:
-    return _why_not_yet(f"No answer came within {format_span(timeout_ms)}", message, waiting)
+    return _why_not_yet(f"No reply within {format_span(timeout_ms)}", message, waiting)
 
 
 def _why_not_yet(waited: str, message: dict[str, Any], waiting: list[tuple[str, str]]) -> str:
