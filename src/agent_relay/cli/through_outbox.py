@@ -101,7 +101,7 @@ def _show_answer(screen: Screen, receipt: dict[str, Any], later: dict[str, Any],
         stage = "stored" if reply is None else "delivered"
         screen.json({"message_id": receipt["message_id"], "stage": stage, "recipients": receipt["recipients"], "reply": reply})
     if reply is None:
-        raise Failure(_why(f"No answer came within {format_span(reply_ms)}", receipt, later))
+        raise Failure(_why(f"No reply within {format_span(reply_ms)}", receipt, later))
     if not as_json:
         show_answer(screen, receipt["message_id"], str(reply.get("by", "")), str(reply.get("body", "")))
     return 0

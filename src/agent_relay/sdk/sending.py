@@ -136,7 +136,7 @@ class Sender:
         except TimeoutError as error:
             if isinstance(error, RelayError):
                 raise
-            raise TimedOut(f"No answer came within {timeout:g} seconds.") from None
+            raise TimedOut(f"No reply within {timeout:g} seconds.") from None
         finally:
             self._questions.close(question)
             if not question.answer.done:
