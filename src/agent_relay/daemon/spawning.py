@@ -191,7 +191,7 @@ def find_folder(wanted: str, project: str, roots: Sequence[str]) -> str:
     if not is_inside and not belongs_to(path, own):
         raise RelayError(
             ErrorCode.INVALID_TARGET, f"{show(wanted, 200)} is outside the project ({show(project, 200)}) and its worktrees, "
-            "where agents are started. The daemon's owner can allow more folders with --spawn-roots, or spawn_roots in their config.toml.",
+            "where agents are started. The daemon's owner can allow more folders: --spawn-roots, or spawn_roots in config.toml.",
             field="payload.cwd", reason="cwd_not_allowed", setting="spawn_roots",
         )  # fmt: skip
     if not os.path.isdir(path):
