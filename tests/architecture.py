@@ -37,16 +37,19 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "testing": _BELOW | {"ports", "sdk", "arc", "bridge", "terminal", "patterns", "mcp", "daemon", "cli"} | _SERVER,
 }
 
-# The modules that are no room: the front door, `python -m agent_relay`, and what every room may ask for: the version, and how
-# Python is started.
+# The modules that are no room: the front door, `python -m agent_relay`, and what every room may ask for: the version, how
+# Python is started, and which git repository a folder belongs to.
 FRONT_DOOR = "__init__"
 _DOORS: dict[str, frozenset[str]] = {
     FRONT_DOOR: frozenset({"protocol", "sdk", "patterns"}),
     "__main__": frozenset({"cli"}),
     "version": frozenset(),
     "interpreter": frozenset(),
+    "repository": frozenset(),
 }
-_TOP_LEVEL_FILES = {"__init__.py", "__main__.py", "version.py", "interpreter.py", "py.typed"}
+_FOR_ALL = frozenset({"version", "__version__", "interpreter"})
+_FOR_ALL_BUT_THE_PURE = frozenset({"repository"})  # it reads files
+_TOP_LEVEL_FILES = {"__init__.py", "__main__.py", "version.py", "interpreter.py", "repository.py", "py.typed"}
 
 PURE_ROOMS = frozenset({"protocol", "core"})
 
@@ -120,7 +123,8 @@ def _judge_import(room: str, allowed: frozenset[str], name: str | None) -> str:
         pure = room not in PURE_ROOMS or top in PURE_MODULES
         return "" if pure else f"`{room}` only computes, and `{name}` is not among the modules that do no more (PURE_MODULES)"
     target = rest.partition(".")[0]
-    if target in {room, "version", "__version__", "interpreter"} or target in allowed:
+    is_common = target in _FOR_ALL or (target in _FOR_ALL_BUT_THE_PURE and room not in PURE_ROOMS)
+    if target == room or target in allowed or is_common:
         return ""
     if target in MAY_IMPORT:
         return f"`{room}` may not import `{target}`"

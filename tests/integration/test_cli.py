@@ -172,8 +172,9 @@ def test_a_whole_cycle(shell: Shell) -> None:
     status = shell.json("status")
     assert (status["up"], status["pid"], status["accepted"]) == (True, pid, 1)
     assert {agent["name"]: agent["state"] for agent in status["agents"]} == {"Alice": "offline", "Bob": "offline"}
-    for part in ("up for", f"pid {pid}", "sqlite, 1 message", "1 accepted", "0 dead letters", "Alice", "offline"):
+    for part in ("up for", f"pid {pid}", "sqlite, 1 message", "1 accepted", "0 dead letters", "2 offline hidden: --all"):
         assert part in shell("status").stdout
+    assert re.search(r"Alice +offline", shell("status", "--all").stdout)
 
     assert shell.real("down").stdout == f"down  pid {pid} stopped\n"
     assert not list(shell.state_dir.glob("relay.*"))
@@ -275,10 +276,12 @@ def test_the_foreground_beside_a_running_daemon_leaves_it_alone(shell: Shell) ->
     for mode in ([], ["--foreground"]):
         said = shell("up", *mode, "--queue-capacity", "7", "--max-attempts", "9", "--no-http").stdout
         assert "already up" in said
-        assert all(flag in said for flag in ("--queue-capacity", "--max-attempts", "--no-http", "agent-relay down"))
+        assert "agent-relay restart " in said
+        assert all(flag in said for flag in ("--queue-capacity 7", "--max-attempts 9"))
+        assert "--no-http" not in said  # it has it
         again = shell.json("up", *mode, "--max-attempts", "9")
         assert (again["already_up"], again["pid"], again["need_restart"]) == (True, first["pid"], ["--max-attempts"])
-        assert "agent-relay down" not in shell("up", *mode).stdout
+        assert "agent-relay restart" not in shell("up", *mode).stdout
     assert shell.json("status")["pid"] == first["pid"]
     shell("down")
 

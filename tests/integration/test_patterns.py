@@ -50,6 +50,10 @@ class Scene:
             assert started
             assert {session["status"] for session in started} == {"ended"}
             assert not [session for session in started if is_alive(session["pid"])]
+            async with self.stage.daemon.connect(observer=True) as relay:
+                left = {agent.name for agent in (await relay.agents()).agents} & {session["agent"] for session in started}
+                assert not left  # nor is a name of theirs
+                assert (await relay.dead_letters()).messages == []
             return started
 
         return asyncio.run(main())

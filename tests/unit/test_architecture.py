@@ -96,6 +96,12 @@ def test_the_version_and_the_way_to_start_python_may_be_asked_for_everywhere() -
         assert check_source("from agent_relay.version import __version__", Path(room) / "planted.py") == []
 
 
+def test_only_the_pure_rooms_may_not_look_at_a_repository() -> None:
+    for room in MAY_IMPORT:
+        found = check_source("from agent_relay.repository import find_checkout", Path(room) / "planted.py")
+        assert bool(found) == (room in PURE_ROOMS), room
+
+
 # --- every cell of the table ----------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,24 @@ _MORE_COLUMNS = (Column("door", optional=True), Column("note", optional=True))
 _STYLES = {"idle": "green", "working": "cyan", "waiting": "yellow", "offline": "dim"}
 _SHOWN_TASK = 40
 _SHOWN_NOTE = 60
+_NAMED = 3  # offline agents that messages wait for
+
+
+def show_present(screen: Screen, agents: Sequence[AgentInfo], nobody: str, *, is_all: bool) -> None:
+    """Those who are connected, and how many others there are; with `is_all` everybody."""
+    shown = [agent for agent in agents if agent.connected or is_all]
+    if shown:
+        show_agents(screen, shown)
+    else:
+        screen.line(nobody)
+    hidden = [agent for agent in agents if not agent.connected]
+    if hidden and not is_all:
+        waiting = [agent for agent in hidden if agent.queue_depth + agent.inflight]
+        mail = sum(agent.queue_depth + agent.inflight for agent in waiting)
+        names = ", ".join(clean_line(agent.name) for agent in waiting[:_NAMED]) + (" …" if len(waiting) > _NAMED else "")
+        verb = "waits" if mail == 1 else "wait"
+        said = f" ({count(mail, 'message')} {verb} for {names})" if waiting else ""
+        screen.line((f"{len(hidden)} offline hidden{said}: --all", "yellow" if waiting else "dim"))
 
 
 def show_agents(screen: Screen, agents: Sequence[AgentInfo]) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from agent_relay.cli.command_list import COMMANDS
 from agent_relay.cli.first_word import WRAP, put_command_first
+from agent_relay.cli.project_choice import give_project, with_project
 from agent_relay.version import __version__
 
 PROGRAMS = ("agent-relay", "relay")
@@ -63,10 +64,11 @@ def _add(app: typer.Typer, name: str) -> None:
     load, short, examples = COMMANDS[name]
     command = load()
     if isinstance(command, typer.Typer):
+        give_project(command)
         app.add_typer(command, name=name, short_help=short, epilog=_show(examples))
     else:
         settings = _OF_WRAP if name == WRAP else None
-        app.command(name, short_help=short, epilog=_show(examples), context_settings=settings)(command)
+        app.command(name, short_help=short, epilog=_show(examples), context_settings=settings)(with_project(command))
 
 
 def _show(examples: Sequence[str]) -> str:
@@ -80,7 +82,15 @@ def run_app(words: list[str]) -> int:
     program = program if program in PROGRAMS else PROGRAMS[0]
     if COMPLETE_VARIABLE in os.environ:
         return _complete(program)
-    words = put_command_first(words)
+    before = dict(os.environ)
+    try:
+        return _run_command(program, put_command_first(words))
+    finally:
+        os.environ.clear()  # what a command chose, such as its project, is over with it
+        os.environ.update(before)
+
+
+def _run_command(program: str, words: list[str]) -> int:
     command = build_command(words[:1] if words and words[0] in COMMANDS else COMMANDS)
     try:
         # Not `main`, which has its own opinion about Ctrl-C and closed pipes.

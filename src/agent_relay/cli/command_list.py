@@ -93,11 +93,35 @@ COMMANDS: dict[str, Listed] = {
         "agent-relay up",
         "agent-relay up --foreground --message-ttl 7d",
     ),
-    "down": _list(lambda: import_module("agent_relay.cli.commands.down").down, "Stop the daemon.", "agent-relay down"),
+    "down": _list(
+        lambda: import_module("agent_relay.cli.commands.down").down,
+        "Stop the daemon.",
+        "agent-relay down",
+        "agent-relay down --all",
+    ),
+    "restart": _list(
+        lambda: import_module("agent_relay.cli.commands.restart").restart,
+        "Restart the daemon; its agents go on.",
+        "agent-relay restart",
+        "agent-relay restart --port 4000",
+    ),
+    "projects": _list(
+        lambda: import_module("agent_relay.cli.commands.projects").projects,
+        "List your projects and their daemons.",
+        "agent-relay projects",
+        "agent-relay projects --json",
+    ),
+    "ps": _list(
+        lambda: import_module("agent_relay.cli.commands.projects").ps,
+        "List the agents of all your projects.",
+        "agent-relay ps",
+        "agent-relay ps --all --json",
+    ),
     "status": _list(
         lambda: import_module("agent_relay.cli.commands.status").status,
         "Is it up, who is there, what is stored.",
         "agent-relay status",
+        "agent-relay status --all",
         "agent-relay status --json",
     ),
     "open": _list(
@@ -109,7 +133,10 @@ COMMANDS: dict[str, Listed] = {
         "agent-relay open --forget",
     ),
     "agents": _list(
-        lambda: import_module("agent_relay.cli.commands.agents").agents, "List every agent the relay knows.", "agent-relay agents"
+        lambda: import_module("agent_relay.cli.commands.agents").agents,
+        "List the project's agents.",
+        "agent-relay agents",
+        "agent-relay agents --all",
     ),
     "who": _list(
         lambda: import_module("agent_relay.cli.commands.agents").who, "List the agents that are connected.", "agent-relay who"
@@ -154,6 +181,18 @@ COMMANDS: dict[str, Listed] = {
         "agent-relay events -f",
         "agent-relay events --types permission.requested,item.* --agent Alice --since 1h",
         "agent-relay events --since 1042 -f --json >> events.jsonl",
+    ),
+    "rm": _list(
+        lambda: import_module("agent_relay.cli.commands.rm").rm,
+        "Remove offline agents from the lists.",
+        "agent-relay rm Alice",
+        "agent-relay rm Alice Bob --yes",
+    ),
+    "prune": _list(
+        lambda: import_module("agent_relay.cli.commands.rm").prune,
+        "Remove agents that have been offline for long.",
+        "agent-relay prune --dry-run",
+        "agent-relay prune --older-than 30d",
     ),
     "forget": _list(
         lambda: import_module("agent_relay.cli.commands.forget").forget,

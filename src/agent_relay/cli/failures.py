@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_relay.cli.formats import join_names
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.errors import RelayError
 
@@ -49,14 +50,10 @@ def _explain_relay_error(error: RelayError) -> Failure:
     near = error.details.get("did_you_mean")
     hint = ""
     if isinstance(near, list) and near:
-        hint = f" Did you mean {_join_names([str(name) for name in near])}?"
+        hint = f" Did you mean {join_names([str(name) for name in near], 'or')}?"
     elif error.code.name == "AGENT_NOT_FOUND":
         hint = " `agent-relay agents` lists who has."
     return Failure(clean_line(error.message + hint))
-
-
-def _join_names(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
 
 
 def _explain_usage(error: Exception) -> Failure:

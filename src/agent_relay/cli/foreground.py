@@ -20,8 +20,16 @@ def run_in_foreground(words: Sequence[str]) -> int | None:
     from agent_relay.daemon.arguments import read_flags
     from agent_relay.daemon.config import SETTINGS
 
-    names = {"--socket": "socket", "--state-dir": "state_dir"} | {setting.flag: setting.name for setting in SETTINGS}
+    names = {"--socket": "socket", "--state-dir": "state_dir", "--project": "project"} | {
+        setting.flag: setting.name for setting in SETTINGS
+    }
     values = read_flags(words[1:], names, _SWITCHES)
+    if values is not None and "project" in values:
+        from agent_relay.cli.project_choice import choose_project
+
+        if not os.path.isdir(os.path.expanduser(values["project"])):
+            return None
+        choose_project(values.pop("project"))
     if values is None or os.path.exists(_find_socket(values.get("socket"), values.get("state_dir"))):
         return None  # whether somebody answers there takes longer to find out
     return serve(values.pop("socket", None), values.pop("state_dir", None), values)

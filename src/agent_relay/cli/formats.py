@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 _SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
@@ -44,6 +45,11 @@ def format_bytes(size: int) -> str:
         if value < 1024:
             return f"{value:.1f} {unit}"
     return f"{value / 1024:.1f} TiB"
+
+
+def join_names(names: Sequence[str], word: str = "and") -> str:
+    """`Ann`, `Ann and Bob`, `Ann, Bob and Cid`."""
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" {word} " + names[-1]
 
 
 def count(number: int, one: str, many: str = "") -> str:

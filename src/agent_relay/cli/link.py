@@ -16,6 +16,7 @@ from agent_relay.protocol.names import check_agent_name
 from agent_relay.protocol.places import ENV_NAME
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
+from agent_relay.sdk.views import AgentsView
 
 CONNECT_TIMEOUT_S = 5.0
 _NAME_WAIT_S = 1.5  # another command under the same name is usually over by then
@@ -31,6 +32,13 @@ run = run_until_interrupted  # every command that waits for something
 def observe(place: Place) -> RelayClient:
     """One that only looks; it gives up at once when the daemon goes away."""
     return RelayClient(socket=place.socket, observer=True, reconnect_attempts=0, connect_timeout=CONNECT_TIMEOUT_S)
+
+
+async def ask_agents(place: Place | str) -> AgentsView:
+    """Who is there, as the daemon at this place or socket says."""
+    socket = place if isinstance(place, str) else place.socket
+    async with RelayClient(socket=socket, observer=True, reconnect_attempts=0, connect_timeout=CONNECT_TIMEOUT_S) as relay:
+        return await relay.agents()
 
 
 def own_name(given: str | None, environ: Mapping[str, str] = os.environ) -> tuple[str, bool]:

@@ -14,7 +14,9 @@ from agent_relay.sdk.locate import locate
 
 def complete_names(context: typer.Context, incomplete: str) -> list[str]:
     """Runs while somebody types, so nothing may be printed or raised."""
-    place = locate(socket=context.params.get("socket"), state_dir=context.params.get("state_dir"))
+    chosen = context.params.get("project")
+    environ = os.environ | ({places.ENV_PROJECT: chosen} if chosen else {})
+    place = locate(socket=context.params.get("socket"), state_dir=context.params.get("state_dir"), environ=environ)
     return [name for name in read_names(place.state_dir) if name.lower().startswith(incomplete.lower())]
 
 

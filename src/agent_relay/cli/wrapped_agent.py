@@ -9,6 +9,7 @@ from agent_relay.cli.failures import Failure
 from agent_relay.cli.safe_text import clean_line
 
 if TYPE_CHECKING:
+    from agent_relay.cli.screen import Screen
     from agent_relay.sdk.locate import Place
     from agent_relay.terminal.backends.tmux_server import TmuxServer
 
@@ -30,9 +31,22 @@ def find_running(place: Place, name: str) -> tuple[str, TmuxServer | None]:
     return agent, server if is_running(server, agent) else None
 
 
+def show_nesting(screen: Screen, server: TmuxServer, agent: str) -> str:
+    """Inside the person's own tmux: says which keys leave the agent's, here and (what is returned) where they then look."""
+    from agent_relay.cli.nested_tmux import find_detach_keys, is_nested, make_note
+
+    if not is_nested():
+        return ""
+    keys = find_detach_keys(server.tmux.path)
+    screen.line((make_note(clean_line(agent), keys), "yellow"))
+    screen.flush()
+    return f"To leave {agent} running: {keys}"
+
+
 def give_terminal(server: TmuxServer, agent: str, *, read_only: bool) -> None:
+    from agent_relay.cli.screen import Screen
     from agent_relay.terminal import attaching
 
-    said = attaching.attach(server, agent, read_only=read_only)
+    said = attaching.attach(server, agent, read_only=read_only, note=show_nesting(Screen(), server, agent))
     if said:
         raise Failure(clean_line(f"tmux: {said}"))

@@ -27,6 +27,7 @@ from agent_relay.terminal.joining import RECONNECT, join
 from agent_relay.terminal.launch import Home, arguments, child_environment, make_terminal
 from agent_relay.terminal.outbox import drop
 from agent_relay.terminal.profile import Profile, profile_for
+from agent_relay.terminal.project_files import find_work_folder
 from agent_relay.terminal.recording import Recorder, record_from_start
 from agent_relay.terminal.sandbox import DOORS_THROUGH_A_WALL, Reach, Sandbox, check_sandbox
 from agent_relay.terminal.sandbox import enclose as enclose_words
@@ -152,8 +153,11 @@ def _wall(place: Place, wish: Wish, home: Home, profile: Profile) -> Callable[[P
     sandbox = wish.sandbox
     if sandbox is None:
         return None
-    reach = Reach(Home(os.path.realpath(home.state_dir), home.name), os.path.realpath(place.home), place.root,
-                  os.path.realpath(os.getcwd()), os.path.realpath(place.socket))  # fmt: skip
+    cwd = os.path.realpath(os.getcwd())
+    reach = Reach(
+        Home(os.path.realpath(home.state_dir), home.name), os.path.realpath(place.home), place.root, cwd,
+        os.path.realpath(place.socket), find_work_folder(cwd, place.root),
+    )  # fmt: skip
 
     def enclose(program: Program) -> Program:
         words = enclose_words(check_sandbox(), sandbox, reach, profile, program.argv, program.environment)

@@ -168,9 +168,11 @@ class Ledger:
         end(recipient.mailbox.take_all())
         self._end_rest(recipient, end)
 
-    def _end_rest(self, recipient: Agent, end: Take) -> None:
+    def _end_rest(self, recipient: Agent, end: Take, done: Callable[[int], None] = lambda _count: None) -> None:
         if recipient.mailbox.rest:
-            self._rest.end(OwedQuery(recipient=recipient.name), end, lambda _count: None)
+            self._rest.end(OwedQuery(recipient=recipient.name), end, done)
+        else:
+            done(0)
 
     # --- given up -----------------------------------------------------------------------------------------------------
 
@@ -440,17 +442,20 @@ class Ledger:
         self._to_pump[recipient.key] = recipient
         return len(ended) + len(on_wire)
 
-    def bury_all(self, recipient: Agent) -> None:
-        """There is no such agent any more: whoever has its name next must not get its mail."""
+    def bury_all(self, recipient: Agent, done: Callable[[int], None] = lambda _count: None, *, is_kept: bool = True) -> None:
+        """There is no such agent any more: whoever has its name next must not get its mail. `is_kept`: as dead letters."""
 
         def end(deliveries: list[Delivery]) -> None:
             for delivery in deliveries:
                 if not delivery.replay:
                     error = RelayError(ErrorCode.AGENT_NOT_FOUND, f"{recipient.name} was removed before it got the message.")
-                    self._endings.bury(delivery, "removed", "the owner freed its name", error)
+                    give_up = self._endings.bury if is_kept else self._endings.give_up
+                    give_up(delivery, "removed", "its name was removed", error)
 
-        end(recipient.mailbox.take_all())
-        self._end_rest(recipient, end)
+        here = recipient.mailbox.take_all()
+        end(here)
+        owed = sum(not delivery.replay for delivery in here)
+        self._end_rest(recipient, end, lambda count: done(owed + count))
 
 
 def is_counted(delivery: Delivery) -> bool:

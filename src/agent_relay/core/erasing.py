@@ -1,4 +1,5 @@
-"""CONTROL `forget`: one agent and everything that is kept of it goes, on the order of whoever owns this relay.
+"""CONTROL `forget`: one agent and everything that is kept of it goes, on the order of whoever owns this relay. And `remove`,
+which only takes its name off the lists (`core.removal`).
 
 First what is still owed to it or by it is settled, and senders who wait are told. Then its registration goes, and at last, in
 slices, the messages, the events and the files. Streams from it to others stay as numbers: if the name comes again it goes on
@@ -16,6 +17,7 @@ from agent_relay.core.commit import Committer
 from agent_relay.core.context import Context
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.registry import Registry
+from agent_relay.core.removal import Removal
 from agent_relay.core.rights import ADMIN, Rights
 from agent_relay.core.spawning import Spawning
 from agent_relay.core.tokens import Tokens
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from agent_relay.core.peer import Peer
     from agent_relay.protocol import envelope
 
-COMMANDS = frozenset({"count_data", "forget"})
+COMMANDS = frozenset({"count_data", "forget", "remove"})
 _AT_ONCE = 500  # messages in one transaction
 
 
@@ -50,7 +52,7 @@ Tell = Callable[["Erased | RelayError"], None]
 class Erasing:
     def __init__(
         self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, ledger: Ledger, spawning: Spawning,
-        store: MessageStore, leavings: Leavings, is_arriving: Callable[[str], bool], rights: Rights,
+        store: MessageStore, leavings: Leavings, is_arriving: Callable[[str], bool], rights: Rights, removal: Removal,
     ) -> None:  # fmt: skip
         self._context = context
         self._registry = registry
@@ -62,6 +64,7 @@ class Erasing:
         self._leavings = leavings
         self._is_arriving = is_arriving
         self._rights = rights
+        self._removal = removal
         self._under_way: set[str] = set()
 
     def receive(self, peer: Peer, frame: envelope.Control) -> None:
@@ -82,12 +85,27 @@ class Erasing:
                 raise RelayError(ErrorCode.PERMISSION_DENIED, "An agent cannot erase what is kept.", reason="not_the_owner")
             self._rights.check(self._rights.caller_of(peer), ADMIN)
             check_agent_name(name)
-            if frame.payload.command == "count_data":
+            if frame.payload.command == "remove":
+                self._order_removal(peer, frame, name)
+            elif frame.payload.command == "count_data":
                 self.count(name, lambda counted: tell(counted, "counted"))
             else:
                 self.forget(name, tell)
         except RelayError as error:
             peer.say_error(error, frame.id)
+
+    def _order_removal(self, peer: Peer, frame: envelope.Control, name: str) -> None:
+        agent = self._removal.find(name)
+        self._check(name, "remove")
+
+        def tell(outcome: int | RelayError) -> None:
+            if isinstance(outcome, RelayError):
+                peer.say_error(outcome, frame.id)
+            else:
+                counts = {"dead_letters": outcome}
+                peer.say("ACK", {"ack_id": frame.id, "stage": "removed", "by": agent.name, "responseData": counts})
+
+        self._removal.remove(agent, tell, has_letters=True)
 
     def count(self, name: str, tell: Callable[[Erased], None]) -> None:
         """What is still on its way; raises RelayError where it could not be forgotten now."""
@@ -112,12 +130,13 @@ class Erasing:
 
         self._settle(name, Erased(), over)
 
-    def _check(self, name: str) -> None:
+    def _check(self, name: str, deed: str = "forget") -> None:
         agent = self._registry.find(name)
         is_here = (agent is not None and agent.peer is not None) or self._is_arriving(name)
         if not is_here and not self._spawning.is_live(name) and not self._leavings.is_held(name):
             return
-        sentence = f"{agent.name if agent else name} is running. Stop it first, and then forget it."
+        shown = agent.name if agent else name
+        sentence = f"{shown} is running. Stop it first (agent-relay stop {shown}), and then {deed} it."
         raise RelayError(ErrorCode.REJECTED, sentence, reason="agent_is_running", name=name)
 
     # --- what is on its way ---------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from agent_relay.ports.store import (
 from agent_relay.protocol.encode import encode_json, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK, fold_name, is_name, show
+from agent_relay.protocol.places import project_name
 from agent_relay.protocol.reports import describe_seen, read_seen
 from agent_relay.protocol.ulid import number_of
 from agent_relay.version import __version__
@@ -63,8 +64,10 @@ class Queries:
         requests: Requests,
         spawning: Spawning,
         event_stats: Callable[[], EventStats] | None = None,
+        project: str = "",
     ) -> None:
         self._event_stats = event_stats
+        self._project = project  # its root
         self._spawning = spawning
         self._context = context
         self._registry = registry
@@ -104,6 +107,8 @@ class Queries:
         stats = self._store.stats()
         return {
             "version": __version__,
+            "project": self._project,
+            "project_name": project_name(self._project),
             "started_at": self._started_at,
             "uptime_ms": self._context.steady_ms - self._started,
             "connected": len(self._registry.connected),
@@ -361,7 +366,7 @@ class Queries:
                 )
 
             try:
-                if recipient is None:
+                if recipient is None or recipient.hidden:
                     raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"{key} is no longer known.", name=key)
                 self._sending.send_again(peer, row, sender, recipient, answered)
                 self._reviving.add((row.number, key))

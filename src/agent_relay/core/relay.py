@@ -30,6 +30,7 @@ from agent_relay.core.publishing import publish_request, publish_state
 from agent_relay.core.queries import Queries
 from agent_relay.core.recovery import recover
 from agent_relay.core.registry import Registry
+from agent_relay.core.removal import Removal
 from agent_relay.core.reports import OnInput, Reports
 from agent_relay.core.requests import Request, Requests
 from agent_relay.core.rest import Rest
@@ -66,6 +67,7 @@ class Relay:
         owner_token: str | None = None,
         leavings: Leavings | None = None,
         event_stats: Callable[[], EventStats] | None = None,
+        project: str = "",
     ) -> None:  # fmt: skip
         self.context = context = Context(
             limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events, snapshot.first_seq
@@ -85,11 +87,12 @@ class Relay:
             context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure
         )  # fmt: skip
         self._watching = Watching(context, bus)
-        self.spawning = Spawning(context, self.registry, self.sending, self.rights, self._session_changed)
+        removal = Removal(context, self.registry, self.tokens, self.sending.committer, self.ledger)
+        self.spawning = Spawning(context, self.registry, self.sending, self.rights, self._session_changed, removal)
         self.requests = Requests(context, policy or Policy(), self._request_changed)
         self.queries = Queries(
             context, self.registry, store, self.journal, self.sending, self.backpressure, self.loops, self.requests,
-            self.spawning, event_stats,
+            self.spawning, event_stats, project,
         )  # fmt: skip
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
@@ -99,7 +102,7 @@ class Relay:
         )  # fmt: skip
         erasing = Erasing(
             context, self.registry, self.tokens, self.sending.committer, self.ledger, self.spawning, store,
-            leavings or NoLeavings(), self._handshake.is_arriving, self.rights,
+            leavings or NoLeavings(), self._handshake.is_arriving, self.rights, removal,
         )  # fmt: skip
         self._controls = Controls(context, self.registry, self.requests, self.on_input, self.rights)
         self._acting = Acting(
@@ -426,4 +429,5 @@ class Relay:
         if peer.arc and self.context.limits.arc_ephemeral:
             self.ledger.drop(agent)
         self.journal.agent_changed(agent)
+        self.spawning.parted(agent)
         self.context.log.note("disconnected", agent=agent.name, session_id=agent.session_id, reason=reason.value)

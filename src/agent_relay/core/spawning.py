@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent_relay.core.context import Context
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
+from agent_relay.core.removal import Removal
 from agent_relay.core.rights import SPAWN, SPAWN_ANY, Rights
 from agent_relay.core.sending import Sending
 from agent_relay.core.spawn_checks import Pace, check_wish
@@ -40,8 +41,9 @@ OnChange: TypeAlias = Callable[[SessionRow], None]  # it runs, or it has ended
 
 class Spawning:
     def __init__(
-        self, context: Context, registry: Registry, sending: Sending, rights: Rights, on_change: OnChange
+        self, context: Context, registry: Registry, sending: Sending, rights: Rights, on_change: OnChange, removal: Removal
     ) -> None:  # fmt: skip
+        self._removal = removal
         self._context = context
         self._rights = rights
         self._registry = registry
@@ -129,6 +131,7 @@ class Spawning:
             id="ses_" + self._context.ids.reserve(self._context.wall_ms)[0], name=asked.name, cli=asked.cli, cwd=asked.cwd or "",
             backend=asked.backend, spawned_by=spawner, started_at=self._context.wall_ms, request_id=request_id,
             permission_mode=asked.permission_mode, sandbox=self._wall_of(asked, caller), task=asked.task or None,
+            is_ephemeral=asked.ephemeral,
         )  # fmt: skip
         assert self._service is not None
         self._service.start(session, asked.environment)
@@ -215,6 +218,7 @@ class Spawning:
     def failed(self, session_id: str, sentence: str) -> None:
         session = self._sessions[session_id]
         if session.status is SessionStatus.STARTING:
+            session.is_failed = True
             self._tell(session, _start_failed(session, sentence))
             self._end(session, None)
         else:
@@ -240,7 +244,30 @@ class Spawning:
             self._on_change(session)
         self._forget_oldest()
         self._save()
-        self._tell(session, None)
+        if not self._takes_name_along(session):
+            self._tell(session, None)
+        else:
+            self._let_go(session)
+
+    # --- leaving nothing ----------------------------------------------------------------------------------------------------
+
+    def _takes_name_along(self, session: SessionRow) -> bool:
+        """One that was to leave nothing; or one that never ran, and whose name nobody knew before."""
+        agent = self._registry.find(session.name)
+        if agent is None or agent.hidden or agent.session_id != session.id:
+            return False
+        never_ran = session.is_failed and agent.registered_at >= session.started_at and agent.mailbox.idle
+        return session.is_ephemeral or never_ran
+
+    def _let_go(self, session: SessionRow) -> None:
+        agent = self._registry.find(session.name)
+        if agent is not None and agent.peer is None:  # else it is about to be told that the connection ended
+            self._removal.remove(agent, lambda _outcome: self._tell(session, None), has_letters=False)
+
+    def parted(self, agent: Agent) -> None:
+        session = self._sessions.get(agent.session_id)
+        if session is not None and session.status is SessionStatus.ENDED and self._takes_name_along(session):
+            self._let_go(session)
 
     def _tell(self, session: SessionRow, error: RelayError | None) -> None:
         for tell in self._tells.pop(session.id, ()):
@@ -300,6 +327,8 @@ class Spawning:
                 del self._due[id_]
         if self._sessions and now >= self._tasks_at:
             self._tasks_at = now + _TASK_AGAIN_MS
+            for session in [session for session in self._ended() if self._takes_name_along(session)]:
+                self._let_go(session)  # the daemon before us did not get to it, or the store failed
             for session in self._live():
                 self._give_task(session)  # a store that failed may work again
 

@@ -183,7 +183,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("storage", _one_of("sqlite", "memory"), "sqlite", "where messages are kept", "AGENT_RELAY_STORAGE_TYPE"),
     Setting("storage_path", _path, None, "the SQLite file; by default messages.sqlite in the state directory"),
     Setting("http", _switch, "true", "serve the HTTP API"),
-    Setting("port", _whole(0, 65_535), "3888", "port of the HTTP API; 0 takes a free one", "AGENT_RELAY_DASHBOARD_PORT"),
+    Setting("port", _whole(0, 65_535), None, "port of the HTTP API; by default the one it had last, or the next free one from "
+            "3888; 0 takes any free one", "AGENT_RELAY_DASHBOARD_PORT"),
     Setting("host", _host, "127.0.0.1", "address the HTTP API is bound to; any but loopback lets other machines in"),
     Setting("no_auth", _switch, "false", "let every user of this machine use the HTTP API, without a token", is_switch=True),
     Setting("cors_origins", _origins, "", "other web pages that may use the HTTP API, such as https://example.org, separated by "
@@ -229,7 +230,7 @@ class Config:
     durability: Literal["full", "normal"]
     debug: bool
     http: bool
-    port: int
+    port: int | None  # None: the daemon finds one
     host: str
     no_auth: bool
     cors_origins: frozenset[str]
@@ -254,6 +255,8 @@ class Config:
     arc_settings: ArcSettings
     arc_hooks: tuple[str, ...]
     notes: tuple[str, ...]  # for the owner: what the project's file wanted and did not get
+    flags: Mapping[str, str]  # what was given on the command line, by name
+    variables: Mapping[str, str]  # what was given in the environment, by variable
 
     def file(self, name: str) -> str:
         return os.path.join(self.state_dir, name)
@@ -338,6 +341,8 @@ def load_config(
         arc_settings=_read_arc(values),
         arc_hooks=values["arc_hooks"],
         notes=shorten_notes(files.notes),
+        flags={name: value for name, value in flags.items() if value is not None},
+        variables={setting.env: environ[setting.env] for setting in SETTINGS if environ.get(setting.env)},
     )
 
 
@@ -345,6 +350,15 @@ def read_setting(name: str, environ: Mapping[str, str], *, project_root: str, ho
     """One of them, for a command that needs no daemon; raises ConfigError."""
     (setting,) = (setting for setting in SETTINGS if setting.name == name)
     return _settle(setting, {}, environ, _read_files(project_root, home))
+
+
+def find_differences(
+    wanted: Mapping[str, str], flags: Mapping[str, str], variables: Mapping[str, str], *, project_root: str, home: str
+) -> list[str]:
+    """Which of the wanted settings a daemon with these flags and variables does not have; raises ConfigError."""
+    files = _read_files(project_root, home)
+    chosen = [setting for setting in SETTINGS if setting.name in wanted]
+    return [s.name for s in chosen if _settle(s, wanted, {}, files) != _settle(s, flags, variables, files)]
 
 
 def find_notes(project_root: str, home: str) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ from agent_relay.daemon.config import Config
 from agent_relay.daemon.cost_models import load_prices
 from agent_relay.daemon.directories import remove_file, write_private_file
 from agent_relay.daemon.logs import logger
+from agent_relay.daemon.project_file import ProjectFile
+from agent_relay.daemon.project_record import find_port_holder
 from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
 from agent_relay.ports.arc import ArcNames
@@ -27,7 +29,7 @@ from agent_relay.ports.callers import HttpCallers
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.watchers import AgentFileReader, Budgets
 from agent_relay.protocol import places
-from agent_relay.transports.http.port import PortUnusable, open_port
+from agent_relay.transports.http.port import PortTaken, PortUnusable, open_free_port, open_port
 from agent_relay.transports.inner_service import InnerService
 from agent_relay.transports.pump import Pump
 
@@ -47,9 +49,10 @@ _PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything t
 class Http:
     def __init__(
         self, config: Config, token: str, pump: Pump[Any], bus: EventBus, clock: Clock, service: InnerService,
-        budgets: Budgets, names: ArcNames, callers: HttpCallers, files: AgentFileReader,
+        budgets: Budgets, names: ArcNames, callers: HttpCallers, files: AgentFileReader, project: ProjectFile,
     ) -> None:  # fmt: skip
         self._config = config
+        self._project = project
         self._token = None if config.no_auth else token
         self._pump = pump
         self._bus = bus
@@ -76,9 +79,8 @@ class Http:
             self._say({"url": None, "reason": "It was started without HTTP."})
 
     async def _start(self) -> None:
-        config = self._config
         try:
-            listener = await asyncio.to_thread(open_port, config.host, config.port)
+            listener = await asyncio.to_thread(self._listen)
         except PortUnusable as error:
             logger.warning("http_unavailable", extra={"relay_fields": {"reason": str(error)}})
             self._say({"url": None, "reason": str(error)})
@@ -94,6 +96,17 @@ class Http:
             logger.exception("http_unavailable")
             self._say({"url": None, "reason": f"HTTP could not be started: {error}"})
 
+    def _listen(self) -> socket.socket:
+        config = self._config
+        if config.port is None:
+            return open_free_port(config.host, self._project.last_port)
+        try:
+            return open_port(config.host, config.port)
+        except PortTaken as error:
+            holder = find_port_holder(config.home, config.port)
+            advice = holder or f"To see who listens there: ss -ltnp 'sport = :{config.port}'"
+            raise PortUnusable(f"{error} {advice}") from None
+
     async def _serve(self, listener: socket.socket) -> None:
         arc = self._arc = await asyncio.to_thread(self._open_arc, asyncio.get_running_loop())
         hub, desk = arc.start(self._pump, self._names, self._service, self._clock) or (None, None)
@@ -105,6 +118,7 @@ class Http:
         self._say(
             {"url": server.url, "host": server.host, "port": server.port, "certificate": self._config.tls_cert} | self._warn()
         )
+        self._project.note_port(server.port)
         logger.info("http", extra={"relay_fields": {"url": server.url}})
 
     def _open_arc(self, loop: asyncio.AbstractEventLoop) -> Arc:
@@ -157,7 +171,7 @@ class Http:
             description=description, wall_ms=clock.wall_ms, read_prices=read_prices,
             screens=ScreenFiles(config.state_dir), live_screens=LiveScreenFiles(config.state_dir),
             keyboards=Keyboards(clock.steady_ms, clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
-            workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(), project=config.project_root,
+            workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(),
             token=self._token, page_keys=keys, guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,
             budgets=self._budgets, files=self._files, is_ready=lambda: not self._is_stopping, arc=desk, callers=self._callers,
             repeats=Repeats(clock.wall_ms),

@@ -32,6 +32,7 @@ from agent_relay.daemon.http import Http
 from agent_relay.daemon.leavings import DaemonLeavings
 from agent_relay.daemon.logs import RelayLog, logger
 from agent_relay.daemon.missed_events import tell_missed
+from agent_relay.daemon.project_file import ProjectFile
 from agent_relay.daemon.pulse import Pulse
 from agent_relay.daemon.recording import Recording
 from agent_relay.daemon.spawning import WrapperProcesses
@@ -131,7 +132,7 @@ class Daemon:
         self._relay = Relay(
             limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
             policy=config.permissions, events=recording.recorder, bus=recording.bus, leavings=leavings,
-            owner_token=self._api_token, event_stats=recording.store.stats,
+            owner_token=self._api_token, event_stats=recording.store.stats, project=config.project_root,
         )  # fmt: skip
         self._pump: Pump[Peer] = Pump(self._loop, self._relay, clock)
         wrappers = WrapperProcesses(config, self._post, self._relay.spawning)
@@ -149,13 +150,15 @@ class Daemon:
             lambda: load_prices(config.home).prices,
         )  # fmt: skip
         traced = TracedHttp(callers, self._relay.rights.check)
+        project = ProjectFile(config, clock.wall_ms())
         http = Http(
             config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc, traced,
-            leavings.files,
+            leavings.files, project,
         )  # fmt: skip
         await tell_missed(recording, store, snapshot.last_number, self._relay.registry.find)
         await server.start()
         write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
+        project.write()
         self._write_agents()
         logger.info("listening", extra={"relay_fields": {"socket": config.socket, "pid": os.getpid(), "storage": config.storage}})
         ticking = asyncio.create_task(self._pulse(server).run(_TICK_S))

@@ -27,6 +27,7 @@ from agent_relay.protocol import places
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
 from agent_relay.protocol.permission_modes import PermissionMode, modes_of
+from agent_relay.repository import belongs_to
 
 SESSIONS_FILE = "sessions.json"
 ENDS_FOLDER = "sessions"
@@ -177,18 +178,21 @@ class WrapperProcesses:
 
 
 def find_folder(wanted: str, project: str, roots: Sequence[str]) -> str:
-    """Where an agent is started: in the project or in a folder that the owner listed, wherever links may lead. Raises RelayError.
+    """Where an agent is started: in the project, in another worktree of its repository, or in a folder that the owner listed,
+    wherever links may lead. Raises RelayError.
 
     A CLI does what the files of its folder say, so to choose the folder is to choose what runs."""
     try:
         path = os.path.realpath(os.path.join(project, wanted))
     except ValueError:  # no path at all
         path = ""
-    if not any(path == root or path.startswith(root.rstrip("/") + "/") for root in (os.path.realpath(project), *roots)):
+    own = os.path.realpath(project)
+    is_inside = any(path == root or path.startswith(root.rstrip("/") + "/") for root in (own, *roots))
+    if not is_inside and not belongs_to(path, own):
         raise RelayError(
             ErrorCode.INVALID_TARGET, f"{show(wanted, 200)} is outside the project ({show(project, 200)}), and agents are "
-            "started in it alone. Whoever runs the daemon can list further folders: --spawn-roots, or spawn_roots in their "
-            "config.toml.",
+            "started in it and its worktrees alone. Whoever runs the daemon can list further folders: --spawn-roots, or "
+            "spawn_roots in their config.toml.",
             field="payload.cwd", reason="cwd_not_allowed", setting="spawn_roots",
         )  # fmt: skip
     if not os.path.isdir(path):

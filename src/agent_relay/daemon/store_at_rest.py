@@ -1,13 +1,28 @@
-"""What can be said about the store's files while no daemon runs, for `doctor`."""
+"""What can be said about the store's files while no daemon runs, for `doctor` and `up`."""
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 
+from agent_relay.storage.sqlite_backlog import count_owed
 from agent_relay.storage.sqlite_files import find_obstacle
 from agent_relay.storage.sqlite_loss import read_note
+from agent_relay.storage.sqlite_rows import read_meta
 
 
 def find_store_troubles(path: str) -> list[str]:
     """Why a daemon would not start with it, and what an earlier start found missing."""
     return [trouble for trouble in (find_obstacle(Path(path)), read_note(Path(path))) if trouble]
+
+
+def count_waiting(path: str) -> dict[str, int]:
+    """How many messages wait for whom; nobody, where that cannot be read. Nothing is changed."""
+    if not Path(path).is_file():
+        return {}
+    try:
+        with contextlib.closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)) as connection:
+            return count_owed(connection, read_meta(connection)["checkpoint"])
+    except (sqlite3.Error, KeyError):
+        return {}

@@ -41,6 +41,11 @@ class SpawnOptions(TypedDict, total=False):
     permission_mode: str | None
 
 
+def _is_gone(error: BaseException | None) -> bool:
+    """The question was given up with the name of the agent, which leaves nothing when it ends."""
+    return isinstance(error, RelayError) and error.code is ErrorCode.AGENT_NOT_FOUND
+
+
 class Crew:
     """`answers` and `failures` have what there is so far, in the order it came."""
 
@@ -106,7 +111,7 @@ class Crew:
         self._ours.add(name)
         while True:
             try:
-                spawned = await self._relay.spawn(name, cli, **self._options)
+                spawned = await self._relay.spawn(name, cli, ephemeral=True, **self._options)
             except RelayError as error:
                 pause_s = (error.retry_after_ms or _PAUSE_MS) / 1000
                 if error.code is not ErrorCode.RATE_LIMITED or loop.time() + pause_s > deadline:
@@ -124,9 +129,11 @@ class Crew:
             await asyncio.wait([asking, ending], return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
                 await asyncio.wait([asking], timeout=_LAST_WORDS_S)
-            if asking.done():
+            if asking.done() and not _is_gone(asking.exception()):
                 return asking.result().body
-            raise RelayError(ErrorCode.AGENT_OFFLINE, f"{name} ended without an answer ({ending.result()}).")
+            await asyncio.wait([ending], timeout=_LAST_WORDS_S)
+            how = ending.result() if ending.done() else "released"
+            raise RelayError(ErrorCode.AGENT_OFFLINE, f"{name} ended without an answer ({how}).")
         finally:
             await call_off([asking, ending])
 

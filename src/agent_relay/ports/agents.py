@@ -48,6 +48,8 @@ class SessionRow(Struct, omit_defaults=True):
     ended_at: int | None = None
     reason: EndReason | None = None
     exit_code: int | None = None
+    is_ephemeral: bool = False  # its name goes when it ends, with what waits for it
+    is_failed: bool = False  # it never ran
 
 
 class AgentService(Protocol):

@@ -297,6 +297,7 @@ class Spawn(Struct):
     environment: dict[str, str] = {}
     permission_mode: str | None = None
     sandbox: bool = False  # behind a wall; one that stands behind one starts no other
+    ephemeral: bool = False  # when it ends its name goes, too, and what waits for it is given up
 
 
 class SpawnResult(Struct):

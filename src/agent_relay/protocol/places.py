@@ -9,7 +9,7 @@ import hashlib
 import posixpath
 
 DEFAULT_HOME = "~/.agent-relay"
-PROJECT_MARKERS = (".agent-relay", ".git", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
+PACKAGE_FILES = ("pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 MAX_SOCKET_PATH_BYTES = 100  # sun_path holds 108 on Linux and 104 on macOS; beyond that bind() fails
 
 SOCKET_FILE = "relay.sock"
@@ -21,11 +21,13 @@ ARC_FILE = "arc.sqlite"
 EVENTS_FILE = "events.jsonl"
 AGENTS_FILE = "agents.json"
 BUDGET_FILE = "budget.json"
+PROJECT_FILE = "project.json"  # which project it is, and how its daemon was started last
 HTTP_FILE = "http.json"  # where the HTTP server listens, or why it does not
 API_TOKEN_FILE = "api-token"  # noqa: S105 - a file: who may use the HTTP API, and who owns this relay (0600)
 PAGE_KEYS_FILE = "page-keys.json"  # browsers that were let in, by the hashes of their keys
 SEATS_FILE = "seats.json"  # which processes are agents', so that callers from inside are known
 LOG_FILE = "daemon.log"
+TEAM_FOLDER = "team"  # a folder for each wrapped agent
 CONFIG_FILE = "config.toml"
 PROJECT_DIRECTORY = ".agent-relay"
 
@@ -45,8 +47,16 @@ def project_id(real_root: str) -> str:
     return hashlib.sha256(real_root.encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
+def project_name(root: str) -> str:
+    return posixpath.basename(root) or root
+
+
+def projects_directory(home: str) -> str:
+    return posixpath.join(home, "projects")
+
+
 def state_directory(home: str, real_root: str) -> str:
-    return posixpath.join(home, "projects", project_id(real_root))
+    return posixpath.join(projects_directory(home), project_id(real_root))
 
 
 def socket_path(state_dir: str, real_root: str, uid: int) -> str:

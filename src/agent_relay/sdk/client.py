@@ -286,14 +286,16 @@ class RelayClient(Looking):
         environment: Mapping[str, str] | None = None,
         permission_mode: str | None = None,
         sandbox: bool = False,
+        ephemeral: bool = False,
     ) -> Spawned:
         """Has the daemon start a CLI as an agent of that name, and returns when its program runs. `cli` is one that the relay
         knows (claude, codex, …) or that the settings allow; `task` is the first message it gets, from this agent;
-        `permission_mode` is one of that CLI's own (`plan`, `acceptEdits`, …); `sandbox` puts it behind a wall.
+        `permission_mode` is one of that CLI's own (`plan`, `acceptEdits`, …); `sandbox` puts it behind a wall. An `ephemeral`
+        agent leaves nothing: when it ends its name goes, and whoever still wrote to it is told so.
 
         After a reconnection it is the same wish, and starts nothing twice.
         """
-        asked = payloads.Spawn(name, cli, task, cwd, backend, dict(environment or {}), permission_mode, sandbox)
+        asked = payloads.Spawn(name, cli, task, cwd, backend, dict(environment or {}), permission_mode, sandbox, ephemeral)
         found = expect_spawned(await self._queries.ask("SPAWN", asked))
         return Spawned(found.name, found.session_id or "")
 
@@ -313,6 +315,11 @@ class RelayClient(Looking):
     async def forget(self, agent: str) -> dict[str, int]:
         """Erases everything that is kept of an agent that does not run, and returns how much it was. For observers."""
         return await self._order("forget", agent)
+
+    async def remove(self, agent: str) -> int:
+        """Takes the name of an agent that does not run off the lists, and returns how many messages that waited for it became
+        dead letters. The history stays. For observers."""
+        return (await self._order("remove", agent))["dead_letters"]
 
     async def _order(self, command: str, agent: str) -> dict[str, int]:
         receipt = expect_receipt(await self._queries.ask_once("CONTROL", {"command": command, "agent": agent}))

@@ -291,6 +291,9 @@ class SyncRelayClient:
     def forget(self, agent: str) -> dict[str, int]:
         return self._run(self.client.forget(agent))
 
+    def remove(self, agent: str) -> int:
+        return self._run(self.client.remove(agent))
+
     def retry_dead_letter(self, message_id: str) -> str:
         return self._run(self.client.retry_dead_letter(message_id))
 

@@ -26,8 +26,7 @@ _FILL_DONE_ABOVE = """
     INSERT OR IGNORE INTO temp.done_above
     SELECT s.recipient, s.sender, s.topic, each.value FROM streams AS s, json_each(nullif(s.done_above, '')) AS each
 """
-_ADOPT = """
-    INSERT OR IGNORE INTO backlog
+_LATER_OWED = """
     SELECT l.recipient, l.number, l.seq, l.expires_at, l.size
     FROM temp.later AS l LEFT JOIN streams AS s ON s.recipient = l.recipient AND s.sender = l.sender AND s.topic = l.topic
     WHERE (s.done_seq IS NULL OR l.seq > s.done_seq) AND NOT EXISTS (
@@ -35,12 +34,17 @@ _ADOPT = """
         WHERE d.recipient = s.recipient AND d.sender = s.sender AND d.topic = s.topic AND d.seq = l.seq
     )
 """
+_ADOPT = f"INSERT OR IGNORE INTO backlog {_LATER_OWED}"
 _RAISE = """
     INSERT INTO streams
     SELECT topic, sender, recipient, max(seq), 0, 0, 0, '' FROM temp.later
     WHERE TRUE GROUP BY recipient, sender, topic
     ON CONFLICT DO UPDATE SET last_seq = max(last_seq, excluded.last_seq)
 """
+_COUNT_ALL = f"""
+    SELECT recipient, count(*) FROM (SELECT recipient, number FROM backlog UNION SELECT recipient, number FROM ({_LATER_OWED}))
+    GROUP BY recipient
+"""  # noqa: S608 - constants of this file
 _WAITING = "SELECT recipient, count(*), sum(size) FROM backlog GROUP BY recipient"
 _RESENT = (
     "SELECT count(*) FROM trail AS t WHERE t.recipient = b.recipient AND t.sender = m.sender AND t.topic = m.topic "
@@ -70,6 +74,14 @@ def adopt_later(connection: sqlite3.Connection, checkpoint: int, last_number: in
         if connection.in_transaction:
             connection.rollback()
         raise
+
+
+def count_owed(connection: sqlite3.Connection, checkpoint: int) -> dict[str, int]:
+    """How many messages wait for whom, in a database that nobody has opened since, and that is only read."""
+    connection.execute(_LATER, (checkpoint,))
+    for statement in (_DONE_ABOVE, _FILL_DONE_ABOVE):
+        connection.execute(statement)
+    return dict(connection.execute(_COUNT_ALL).fetchall())
 
 
 def read_waiting(connection: sqlite3.Connection) -> list[Waiting]:

@@ -12,6 +12,8 @@ from agent_relay.terminal.backends.tmux_server import TmuxServer, session_name
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOOK_UP_S = 1.0  # a signal that comes right before we begin to wait is heard no later than this
+_NOTE_MS = 8_000
+_NOTES_SINCE = (3, 2)  # `display-message -d`
 _FALLBACK_TERMS = ("xterm-256color", "screen")  # for a terminal whose description this machine does not have
 
 
@@ -22,10 +24,13 @@ def is_running(server: TmuxServer, agent: str) -> bool:
     return done.returncode == 0 and done.stdout.strip() == b"0"
 
 
-def attach(server: TmuxServer, agent: str, *, read_only: bool = False) -> str:
-    """Returns when the person detaches or the session ends; what tmux complained about, or nothing."""
+def attach(server: TmuxServer, agent: str, *, read_only: bool = False, note: str = "") -> str:
+    """Returns when the person detaches or the session ends; what tmux complained about, or nothing. The `note` is shown over the
+    last line for a while."""
     environment = client_environment(os.environ)
     command = [*server.base, "attach-session", *(["-r"] if read_only else []), "-E", "-t", f"={session_name(agent)}"]
+    if note and server.tmux.version >= _NOTES_SINCE:
+        command += [";", "display-message", "-d", str(_NOTE_MS), note.replace("#", "##")]
     said = ""
     for term in (environment.get("TERM") or _FALLBACK_TERMS[0], *_FALLBACK_TERMS):
         code, said = _run_client(command, {**environment, "TERM": term})

@@ -22,7 +22,7 @@ from agent_relay.terminal.screen import Screen
 
 ENV_OUTBOX = "AGENT_RELAY_OUTBOX"
 ENV_INBOX = "AGENT_RELAY_INBOX"
-TEAM_FOLDER, OUTBOX_FOLDER = "team", "outbox"
+TEAM_FOLDER, OUTBOX_FOLDER = places.TEAM_FOLDER, "outbox"
 
 
 class WrapFailed(Exception):  # noqa: N818 - named by the condition

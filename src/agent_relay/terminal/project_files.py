@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from agent_relay.protocol.places import ENV_HOME
 from agent_relay.protocol.tool_names import CHANGES, GLOB, LIST
+from agent_relay.repository import find_checkout
 
 _WILD = frozenset("*?[]{}()!+@")
 
@@ -26,8 +27,8 @@ class ProjectFiles:
     def __init__(self, cwd: str, root: str, own: Sequence[str] = ()) -> None:
         self._cwd = os.path.realpath(cwd)
         project = os.path.realpath(root) if root else self._cwd
-        # Another worktree of the same repository lies elsewhere: then the folder that the agent works in is its project.
-        self.root = _narrow(project if _is_in(self._cwd, project) else self._cwd)
+        # Another worktree of the same repository lies elsewhere: then that worktree is what the agent works in.
+        self.root = _narrow(project if _is_in(self._cwd, project) else find_work_folder(self._cwd, project))
         homes = (*own, *filter(None, (os.environ.get(ENV_HOME),)))
         self._own = tuple(os.path.realpath(folder) for folder in homes)
 
@@ -51,6 +52,12 @@ class ProjectFiles:
         real = os.path.realpath(path, strict=True)
         found = os.lstat(real)
         return real if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 else None
+
+
+def find_work_folder(cwd: str, root: str) -> str:
+    """The top of the worktree that a folder lies in, where that is one of the project's repository; else the folder itself."""
+    checkout = find_checkout(cwd, [])
+    return checkout.top if checkout is not None and checkout.main == root else cwd
 
 
 def _literal_part(folder: str, pattern: str) -> str | None:

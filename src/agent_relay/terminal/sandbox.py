@@ -60,6 +60,7 @@ class Reach(Struct, frozen=True):
     project: str
     cwd: str
     socket: str
+    work: str = ""  # the worktree that `cwd` lies in, where that is not below the project
 
 
 def check_sandbox() -> str:
@@ -104,7 +105,7 @@ def enclose(
         words += ["--bind", path, path]
     for path in _own_paths(profile, home, environment):
         words += ["--bind-try", path, path]
-    words += _writable(reach.project) + _writable(reach.cwd)
+    words += _writable(reach.project) + _writable(reach.work or reach.cwd)
     words += _hidden(reach.relay_home) + _hidden(reach.home.state_dir)
     team, outbox = reach.home.team, reach.home.outbox
     words += ["--ro-bind", team, team, "--bind", outbox, outbox, "--bind-try", reach.socket, reach.socket]

@@ -53,6 +53,8 @@ def test_the_rest_is_as_it_was(words: list[str]) -> None:
         (["--from", "send", "send", "Bob", "hi"], ["send", "--from", "send", "Bob", "hi"]),
         (["-f", "events"], ["events", "-f"]),
         (["--socket", "/s", "wrap", "cat"], ["wrap", "--socket", "/s", "cat"]),
+        (["--project", "/p", "status"], ["status", "--project", "/p"]),
+        (["--project=/p", "rm", "Alice"], ["rm", "--project=/p", "Alice"]),
     ],
 )
 def test_options_may_stand_before_the_command(words: list[str], meant: list[str]) -> None:
@@ -62,8 +64,8 @@ def test_options_may_stand_before_the_command(words: list[str], meant: list[str]
 @pytest.mark.parametrize(
     "words",
     [
-        ["rm", "Alice"], ["cat"], ["sh", "-c", "x"], ["/bin/rm", "x"], ["./claude"], ["no-such-word"], ["--json", "rm", "x"],
-        ["-d", "rm", "x"], ["--backend", "pty", "rm", "x"], ["--socket", "/s", "rm", "x"], ["--", "rm", "x"], ["RM"], ["CLAUDE"],
+        ["mv", "Alice"], ["cat"], ["sh", "-c", "x"], ["/bin/rm", "x"], ["./claude"], ["no-such-word"], ["--json", "mv", "x"],
+        ["-d", "rm", "x"], ["--backend", "pty", "rm", "x"], ["--socket", "/s", "mv", "x"], ["--", "rm", "x"], ["RM"], ["CLAUDE"],
     ],
 )  # fmt: skip
 def test_everything_else_is_no_command(words: list[str]) -> None:

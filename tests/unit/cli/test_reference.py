@@ -15,7 +15,7 @@ COMMANDS = [
     "wrap", "attach", "logs", "record", "replay", "up", "down", "status", "open", "agents", "who", "send", "inbox", "read",
     "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "interrupt", "stop",
     "input", "doctor", "costs", "events", "permissions", "questions", "arc", "bridge", "openapi", "spawn", "release",
-    "forget", "export",
+    "forget", "export", "restart", "projects", "ps", "rm", "prune",
 ]  # fmt: skip
 
 

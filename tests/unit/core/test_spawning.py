@@ -504,3 +504,70 @@ def test_who_stands_behind_a_wall_starts_nobody_in_front_of_it(scene: Scene) -> 
     scene.ask("Dave")
     assert [row.sandbox for row in scene.spawning._sessions.values()] == [wall, {}, None]
     assert [scene.session(name)["sandbox"] for name in ("Bob", "Carol", "Dave")] == [True, True, False]
+
+
+# --- leaving nothing ----------------------------------------------------------------------------------------------------
+
+
+def known(scene: Scene) -> set[str]:
+    return {agent["name"] for agent in scene.relay.relay.queries.agents()}
+
+
+def test_an_ephemeral_agent_takes_its_name_and_its_mail_along(scene: Scene) -> None:
+    bob = scene.start(ephemeral=True)
+    scene.lead.send("Bob", "never read")
+    request = scene.lead.say("RELEASE", {"name": "Bob"})
+    scene.end(0)
+    assert scene.lead.take("RELEASE_RESULT") == []  # its connection is about to end
+    assert known(scene) == {"Lead", "Bob"}
+    bob.drop()
+    scene.relay.advance(100)
+    assert scene.lead.payload("RELEASE_RESULT")["reply_to"] == request
+    assert known(scene) == {"Lead"}
+    assert scene.lead.payload("NACK")["code"] == "AGENT_NOT_FOUND"
+    assert scene.relay.relay.journal.buried == set()
+
+
+def test_it_goes_also_where_the_daemon_died_meanwhile(scene: Scene) -> None:
+    scene.start(ephemeral=True)
+    scene.restart()
+    scene.end(1)
+    scene.relay.advance(2_000)
+    assert known(scene) == {"Lead"}
+
+
+def test_one_that_is_not_ephemeral_stays_known(scene: Scene) -> None:
+    scene.start().drop()
+    scene.end(0)
+    scene.relay.advance(2_000)
+    assert known(scene) == {"Lead", "Bob"}
+
+
+def test_a_name_that_somebody_else_has_by_now_stays(scene: Scene) -> None:
+    bob = scene.start(ephemeral=True)
+    bob.drop()
+    scene.end(0)
+    scene.relay.advance(100)
+    scene.relay.connect("Bob")
+    scene.relay.advance(2_000)
+    assert known(scene) == {"Lead", "Bob"}
+
+
+def test_one_that_never_ran_leaves_no_name(scene: Scene) -> None:
+    scene.ask()
+    id_ = scene.launch()
+    scene.join().drop()
+    scene.relay.turn(lambda: scene.spawning.failed(id_, "It is no program."))
+    scene.relay.advance(100)
+    assert known(scene) == {"Lead"}
+
+
+def test_one_that_was_known_before_and_fails_this_time_stays_known(scene: Scene) -> None:
+    scene.start().drop()
+    scene.end(0)
+    scene.relay.advance(100)
+    scene.ask()
+    id_ = scene.launch()
+    scene.relay.turn(lambda: scene.spawning.failed(id_, "It is no program."))
+    scene.relay.advance(2_000)
+    assert known(scene) == {"Lead", "Bob"}

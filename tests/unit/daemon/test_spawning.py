@@ -18,6 +18,7 @@ from agent_relay.daemon.directories import make_private_directory
 from agent_relay.daemon.spawning import SESSIONS_FILE, WrapperProcesses, find_folder
 from agent_relay.ports.agents import SessionRow
 from agent_relay.protocol.errors import RelayError
+from tests.unit.test_git_checkouts import add_worktree, make_repository
 
 DEADLINE_S = 30.0
 
@@ -195,3 +196,17 @@ def test_agents_are_started_in_the_project_alone(tmp_path: Path) -> None:
     assert find_folder("way-out/deep", str(project), (str(other),)) == str(other / "deep")
     assert find_folder(str(tmp_path / "to-other"), str(project), (str(other),)) == str(other)
     assert find_folder("/", str(project), ("/",)) == "/"
+
+
+def test_agents_are_started_in_every_worktree_of_the_repository_and_in_no_other(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "project")
+    tree = add_worktree(project / ".git", tmp_path / "tree")
+    (tree / "backend").mkdir()
+    other = make_repository(tmp_path / "other")
+    forged = tmp_path / "forged"
+    forged.mkdir()
+    (forged / ".git").write_text((tree / ".git").read_text())
+    assert find_folder(str(tree / "backend"), str(project), ()) == str(tree / "backend")
+    for outside in (other, forged, tmp_path):
+        with pytest.raises(RelayError, match="is outside the project"):
+            find_folder(str(outside), str(project), ())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_relay.terminal.project_files import ProjectFiles
+from tests.unit.test_git_checkouts import add_worktree, make_repository
 
 
 @pytest.fixture
@@ -111,3 +112,11 @@ def test_a_home_folder_is_no_project(project: Path, monkeypatch: pytest.MonkeyPa
     assert ProjectFiles(str(project / "src"), str(project / "src")).root is None
     assert ProjectFiles(str(project), str(project)).root is None
     assert ProjectFiles("/", "/").root is None
+
+
+def test_in_another_worktree_the_whole_of_it_is_what_an_agent_works_in(tmp_path: Path) -> None:
+    main = make_repository(tmp_path / "main")
+    tree = add_worktree(main / ".git", tmp_path / "tree")
+    (tree / "backend").mkdir()
+    assert ProjectFiles(str(tree / "backend"), str(main)).root == str(tree)
+    assert ProjectFiles(str(tree / "backend"), str(tmp_path / "another")).root == str(tree / "backend")

@@ -1,38 +1,51 @@
-"""`agents` and `who`: everybody the relay knows, and those who are connected now."""
+"""`agents` and `who`: who is connected, and with `--all` everybody the relay knows."""
 
 from __future__ import annotations
 
-from agent_relay.cli.agent_table import show_agents
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_relay.cli.agent_table import show_present
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.project_table import show_project
 from agent_relay.cli.screen import Screen
 
+if TYPE_CHECKING:
+    from agent_relay.sdk.views import AgentsView
 
-def agents(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """List every agent the relay knows, connected or not."""
-    return _list(as_json, socket, state_dir, connected_only=False)
-
-
-def who(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """List the agents that are connected now."""
-    return _list(as_json, socket, state_dir, connected_only=True)
+All = Annotated[bool, typer.Option("--all", "-a", help="Also those who are not connected.")]
 
 
-def _list(as_json: bool, socket: str | None, state_dir: str | None, *, connected_only: bool) -> int:
-    from agent_relay.cli.link import observe, run
-    from agent_relay.sdk.views import AgentInfo
+def agents(show_all: All = False, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """List the project's agents: those who are connected, and with --all also those who are not.
 
-    place = find_place(socket, state_dir)
-
-    async def ask() -> list[AgentInfo]:
-        async with observe(place) as relay:
-            return [agent for agent in (await relay.agents()).agents if agent.connected or not connected_only]
-
-    found = run(ask())
+    With --json everybody is listed; `connected` tells them apart.
+    """
     screen = Screen()
+    view = _ask(socket, state_dir)
     if as_json:
-        screen.json({"agents": [agent.raw for agent in found], "next_cursor": None})
-    elif found:
-        show_agents(screen, found)
-    else:
-        screen.line("Nobody is connected." if connected_only else "No agent has connected yet.")
+        project = {"project": view.server.get("project"), "project_name": view.server.get("project_name")}
+        screen.json({"agents": [agent.raw for agent in view.agents], "next_cursor": None} | project)
+        return 0
+    show_project(screen, view.server)
+    nobody = "Nobody is connected." if view.agents else "No agent has connected yet."
+    show_present(screen, view.agents, nobody, is_all=show_all)
     return 0
+
+
+def who(show_all: All = False, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+    """List the agents that are connected now."""
+    screen = Screen()
+    found = _ask(socket, state_dir).agents
+    if as_json:
+        screen.json({"agents": [agent.raw for agent in found if agent.connected or show_all], "next_cursor": None})
+    else:
+        show_present(screen, found, "Nobody is connected.", is_all=show_all)
+    return 0
+
+
+def _ask(socket: str | None, state_dir: str | None) -> AgentsView:
+    from agent_relay.cli.link import ask_agents, run
+
+    return run(ask_agents(find_place(socket, state_dir)))

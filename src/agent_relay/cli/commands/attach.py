@@ -19,7 +19,7 @@ def attach(
 ) -> int:
     """Show a wrapped agent in this terminal and type to it; Ctrl-b d leaves it running.
 
-    Only agents that run in tmux can be attached to.
+    Inside your own tmux it is usually Ctrl-b Ctrl-b d. Only agents that run in tmux can be attached to.
     """
     from agent_relay.cli.wrapped_agent import find_running, give_terminal
 

@@ -10,7 +10,9 @@ from typing import Annotated
 import typer
 
 from agent_relay.cli.failures import NOT_RUNNING, Failure
+from agent_relay.cli.formats import join_names
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.sdk.locate import Place
 
@@ -23,30 +25,43 @@ def down(
     timeout: Annotated[
         float, typer.Option("--timeout", metavar="SECONDS", min=0, help="How long it may take to stop by itself.")
     ] = 5.0,
+    stop_all: Annotated[bool, typer.Option("--all", "-a", help="Stop the agents that run under it first.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Stop the project's daemon: it stores what it accepted, says goodbye to everyone, and removes its socket."""
+    """Stop the project's daemon: it stores what it accepted, says goodbye to everyone, and removes its socket.
+
+    Agents in terminals go on running, and come back to the next daemon; --all stops them first.
+    """
     from agent_relay.cli.process import remove_leftovers
+    from agent_relay.cli.wrappers import find_wrappers, stop_wrappers
 
     place = find_place(socket, state_dir)
     screen = Screen()
     pid = find_daemon(place)
-    if pid is None:
-        removed = remove_leftovers(place.socket, place.state_dir)
-        if as_json:
-            screen.json({"stopped": False, "pid": None, "removed": removed})
-        else:
-            screen.line("not running", " (removed what a killed daemon left behind)" if removed else "")
-        return NOT_RUNNING
-    how = stop(pid, timeout)
+    ended = stop_wrappers(place, has_daemon=pid is not None) if stop_all else []
+    how = stop(pid, timeout) if pid is not None else None
     removed = remove_leftovers(place.socket, place.state_dir)  # a killed one could not tidy up itself
+    left = [wrapper.name for wrapper in find_wrappers(place.state_dir)]
     if as_json:
-        screen.json({"stopped": True, "pid": pid, "how": how, "removed": removed})
-    else:
+        fields = {"stopped": pid is not None, "pid": pid, "how": how, "removed": removed}
+        screen.json(fields | {"stopped_agents": ended, "still_running": left})
+        return 0 if pid is not None or ended else NOT_RUNNING
+    if ended:
+        screen.line(("stopped", "bold"), f"  {_join(ended)}")
+    if pid is not None:
         screen.line(("down", "bold"), f"  pid {pid} {how}")
-    return 0
+    else:
+        screen.line("not running", " (removed what a killed daemon left behind)" if removed else "")
+    if left:
+        goes_on = f"{_join(left)} still {'runs' if len(left) == 1 else 'run'}"
+        screen.line((goes_on, "yellow"), ", and will reconnect to the next daemon. To stop agents, too: agent-relay down --all")
+    return 0 if pid is not None or ended else NOT_RUNNING
+
+
+def _join(names: list[str]) -> str:
+    return join_names([clean_line(name) for name in names])
 
 
 def find_daemon(place: Place) -> int | None:

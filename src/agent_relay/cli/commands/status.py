@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from agent_relay.cli.agent_table import show_agents
+import typer
+
+from agent_relay.cli.agent_table import show_present
 from agent_relay.cli.config_notes import find_config_notes
 from agent_relay.cli.failures import NOT_RUNNING, Failure
 from agent_relay.cli.formats import count, format_bytes, format_span, format_time
@@ -21,7 +24,14 @@ if TYPE_CHECKING:
 _KNOCK_S = 5.0
 
 
-def status(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+def status(
+    show_all: Annotated[
+        bool, typer.Option("--all", "-a", help="Also agents that are not connected, and your other projects.")
+    ] = False,
+    as_json: Json = False,
+    socket: Socket = None,
+    state_dir: StateDir = None,
+) -> int:
     """Show whether the daemon is up, its agents and queues, and what it has stored.
 
     Prints `down` and exits with status 3 if it is not running.
@@ -33,9 +43,13 @@ def status(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
     found = knock(place.socket, _KNOCK_S)
     if found.answer is Answer.NOBODY:
         if as_json:
-            screen.json({"up": False, "socket": place.socket, "state_dir": place.state_dir})
+            about = {"up": False, "project": place.root, "project_name": place.name}
+            screen.json(about | {"socket": place.socket, "state_dir": place.state_dir} | _other_projects(place, show_all))
         else:
             screen.line(("down", "bold red"))
+            screen.flush()
+            Screen(sys.stderr).line(("project   ", "dim"), clean_line(place.name), (f"  {clean_line(place.root)}", "dim"))
+            _show_other_projects(screen, place, show_all)
         return NOT_RUNNING
     if found.answer is Answer.SILENCE:
         raise Failure(f"The daemon at {place.socket} is there but does not answer; `agent-relay down` ends it if need be.")
@@ -49,6 +63,7 @@ def status(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
                 "rate": _rate(view.server),
                 "agents": [agent.raw for agent in view.agents],
             }
+            | _other_projects(place, show_all)
         )
         return 0
     show_server(screen, place.socket, found.pid, view.server, read_http_place(place.state_dir))
@@ -56,18 +71,31 @@ def status(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
         _row(screen, "note", (clean_line(note), "yellow"))
     if view.agents:
         screen.line()
-        show_agents(screen, view.agents)
+        show_present(screen, view.agents, "Nobody is connected.", is_all=show_all)
+    _show_other_projects(screen, place, show_all)
     return 0
 
 
+def _other_projects(place: Place, is_wanted: bool) -> dict[str, Any]:
+    from agent_relay.cli.projects import list_projects
+
+    return {"projects": [project.describe() for project in list_projects(place.home)]} if is_wanted else {}
+
+
+def _show_other_projects(screen: Screen, place: Place, is_wanted: bool) -> None:
+    from agent_relay.cli.project_table import show_projects
+    from agent_relay.cli.projects import list_projects
+
+    others = [project for project in list_projects(place.home) if project.state_dir != place.state_dir] if is_wanted else []
+    if others:
+        screen.line()
+        show_projects(screen, others)
+
+
 def _ask(place: Place) -> AgentsView:
-    from agent_relay.cli.link import observe, run
+    from agent_relay.cli.link import ask_agents, run
 
-    async def ask() -> AgentsView:
-        async with observe(place) as relay:
-            return await relay.agents()
-
-    return run(ask())
+    return run(ask_agents(place))
 
 
 def _show_http(place: Place) -> dict[str, str | None]:
@@ -100,6 +128,9 @@ def show_server(
         f", pid {pid}" if pid else "",
         f", version {server.get('version')}",
     )
+    root = clean_line(str(server.get("project") or ""))
+    if root:
+        _row(screen, "project", (clean_line(str(server.get("project_name"))), "bold"), f"  {root}")
     _row(screen, "socket", socket)
     if http is not None:
         _row(screen, "http", http.url if http.url is not None else (f"none: {clean_line(http.reason)}", "yellow"))

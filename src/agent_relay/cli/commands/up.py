@@ -6,18 +6,19 @@ import asyncio
 import contextlib
 import inspect
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
 
 from agent_relay.cli.config_notes import find_config_notes, show_config_notes
 from agent_relay.cli.failures import FAILED, USAGE, Failure
-from agent_relay.cli.http_place import wait_for_http_place
+from agent_relay.cli.http_place import HttpPlace, wait_for_http_place
 from agent_relay.cli.interrupts import ending_in_order, run_until_interrupted
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.page_code import find_page_address
@@ -54,6 +55,12 @@ def _option(setting: Setting) -> inspect.Parameter:
     return inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option])
 
 
+def read_settings(settings: Mapping[str, str | bool | None], *, no_http: bool) -> dict[str, str]:
+    """Those that were given."""
+    chosen = {name: "true" if value is True else str(value) for name, value in settings.items() if value not in {None, False}}
+    return chosen | ({"http": "false"} if no_http else {})
+
+
 @with_settings
 def up(
     foreground: Annotated[bool, typer.Option("--foreground", help="Stay here and be the daemon, until Ctrl-C.")] = False,
@@ -67,9 +74,7 @@ def up(
 
     Every setting can also be given as an environment variable or in a config.toml; docs/configuration.md lists them.
     """
-    chosen = {name: "true" if value is True else str(value) for name, value in settings.items() if value not in {None, False}}
-    if no_http:
-        chosen["http"] = "false"
+    chosen = read_settings(settings, no_http=no_http)
     if foreground:
         from agent_relay.cli.foreground import is_up, serve
 
@@ -80,32 +85,73 @@ def up(
     pid, was_up = start(place, chosen)
     if was_up:
         show_config_notes(place)
+    show_former_relay(place)
+    show_up(place, pid, chosen, as_json=as_json, word="already up" if was_up else "up")
+    return 0
+
+
+def show_former_relay(place: Place) -> None:
+    from agent_relay.cli.former_relay import find_former_note
+
+    note = "" if os.environ.get(places.ENV_PROJECT) else find_former_note(place)
+    if note:
+        Screen(sys.stderr).line(("NOTE  ", "bold yellow"), note)
+
+
+def show_up(place: Place, pid: int | None, chosen: dict[str, str], *, as_json: bool, word: str) -> None:
+    """What runs now, and where. Of one that was up already also which of the wishes it does not meet."""
+    was_up = word == "already up"
     http = wait_for_http_place(place.state_dir)
     url = http.url if http is not None else None
     page = find_page_address(place.state_dir, http) if http is not None and url is not None else None
     if http is not None and http.warning:
         Screen(sys.stderr).line(("WARNING  ", "bold red"), (clean_line(http.warning), "yellow"))
     screen = Screen()
-    unused = [f"--{name.replace('_', '-')}" for name in chosen if name != "http"] + ["--no-http"] * no_http if was_up else []
+    unused = _find_unused(place, chosen, http) if was_up else {}
     if as_json:
         screen.json(
-            {"up": True, "already_up": was_up, "pid": pid, "socket": place.socket, "state_dir": place.state_dir, "url": url}
-            | {"dashboard": page}
-            | {"notes": find_config_notes(place), "need_restart": unused}
+            {"up": True, "already_up": was_up, "pid": pid, "project": place.root, "project_name": place.name}
+            | {"socket": place.socket, "state_dir": place.state_dir, "url": url, "dashboard": page}
+            | {"notes": find_config_notes(place), "need_restart": list(unused)}
         )
     else:
-        word = "already up" if was_up else "up"
         width = max(9, len(word))
         screen.line((f"{word:<{width}}", "bold green"), f"  pid {pid}" if pid else "")
+        screen.line((f"{'project':<{width}}", "dim"), f"  {clean_line(place.name)}", (f"  {clean_line(place.root)}", "dim"))
         screen.line((f"{'socket':<{width}}", "dim"), f"  {place.socket}")
         if page is not None:
             screen.line((f"{'dashboard':<{width}}", "dim"), f"  {page}")
-        elif http is not None and not no_http:
+        elif http is not None and chosen.get("http") != "false":
             screen.line((f"{'http':<{width}}", "dim"), "  ", (f"none: {clean_line(http.reason)}", "yellow"))
         if unused:
-            advice = f"{', '.join(unused)}: the daemon keeps what it was started with. Run `agent-relay down`, then this again."
-            screen.line((f"{'unused':<{width}}", "dim"), "  ", (advice, "yellow"))
-    return 0
+            change = f"agent-relay restart {' '.join(unused.values())}"
+            advice = f"{', '.join(unused)}: the daemon was started with another setting. To change it: {change}"
+            screen.line((f"{'unused':<{width}}", "dim"), "  ", (clean_line(advice), "yellow"))
+
+
+def _find_unused(place: Place, chosen: dict[str, str], http: HttpPlace | None) -> dict[str, str]:
+    """Flags that the running daemon does not meet, each with how it is spelled whole."""
+    from agent_relay.daemon.config import find_differences
+    from agent_relay.daemon.project_record import read_record
+
+    record = read_record(place.state_dir)
+    if record is None:
+        names = list(chosen)
+    else:
+        try:
+            names = find_differences(chosen, record.flags, record.variables, project_root=place.root, home=place.home)
+        except ConfigError as error:
+            raise Failure(str(error), USAGE) from None
+    if http is not None and chosen.get("port") == str(http.port):
+        names = [name for name in names if name != "port"]
+    flags = {setting.name: setting for setting in SETTINGS}
+    spelled: dict[str, str] = {}
+    for name in names:
+        setting, value = flags[name], chosen[name]
+        is_alone = setting.is_switch and value == "true"
+        flag = "--no-http" if name == "http" and value == "false" else setting.flag
+        spelled[flag] = flag if is_alone or flag == "--no-http" else f"{flag} {shlex.quote(value)}"
+    return spelled
 
 
 # --- the background daemon --------------------------------------------------------------------------------------------
@@ -122,7 +168,7 @@ def start(place: Place, settings: dict[str, str]) -> tuple[int | None, bool]:
         raise Failure(
             found.why or f"Something at {place.socket} answers, and it is not a daemon for this user; choose another --socket."
         )
-    log = _prepare(place, settings)
+    log = prepare(place, settings)
     show_config_notes(place)
     return run_until_interrupted(_start(place, settings, log))
 
@@ -133,7 +179,7 @@ async def _start(place: Place, settings: dict[str, str], log: str) -> tuple[int 
         return await _wait_until_it_answers(place, child, log, said_before)
 
 
-def _prepare(place: Place, settings: dict[str, str]) -> str:
+def prepare(place: Place, settings: dict[str, str]) -> str:
     """Finds out what is wrong while there is somebody to tell; returns the path of the log."""
     from agent_relay.cli.foreground import daemon_arguments
     from agent_relay.daemon.directories import PlaceUnusable, make_private_directory

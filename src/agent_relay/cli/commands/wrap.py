@@ -79,7 +79,8 @@ def wrap(
     """Run an agent's CLI under the relay; `agent-relay -n Alice claude` is the short form.
 
     Without `wrap` and without a name, only a CLI that the relay knows is run: `agent-relay claude`.
-    Starts the daemon if there is none. The agent goes on when you detach (Ctrl-b d, in tmux); otherwise this ends with the
+    Starts the daemon if there is none. The agent goes on when you detach (Ctrl-b d; inside your own tmux
+    usually Ctrl-b Ctrl-b d); otherwise this ends with the
     exit status of the program.
     """
     from agent_relay.cli.commands.up import start
@@ -111,28 +112,37 @@ def wrap(
     if ready is not None:
         forget_api_token()
         return _be_wrapper(place, wish, ready)
-    start(place, {})
+    pid, was_up = start(place, {})
+    own_daemon = None if was_up else pid
     forget_api_token()  # the daemon has it; no agent is to find it in ours
     is_person_there = sys.stdin.isatty() and sys.stdout.isatty()
     if detach or (is_person_there and wish.choice.backend is Backend.TMUX):
-        return _run_apart(place, wish, detach=detach)
-    return _run_here(place, wish)
+        return _run_apart(place, wish, own_daemon, detach=detach)
+    return _run_here(place, wish, own_daemon)
 
 
 # --- in this process ------------------------------------------------------------------------------------------------------
 
 
-def _run_here(place: Place, wish: Wish) -> int:
+def _run_here(place: Place, wish: Wish, own_daemon: int | None) -> int:
+    from agent_relay.cli.failed_start import clear_up
     from agent_relay.cli.link import run
+    from agent_relay.cli.message_view import now_ms
     from agent_relay.cli.wrapping import run_wrapper
 
+    began_ms, has_begun = now_ms(), False
+
     def say(name: str) -> None:
+        nonlocal has_begun
+        has_begun = True
         if not sys.stdout.isatty():
             sys.stderr.write(f"{name} runs {clean_line(wish.argv[0])} ({wish.choice.backend.value}).\n")
 
     try:
         return run(run_wrapper(place, wish, say))
     except Exception as error:
+        if not has_begun:
+            clear_up(place, os.getpid(), began_ms, own_daemon)
         raise _explain(error) from error
 
 
@@ -170,18 +180,19 @@ def _be_wrapper(place: Place, wish: Wish, ready: int) -> int:
         return failure.status
 
 
-def _run_apart(place: Place, wish: Wish, *, detach: bool) -> int:
-    process, name = _start_wrapper(place, wish)
+def _run_apart(place: Place, wish: Wish, own_daemon: int | None, *, detach: bool) -> int:
+    process, name = _start_wrapper(place, wish, own_daemon)
     screen = Screen()
     if detach:
         screen.line((f"{name} is running", "bold green"), f"  pid {process.pid}")
         screen.line(("see it", "dim"), f"  agent-relay attach {name}, agent-relay logs {name}")
         return 0
+    from agent_relay.cli.wrapped_agent import show_nesting
     from agent_relay.terminal.attaching import attach, is_running
     from agent_relay.terminal.launch import tmux_server
 
     server = tmux_server(wish.choice, place.state_dir, place.project_id)
-    said = attach(server, name)
+    said = attach(server, name, note=show_nesting(screen, server, name))
     if is_running(server, name):
         if said:
             screen.line(("tmux", "bold red"), f"  {clean_line(said)}")
@@ -218,7 +229,11 @@ def spell_out(place: Place, wish: Wish, ready: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _start_wrapper(place: Place, wish: Wish) -> tuple[subprocess.Popen[bytes], str]:
+def _start_wrapper(place: Place, wish: Wish, own_daemon: int | None) -> tuple[subprocess.Popen[bytes], str]:
+    from agent_relay.cli.failed_start import clear_up
+    from agent_relay.cli.message_view import now_ms
+
+    began_ms = now_ms()
     reading, writing = os.pipe()
     # Its own session, so that a closed window does not take the agent along.
     process = subprocess.Popen(  # noqa: S603 - ourselves
@@ -231,6 +246,7 @@ def _start_wrapper(place: Place, wish: Wish) -> tuple[subprocess.Popen[bytes], s
     told = json.loads(said) if said else {"sentence": "The wrapper ended before it began; AGENT_RELAY_DEBUG=1 may show why."}
     if "name" not in told:
         process.wait(_END_S)
+        clear_up(place, process.pid, began_ms, own_daemon)
         raise Failure(str(told["sentence"]), int(told.get("status", 1)))
     return process, str(told["name"])
 

@@ -4,7 +4,7 @@ import "./lib/key.js"; // first: a code in the address is no view
 import { effect, html, render } from "./lib/ui.js";
 import { addShortcuts } from "./lib/keys.js";
 import { go, link } from "./lib/router.js";
-import { attentionCount, start } from "./lib/store.js";
+import { attentionCount, start, status } from "./lib/store.js";
 import { toggle } from "./lib/theme.js";
 import { say } from "./lib/toasts.js";
 import { Shell } from "./shell/shell.js";
@@ -21,7 +21,10 @@ addShortcuts([
   ...views.map(({ key, title, id }) => [`g ${key}`, title, () => go(link(id)), { group: "Go to" }]),
 ]);
 
-effect(() => { document.title = attentionCount.value ? `(${attentionCount.value}) Agent Relay` : "Agent Relay"; });
+effect(() => {
+  const name = [status.value?.projectName, "Agent Relay"].filter(Boolean).join(" · ");
+  document.title = attentionCount.value ? `(${attentionCount.value}) ${name}` : name;
+});
 
 start().catch((error) => say(error.message, { tone: "danger", stay: true }));
 Promise.all(extras.map((load) => load())).catch((error) => console.error(error));

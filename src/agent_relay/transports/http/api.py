@@ -40,7 +40,6 @@ class Api(Struct, frozen=True):
     usage: UsageBoard
     workspaces: Workspaces
     assets: Assets
-    project: str  # its directory
     token: str | None  # None: nobody is asked for one
     page_keys: PageKeys
     guesses: Guesses

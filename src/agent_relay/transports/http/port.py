@@ -6,10 +6,27 @@ import errno
 import socket
 
 BACKLOG = 512
+FIRST_PORT = 3888
+_TRIED = 100  # ports from the first on; more projects than anybody runs at once
 
 
 class PortUnusable(Exception):  # noqa: N818 - named by the condition
     """The server cannot listen there; the text says why and what to do."""
+
+
+class PortTaken(PortUnusable):
+    """Somebody else listens there."""
+
+
+def open_free_port(host: str, preferred: int) -> socket.socket:
+    """At the port that was preferred, else at the next free one from the first on, else at any."""
+    ports = [port for port in (preferred, *range(FIRST_PORT, FIRST_PORT + _TRIED)) if port]
+    for port in dict.fromkeys(ports):
+        try:
+            return open_port(host, port)
+        except PortTaken:
+            continue
+    return open_port(host, 0)
 
 
 def open_port(host: str, port: int) -> socket.socket:
@@ -26,7 +43,9 @@ def open_port(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortUnusable(f"Port {port} on {host} is in use; choose another one with --port, or 0 for any.") from None
+            raise PortTaken(
+                f"Port {port} on {host} is in use; leave out --port to get the next free one, or choose another."
+            ) from None
         raise PortUnusable(f"Port {port} on {host} cannot be used ({error.strerror or error}).") from None
     listener.setblocking(False)
     return listener

@@ -69,6 +69,7 @@ class Status(Struct, rename="camel"):
 
     version: str
     project: str  # its directory
+    project_name: str
     started_at: int
     uptime_ms: int
     agents: int

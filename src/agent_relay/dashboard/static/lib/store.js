@@ -14,7 +14,7 @@ export const permissions = signal(unread);
 export const questions = signal(unread);
 /** False until both are here: before that, nobody knows that nothing waits. */
 export const areRequestsRead = computed(() => permissions.value !== unread && questions.value !== unread);
-/** { version, uptimeMs, project, deadLetters, messages, lastSeq, … } as GET /api/v1/status says; null until it was read. */
+/** { version, uptimeMs, project, projectName, deadLetters, messages, lastSeq, … } as GET /api/v1/status says; null until it was read. */
 export const status = signal(null);
 /** What was spent: { total, byAgent, byModel, … } as GET /api/v1/costs says; null until it was read. */
 export const costs = signal(null);

@@ -22,6 +22,7 @@ const states = {
 export function Topbar() {
   return html`<header class="topbar">
     <a class="brand" href=${link("conversations")} aria-label="Agent Relay"><${Mark} /><span>Agent Relay</span></a>
+    <${Project} />
     <div class="facts-bar">
       <${Slot} place="topbar" />
       <${Attention} /><${DeadLetters} /><${Cost} /><${Daemon} />
@@ -30,6 +31,12 @@ export function Topbar() {
       <${Button} kind="quiet" icon="help" label="Keyboard shortcuts" keys="?" class="wide" onClick=${showHelp} />
     </div>
   </header>`;
+}
+
+function Project() {
+  const { projectName, project } = status.value ?? {};
+  if (!projectName) return null;
+  return html`<${Tip} text=${project}><span class="project clip" tabindex="0"><span class="sr-only">Project </span>${projectName}</span><//>`;
 }
 
 function Mark() {

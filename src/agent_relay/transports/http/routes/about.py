@@ -37,7 +37,7 @@ async def status(api: Api, call: Call) -> Status:
         Status, server | {"storage": build(Store, storage)}, agents=len(agents), messages=storage["messages"],
         permissions=kinds.count("permission"),
         questions=kinds.count("question"), total_tokens=used.total_tokens, estimated_cost_usd=used.estimated_cost_usd,
-        last_seq=api.bus.last_seq, project=api.project,
+        last_seq=api.bus.last_seq,
     )  # fmt: skip
 
 

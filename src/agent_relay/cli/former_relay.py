@@ -1,0 +1,47 @@
+"""The relay that this folder had before a whole repository became one project: a worktree, or a subfolder with a package file,
+had one of its own. Nobody looks there any more, so `up` tells when somebody should."""
+
+from __future__ import annotations
+
+import os
+
+from agent_relay.cli.formats import count
+from agent_relay.cli.safe_text import clean_line
+from agent_relay.protocol import places
+from agent_relay.repository import GIT, folders_upwards
+from agent_relay.sdk.locate import Place, working_directory
+from agent_relay.terminal.private_files import is_locked
+
+
+def find_former_note(place: Place, start: str | None = None) -> str:
+    """A sentence where a daemon still runs there, or messages wait; else nothing."""
+    root = _former_root(os.path.realpath(start or working_directory()), place.home)
+    state_dir = places.state_directory(place.home, root)
+    if state_dir == place.state_dir or not os.path.isdir(state_dir):
+        return ""
+    shown = clean_line(root)
+    if is_locked(os.path.join(state_dir, places.LOCK_FILE)):
+        return (
+            f"{shown} had a relay of its own before, and its daemon still runs. The project is {clean_line(place.root)} now. To "
+            f"see the other one: agent-relay --project {shown} status; to stop it and its agents: agent-relay --project {shown} "
+            "down --all"
+        )
+    from agent_relay.daemon.store_at_rest import count_waiting
+
+    waiting = count_waiting(os.path.join(state_dir, places.DATABASE_FILE))
+    if not waiting:
+        return ""
+    names = ", ".join(clean_line(name) for name in sorted(waiting))
+    return (
+        f"{shown} had a relay of its own before, where {count(sum(waiting.values()), 'message')} for {names} still wait. To read "
+        f"them: agent-relay --project {shown} up, and then: agent-relay --project {shown} inbox --as NAME"
+    )
+
+
+def _former_root(here: str, home: str) -> str:
+    names = (places.PROJECT_DIRECTORY, GIT, *places.PACKAGE_FILES)
+    for directory in folders_upwards(here):
+        paths = [os.path.join(directory, name) for name in names]
+        if any(os.path.exists(path) and os.path.realpath(path) != os.path.realpath(home) for path in paths):
+            return directory
+    return here
