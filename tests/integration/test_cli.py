@@ -354,7 +354,7 @@ def test_several_recipients(relay: Shell) -> None:
 
 def test_waiting_for_an_answer(relay: Shell) -> None:
     silent = relay("send", "Bob", "Anybody?", "--await", "300ms", "--from", "Alice", status=1).stderr
-    assert "No reply within 300 ms" in silent
+    assert "No answer came within 300 ms" in silent
     assert "Bob: waiting to be delivered" in silent
     with RawClient(str(relay.state_dir / "relay.sock")) as bob:
         bob.hello("Bob")
