@@ -16,7 +16,7 @@ PYTHON ?=
 RUN = "$(VENV)/bin/python"
 
 # These tests mostly wait for programs that take as long as people do, so many run at once, even on two processors.
-TEST_TERMINALS = $(RUN) -m pytest --verbosity=0 --numprocesses=8 --maxschedchunk=1 tests/integration tests/security tests/unit/terminal -m
+TEST_TERMINALS = $(RUN) -m pytest --verbosity=0 --numprocesses=8 --maxschedchunk=1 tests/integration tests/security tests/unit/terminal tests/first_hour -m
 
 # In separate processes: Playwright leaves an event loop running in the process it is used in.
 TEST_BROWSER = $(RUN) -m pytest --verbosity=0 --numprocesses=4 --dist=loadscope --no-loadscope-reorder tests/browser tests/security -m browser

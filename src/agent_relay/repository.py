@@ -18,7 +18,7 @@ GIT = ".git"
 _GITDIR = "gitdir:"
 _MAX_BYTES = 8_192  # of a file that holds one path; twice what a path may have
 _MAX_CONFIG_BYTES = 262_144
-_SECTION = re.compile(r"\s*\[\s*([A-Za-z0-9.-]+)\s*(\"[^\"]*\")?\s*\]")
+_SECTION = re.compile(r"\s*\[\s*([A-Za-z0-9.-]+)(?:\s+(\"[^\"]*\"))?\s*\]")
 _WORKTREE = re.compile(r"\s*worktree\s*=\s*(.*?)\s*$", re.IGNORECASE)
 
 

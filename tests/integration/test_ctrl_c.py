@@ -69,7 +69,7 @@ def test_listening_does(daemon: DaemonProcess) -> None:
 
 def test_waiting_for_an_answer_does(daemon: DaemonProcess) -> None:
     with daemon.connect_sync("Silent"):
-        check(press(daemon, "send", "Silent", "Are you there?", "--from", "Alice", "--await", "60s"), AT_ONCE, IN_ORDER)
+        check(press(daemon, "send", "Silent", "Are you there?", "--from", "Alice", "--reply", "60s"), AT_ONCE, IN_ORDER)
 
 
 def test_the_log_of_an_agent_does(daemon: DaemonProcess) -> None:

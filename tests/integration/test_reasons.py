@@ -58,7 +58,7 @@ class Scene:
         assert sent["waits"] == [{"name": "Bob", "line": line}]
         assert f"waits  Bob: {line}" in self.run("send", "Bob", "and at this", "--as", "Alice")
         for command in ("agents", "status"):
-            assert re.search(rf"^Bob  {re.escape(line)}$", self.run(command), re.MULTILINE)
+            assert re.search(rf"^Bob  {re.escape(line)}$", self.run(command, "--all"), re.MULTILINE)
             (bob,) = [agent for agent in self.json(command)["agents"] if agent["name"] == "Bob"]
             assert bob["hold"]["line"] == line
         assert f"waits  Bob: {line}" in self.run("explain", short_id(sent["message_id"]))

@@ -65,6 +65,15 @@ WORDS: dict[str, list[str]] = {
     "completion": ["bash"],
     "forget": ["Nobody", "--yes"],
     "export": ["Nobody"],
+    "join": ["#dev", "--as", "Nobody"],
+    "leave": ["#dev", "--as", "Nobody"],
+    "channels": [],
+    "profile": ["list"],
+    "projects": [],
+    "ps": [],
+    "restart": [],
+    "rm": ["Nobody"],
+    "prune": ["--dry-run"],
 }
 
 

@@ -56,7 +56,7 @@ def test_agent_relay_rm_removes_no_file(desk: Desk, before: list[str], word: str
         assert (done.returncode, "The daemon is not running" in done.stderr) == (3, True)
     else:
         assert done.returncode == 2
-        assert done.stderr.startswith(f"agent-relay: Unknown command: {word}.")
+        assert f"Unknown command: {word}." in done.stderr
     assert file.read_text() == "precious"
     assert not desk.home.exists()
 
@@ -80,7 +80,7 @@ def test_a_word_that_is_somebody_s_program_is_not_run(desk: Desk, word: str) -> 
 def test_a_program_that_is_not_there_starts_no_daemon(desk: Desk, words: list[str]) -> None:
     done = desk.run(*words)
     assert done.returncode == 1
-    assert "is not on PATH" in done.stderr
+    assert "is not on PATH" in done.stderr or "is not an executable file" in done.stderr
     assert not desk.home.exists()
 
 

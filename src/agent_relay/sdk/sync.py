@@ -315,9 +315,11 @@ class SyncRelayClient:
         environment: Mapping[str, str] | None = None,
         permission_mode: str | None = None,
         sandbox: bool = False,
+        ephemeral: bool = False,
     ) -> Spawned:
         started = self.client.spawn(
-            name, cli, task, cwd=cwd, backend=backend, environment=environment, permission_mode=permission_mode, sandbox=sandbox
+            name, cli, task, cwd=cwd, backend=backend, environment=environment, permission_mode=permission_mode, sandbox=sandbox,
+            ephemeral=ephemeral,
         )  # fmt: skip
         return self._run(started)
 

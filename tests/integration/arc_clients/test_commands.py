@@ -49,7 +49,7 @@ def test_register_send_read_and_revoke(shell: Shell) -> None:
     assert token not in shell("arc")
     shell("arc", "revoke", "web-one")
     assert "revoked" in shell("arc", "tokens")
-    assert "no token" in shell("arc", "send", "web-two", "x", "--as", "web-one", status=1)
+    assert "No saved token" in shell("arc", "send", "web-two", "x", "--as", "web-one", status=1)
 
 
 def test_what_had_waited_for_who_sends_is_shown_and_not_lost(shell: Shell) -> None:
@@ -72,7 +72,7 @@ def test_what_was_handed_over_beyond_the_limit_is_said(daemon: DaemonProcess, ca
     said = capsys.readouterr()
     assert json.loads(said.out)["id"] == sent[0]
     advice = f"agent-relay arc listen --as many-to --since {sent[0]}"
-    assert "2 further messages" in said.err
+    assert "2 more messages were delivered but not shown" in said.err
     assert advice in " ".join(said.err.split())
     lines = shell(*advice.split()[1:], "--limit", "2", "--json").splitlines()
     assert [json.loads(line)["id"] for line in lines] == sent[1:]

@@ -28,7 +28,7 @@ def test_a_page_says_how_far_every_message_came(http: httpx.Client, server: Serv
     ann.send(bob.name, "one")
     ann.send(carol.name, "two")
     first = take(bob, door="typing", evidence="composer")
-    until(lambda: stages(http, **{"from": ann.name}) == [["stored", None, None], ["injected", "typing", "composer"]], "injected")
+    until(lambda: stages(http, **{"from": ann.name}) == [["sent", None, None], ["delivered", "typing", "composer"]], "taken")
     bob.report("message.read", messageId=first, evidence="transcript")
     take(carol)
     until(

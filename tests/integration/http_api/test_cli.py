@@ -96,7 +96,7 @@ def test_without_http(run: Run) -> None:
 def test_the_port_and_the_token_come_from_the_environment_too(run: Run, server: Server) -> None:
     taken = str(httpx.URL(server.url).port)
     shown = run("up", AGENT_RELAY_DASHBOARD_PORT=taken)
-    assert f"none: Port {taken} on 127.0.0.1 is in use; choose another one with --port, or 0 for any." in shown
+    assert f"none: Port {taken} on 127.0.0.1 is in use; leave out --port to get the next free one, or choose another." in shown
     run("down")
     url = json.loads(run("up", "--json", AGENT_RELAY_DASHBOARD_PORT="0", AGENT_RELAY_API_TOKEN="s3cret"))["url"]
     assert httpx.get(f"{url}/api/v1/agents").status_code == 401

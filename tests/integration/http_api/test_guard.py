@@ -299,7 +299,7 @@ def test_other_methods_are_named(server: Server) -> None:
 
 def test_a_port_in_use_leaves_the_daemon_without_http(server: Server) -> None:
     with DaemonProcess(f"--port={port_of(server)}") as second:
-        with pytest.raises(DaemonFailed, match="is in use; choose another one with --port"):
+        with pytest.raises(DaemonFailed, match="is in use; leave out --port to get the next free one"):
             second.wait_for_url()
         with second.connect_sync("Alice") as alice:
             assert alice.agents().find("Alice") is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent_relay.daemon.owner import owner_name
 from agent_relay.testing.raw_client import DEADLINE_SECONDS, RawClient, encode, envelope
 
 from .conftest import StartRelay
@@ -127,7 +128,8 @@ def test_a_command_reaches_the_agent(relay: Relay, command: str) -> None:
     answer = relay.observer().request("CONTROL", asked)
     assert (answer["stage"], answer["by"]) == ("controlled", bob.name)
     said = bob.expect("CONTROL")["payload"]
-    assert said == {"command": command} | ({"text": "yes\n"} if command == "input" else {})
+    more = {"input": {"text": "yes\n"}, "pause": {"by": owner_name()}}
+    assert said == {"command": command} | more.get(command, {})
 
 
 def test_a_command_that_cannot_be_carried_out_is_refused(relay: Relay) -> None:

@@ -124,5 +124,5 @@ def test_a_projects_file_is_not_waited_for_and_leads_nowhere_else(place: Place, 
     os.mkfifo(place.theirs / "a.toml")
     (place.theirs / "b.toml").symlink_to(place.write(tmp_path, "elsewhere.toml", "[busy]\nrows = ['x']"))
     shelf = place.load()
-    assert ["not a file" in shelf.notes[0], "leads out of the project" in shelf.notes[1]] == [True, True]
+    assert ["not a regular file" in shelf.notes[0], "links out of the project" in shelf.notes[1]] == [True, True]
     assert shelf.added == {}

@@ -132,7 +132,7 @@ def test_a_wrapper_is_given_what_it_needs_and_nothing_of_another_agent(
     assert {"--name=Bob", "--session=ses_1", "--backend=pty", f"--socket={scene.config.socket}"} <= set(words)
     assert (cwd, leads_a_session, session.cwd) == (os.path.realpath(scene.root), True, str(scene.root))
     assert (environ["LANG"], environ["AGENT_RELAY_PROJECT"]) == ("C", str(scene.root))
-    assert environ["AGENT_RELAY_DOORS"] == scene.config.doors == "known"
+    assert environ["AGENT_RELAY_DOORS"] == scene.config.doors == "probe"
     assert not others & environ.keys()
 
 

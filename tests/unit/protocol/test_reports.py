@@ -39,7 +39,14 @@ from agent_relay.protocol.reports import (
                 "paused": True,
                 "new": 1,
             },
-            StateReport("waiting", "a permission", "typing", "no socket", True, (UnusedDoor("an inbox", "It has no socket."),)),
+            StateReport(
+                "waiting",
+                "a permission",
+                "typing",
+                "no socket",
+                True,
+                unused_doors=(UnusedDoor("an inbox", "It has no socket."),),
+            ),  # fmt: skip
         ),
         ("message.received", {"messageId": "msg_1"}, ReceivedReport("msg_1")),
         ("message.read", {"messageId": "msg_1", "evidence": "transcript"}, ReadReport("msg_1", "transcript")),

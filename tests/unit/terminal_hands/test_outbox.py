@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import HeaderMessage, parse_headers
-from agent_relay.terminal.outbox import MAX_FILE_BYTES, Outbox, SentFile, drop, drop_message
+from agent_relay.terminal.outbox import MAX_FILE_BYTES, Leave, Outbox, SentFile, drop, drop_message
 
 
 class Post:
@@ -21,7 +21,7 @@ class Post:
         self.ids: list[str] = []
         self.refusal: RelayError | None = None
 
-    async def send(self, message: HeaderMessage, id_: str) -> SentFile:
+    async def send(self, message: HeaderMessage, id_: str, leave: Leave) -> SentFile:
         self.ids.append(id_)
         await asyncio.sleep(0)
         if self.refusal is not None:

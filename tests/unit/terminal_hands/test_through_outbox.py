@@ -40,7 +40,10 @@ def test_everything_asked_for_stands_in_the_file(tmp_path: Path, capsys: pytest.
     taking = threading.Thread(target=wrapper)
     taking.start()
     options = {"kind": "action", "thread": "t", "topic": None, "priority": 1, "reply_to": "msg_0", "ttl_ms": 5_000}
-    assert send_through(str(tmp_path), Screen(), ["Bob", "Carol"], "a\n\nb\n", options, as_json=False) == 0
+    assert (
+        send_through(str(tmp_path), Screen(), ["Bob", "Carol"], "a\n\nb\n", options, as_json=False, wait_ms=None, reply_ms=None)
+        == 0
+    )
     taking.join()
     assert capsys.readouterr().out == f"stored  {short_id('msg_1')}  2 recipients, 1 offline\n"
     (message,) = found
@@ -52,5 +55,5 @@ def test_everything_asked_for_stands_in_the_file(tmp_path: Path, capsys: pytest.
 def test_a_wrapper_that_is_away_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(through_outbox, "ANSWER_S", 0.1)
     with pytest.raises(Failure, match="stands in the outbox"):
-        send_through(str(tmp_path), Screen(), "Bob", "hi", {}, as_json=False)
+        send_through(str(tmp_path), Screen(), "Bob", "hi", {}, as_json=False, wait_ms=None, reply_ms=None)
     assert len(list(tmp_path.iterdir())) == 1

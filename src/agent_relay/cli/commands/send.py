@@ -192,7 +192,7 @@ def show_delivery(
         stage = "delivered" if is_delivered else "stored"
         screen.json({"message_id": message_id, "stage": stage, "recipients": recipients, "delivered": is_delivered, "by": by})
     elif is_delivered:
-        screen.line(("delivered", "bold green"), "  ", message_id, "  to ", (clean_line(", ".join(by)), "bold cyan"))
+        screen.line(("delivered", "bold green"), "  ", short_id(message_id), "  to ", (clean_line(", ".join(by)), "bold cyan"))
 
 
 # --- with an answer -----------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ async def _ask(
 
 
 def show_answer(screen: Screen, message_id: str, by: str, body: str) -> None:
-    screen.line(("answered", "bold green"), "  ", message_id, "  by ", (clean_line(by), "bold cyan"))
+    screen.line(("answered", "bold green"), "  ", short_id(message_id), "  by ", (clean_line(by), "bold cyan"))
     screen.block(clean_block(body).rstrip("\n"))
 
 
