@@ -18,8 +18,8 @@ Limit = Annotated[int, Meta(ge=1, le=1000)]
 Words = Annotated[str, Meta(max_length=1000)]
 Path = Annotated[str, Meta(min_length=1, max_length=4096)]
 MAX_AWAIT_MS = 600_000
-_NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
-_TARGETS = rf"^(\*|#{_NAME}|{_NAME}( *, *{_NAME}){{0,99}})$"
+NAME = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
+_TARGETS = rf"^(\*|#{NAME}|{NAME}( *, *{NAME}){{0,99}})$"
 _WORD = "[!-)+-\\-/-=?-~]+"  # printable, and no `.`, `*`, `>` or space
 _TOPIC = rf"^{_WORD}(\.{_WORD})*$"
 _PREFIXES = sorted({kind.partition(".")[0] for kind in EVENT_TYPES})
@@ -32,7 +32,7 @@ Types = Annotated[
     ),
 ]
 # Only described, and checked by the router: msgspec cannot do it (docs/gotchas.md).
-Target = Annotated[str, Meta(extra_json_schema={"pattern": f"^{_NAME}$"})]
+Target = Annotated[str, Meta(extra_json_schema={"pattern": f"^{NAME}$"})]
 Targets = Annotated[
     str,
     Meta(
@@ -164,7 +164,7 @@ class MessagesQuery(Struct, rename={"with_": "with", "from_": "from"}):
     until: Moment | None = None
     limit: Limit = 50
     cursor: Annotated[str, Meta(pattern="^([0-9]{1,19}|msg_0[0-8][0-9A-HJKMNP-TV-Z]{24})$", description=_CURSOR)] | None = None
-    between: Annotated[str, Meta(pattern=rf"^{_NAME},{_NAME}$", description=_BETWEEN)] | None = None
+    between: Annotated[str, Meta(pattern=rf"^{NAME},{NAME}$", description=_BETWEEN)] | None = None
     order: Literal["newest", "oldest"] = "newest"
     receipts: Annotated[Literal["true", "false"], Meta(description="Include how far each message got with each recipient.")] = (
         "false"

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT, Struct, inspect
 
+from agent_relay.transports.http.bodies import NAME
 from agent_relay.transports.http.errors import ErrorBody, FlatError
 from agent_relay.transports.http.repeats import KEY, KEY_HEADER
 from agent_relay.transports.http.route import JSON, SSE, Route
@@ -38,11 +39,18 @@ _TAGS = {
     "workspaces": "Project directories, and older routes to agents",
 }  # fmt: skip
 
+_ONE_NEEDED = {"NewMessage": ("to", "topic")}  # of these fields
+_PATH_PARTS = {"channel": {"type": "string", "pattern": f"^#?{NAME}$"}}
+
 
 def describe(routes: Iterable[Route]) -> Json:
     routes = [route for route in routes if route.is_described]
     answers = [ErrorBody, FlatError, *(route.answer for route in routes if route.answer is not None)]
     by_type, components = describe_types(answers, [route.body for route in routes if route.body is not None])
+    for name, fields in _ONE_NEEDED.items():
+        if name in components:
+            present = [{"required": [field], "properties": {field: {"not": {"type": "null"}}}} for field in fields]
+            components[name]["anyOf"] = present
     paths: dict[str, Json] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
@@ -117,7 +125,7 @@ def _operation_id(route: Route) -> str:
 
 def _path_parameters(route: Route) -> list[Json]:
     schema = {"type": "string", "minLength": 1}
-    return [{"name": name, "in": "path", "required": True, "schema": schema} for name in route.names]
+    return [{"name": name, "in": "path", "required": True, "schema": _PATH_PARTS.get(name, schema)} for name in route.names]
 
 
 def _query_parameters(route: Route) -> list[Json]:
