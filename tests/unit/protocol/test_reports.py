@@ -46,7 +46,7 @@ from agent_relay.protocol.reports import (
                 "no socket",
                 True,
                 unused_doors=(UnusedDoor("an inbox", "It has no socket."),),
-            ),  # fmt: skip
+            ),
         ),
         ("message.received", {"messageId": "msg_1"}, ReceivedReport("msg_1")),
         ("message.read", {"messageId": "msg_1", "evidence": "transcript"}, ReadReport("msg_1", "transcript")),
