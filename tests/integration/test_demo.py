@@ -116,7 +116,7 @@ def test_with_stay_the_dashboard_is_there_until_ctrl_c(place: Place) -> None:
         line = demo.stdout.readline()
         assert line, "it ended by itself"
         shown += line
-    url, _, code = shown.split("The agents stay, and ")[1].split()[0].partition("/#code=")
+    url, _, code = shown.split("; watch them at ")[1].split(". ")[0].partition("/#code=")
     ask = urllib.request.Request(
         f"{url}/api/v1/page-keys", json.dumps({"code": code}).encode(), {"Content-Type": "application/json"}
     )
@@ -175,7 +175,7 @@ def test_a_wrapper_that_is_killed_is_named_and_nothing_is_left(place: Place) -> 
     os.kill(pid, signal.SIGKILL)
     _, err = demo.communicate(timeout=DEADLINE_S)
     assert demo.returncode == 1
-    assert err.startswith("agent-relay: The wrapper of Bob ended")
+    assert err.startswith("agent-relay: The wrapper of Bob exited")
     place.has_no_traces()
 
 

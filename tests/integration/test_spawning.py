@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from agent_relay.daemon.owner import owner_name
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.sdk.sync import SyncRelayClient
 from tests.integration.stage import BACKENDS, DEADLINE_S, Stage, until
@@ -244,7 +245,7 @@ def test_the_command_line_starts_and_ends_agents(scene: Scene) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == {"name": "Bob", "session_id": scene.session()["session_id"]}
     assert scene.session()["cwd"] == str(scene.stage.folder)
-    assert scene.session()["spawned_by"].startswith("cli-")
+    assert scene.session()["spawned_by"] == owner_name()
     assert scene.lead.receive(timeout=DEADLINE_S).body == "pong"
     again = scene.stage.command("spawn", "Bob", scene.programs["Bob"])
     assert (again.returncode, again.stderr) == (1, "agent-relay: An agent Bob already exists; choose another name.\n")

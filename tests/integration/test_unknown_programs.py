@@ -18,6 +18,7 @@ import pytest
 from msgspec import Struct
 
 from agent_relay.protocol.errors import RelayError
+from agent_relay.protocol.holds import describe_hold
 from agent_relay.terminal.screen_log import SCREEN_FILE
 from tests.integration import programs
 from tests.integration.stage import BACKENDS, DEADLINE_S, Stage, Window, until
@@ -117,7 +118,8 @@ async def judge(stage: Stage, runs: list[Run]) -> dict[str, str]:
                 agent = agents.find(run.name)
                 assert agent is not None
                 is_there = f"hello {run.name}\n" in run.text
-                found[run.name] = DELIVERED if is_there else agent.state if agent.state == "waiting" else agent.door_note or ""
+                why = describe_hold(agent.hold, run.name).line if agent.hold is not None else ""
+                found[run.name] = DELIVERED if is_there else agent.state if agent.state == "waiting" else why
     return found
 
 

@@ -42,7 +42,7 @@ def test_send_inside_a_wrapped_agent_speaks_as_that_agent(stage: Stage) -> None:
         inside = bob.shell
         done = stage.command("send", "Carol", "from my shell", **inside)
         assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith("stored  msg_")
+        assert done.stdout.startswith("stored  ")
         message = carol.receive(timeout=40)
         assert (message.from_, message.body) == ("Bob", "from my shell")
         message.ack()
@@ -94,7 +94,7 @@ def test_it_can_be_seen_from_outside(stage: Stage) -> None:
     agents = json.loads(stage.command("agents", "--json").stdout)["agents"]
     assert [(agent["name"], agent["connected"], agent["meta"]["backend"]) for agent in agents] == [("Bob", True, "tmux")]
     attached = stage.command("attach", "Bob")
-    assert (attached.returncode, attached.stderr) == (1, "agent-relay: There is no terminal to attach; run this in one.\n")
+    assert (attached.returncode, attached.stderr) == (1, "agent-relay: attach needs a terminal; run it in one.\n")
     assert stage.command("attach", "Nobody").returncode == 1
 
 
@@ -133,8 +133,8 @@ def test_what_cannot_be_run_is_said_in_one_sentence(stage: Stage) -> None:
         return done.returncode, done.stderr
 
     assert run("no-such-program-here")[0] == 1
-    assert "no-such-program-here' was not found" in run("no-such-program-here")[1]
-    assert "no-such-program-here' was not found" in run("--detach", "no-such-program-here")[1]
+    assert "no-such-program-here is not on PATH" in run("no-such-program-here")[1]
+    assert "no-such-program-here is not on PATH" in run("--detach", "no-such-program-here")[1]
     assert "bash runs what it is given" in run("bash")[1]
     stage.start("Bob", "pty")
     status, said = run("-n", "Bob", "cat")

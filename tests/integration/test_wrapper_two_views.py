@@ -63,10 +63,9 @@ def test_under_the_strict_setting_a_version_that_was_not_tested_is_typed_to_and_
     found = agent(stage)
     mend = '`--doors probe` or `doors = "probe"` uses it where its probe passes.'
     assert (found["door"], found["unused_doors"]) == ("typing", [{"door": "gemini hooks", "reason": reason, "mend": mend}])
-    for command in ("doctor", "status", "agents"):
-        said = " ".join(stage.command(command).stdout.split())
-        assert f"gemini hooks is not used: {reason}" in said, command
-        assert mend in said, command
+    said = " ".join(stage.command("doctor").stdout.split())
+    assert f"gemini hooks is not used: {reason}" in said
+    assert mend in said
     (asked,) = until(lambda: permissions(stage), "Bob asks")
     with stage.daemon.connect_sync("Carol") as carol:
         waiting = carol.send("Bob", "it waits for the dialog").message_id

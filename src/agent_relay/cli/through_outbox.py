@@ -128,14 +128,14 @@ def ask_through(folder: str, **headers: Any) -> dict[str, Any]:
     return _ask(folder, f"{RECEIPT_PREFIX}{time.time_ns()}-{secrets.token_hex(4)}", PROGRAM_S, **headers)
 
 
-def _ask(folder: str, name: str, timeout_s: float, **headers: Any) -> dict[str, Any]:
+def _ask(folder: str, file: str, timeout_s: float, /, **headers: Any) -> dict[str, Any]:
     from agent_relay.protocol.headers import HeaderMessage
     from agent_relay.terminal.outbox import drop_message
 
     headers["session"] = os.environ.get(ENV_TOKEN) or None  # a shell that outlived its agent's run does not speak for the next
     message = HeaderMessage(**{name: value for name, value in headers.items() if value is not None})
-    drop_message(folder, name, message)
-    return _wait_for_answer(folder, name, timeout_s)
+    drop_message(folder, file, message)
+    return _wait_for_answer(folder, file, timeout_s)
 
 
 def _wait_for_answer(folder: str, name: str, timeout_s: float) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from agent_relay.cli.formats import count, format_span, format_time
 from agent_relay.cli.hold_notes import show_waiting, waiting_lines
 from agent_relay.cli.message_view import now_ms, show_heading, show_text, target_of
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.person import show_name
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.cli.ways_in import show_better_ways
@@ -81,7 +82,8 @@ def timeline(message: dict[str, Any], trail: Iterable[dict[str, Any]]) -> list[t
     """(when, what, the rest of the sentence), from the moment it was stored."""
     recipients = message.get("recipients") or []
     heard = _HEARD if (message.get("payload_meta") or {}).get("heard") == "screen" else ""
-    stored = f" from {clean_line(str(message.get('from')))} to {target_of(message)}, {count(len(recipients), 'recipient')}{heard}"
+    sender = clean_line(show_name(str(message.get("from"))))
+    stored = f" from {sender} to {target_of(message)}, {count(len(recipients), 'recipient')}{heard}"
     steps = [(int(message.get("ts") or 0), "stored", stored)]
     sequence = {str(one.get("name")): one.get("seq") for one in recipients}
     for step in trail:
