@@ -40,8 +40,16 @@ class Outer:
         listed = ("list-panes", "-a", "-F", "#{session_name} #{window_index} #{pane_index} #{pane_dead}")
         return [self.ask(*words) for words in (*asked, listed, ("list-keys",))]
 
+    @property
+    def screen(self) -> str:
+        return "".join(self.ask("capture-pane", "-p", "-J", "-t", "outer").splitlines())
+
     def shows(self, text: str) -> None:
-        until(lambda: text in "".join(self.ask("capture-pane", "-p", "-J", "-t", "outer").splitlines()), text)
+        until(lambda: text in self.screen, text)
+
+    def is_attached(self) -> None:
+        """The inner tmux has the screen: what was printed before it is gone, and keys are read."""
+        until(lambda: "in a tmux of its own" not in self.screen, "it is attached")
 
     def close(self) -> None:
         self.ask("kill-server")
