@@ -4,7 +4,7 @@ import { html, render, useState } from "../lib/ui.js";
 import { part, post } from "../lib/api.js";
 import { plural } from "../lib/format.js";
 import { go, link } from "../lib/router.js";
-import { agents, OWN_NAME, readAgents } from "../lib/store.js";
+import { agents, isYou, readAgents } from "../lib/store.js";
 import { orSay, say } from "../lib/toasts.js";
 import { Button } from "../parts/button.js";
 import { Dialog } from "../parts/dialog.js";
@@ -28,8 +28,8 @@ const change = (command, channel, agent) => orSay(async () => {
 export function Members({ channel }) {
   const all = [...agents.value.values()];
   const inside = all.filter((agent) => agent.channels.includes(channel));
-  const isMember = inside.some((agent) => agent.name === OWN_NAME);
-  const others = all.filter((agent) => agent.name !== OWN_NAME);
+  const isMember = inside.some((agent) => isYou(agent.name));
+  const others = all.filter((agent) => !isYou(agent.name));
   const items = [
     { label: isMember ? "Leave" : "Join", icon: isMember ? "minus" : "plus", run: () => change(isMember ? "leave" : "join", channel, null) },
     ...others.filter((agent) => agent.channels.includes(channel))
