@@ -47,7 +47,7 @@ def page(visit: Visit) -> Page:
 def test_it_is_approved_by_a_click_and_the_title_counts(stage: Stage, page: Page) -> None:
     ask(stage, "Bob", "install")
     expect(show(page, "install")).to_contain_text("make install")
-    expect(page).to_have_title(re.compile(r"^\(\d+\) Agent Relay$"))
+    expect(page).to_have_title(re.compile(r"^\(\d+\) \S+ · Agent Relay$"))
     card(page, "install").locator("[data-press=approve]").click()
     expect(card(page, "install")).to_have_count(0)
     expect(page.get_by_text("Approved for Bob.")).to_be_visible()

@@ -158,7 +158,7 @@ def test_the_ticks_say_what_all_recipients_have_reached(lab: Page, stages: list[
 
 def test_a_thread_that_began_as_an_answer_is_named_by_the_time_of_what_was_answered(lab: Page) -> None:
     named = call(lab, "conversations/place.js", "m.showThread(x)", "msg_01M7FSBFWXAZ63C21PDYBN0000")
-    assert named == call(lab, "lib/format.js", '"Thread of " + m.showTime(1794752495517)')
+    assert named == call(lab, "lib/format.js", '"Thread at " + m.showTime(1794752495517)')
     assert call(lab, "conversations/place.js", "m.showThread(x)", "review-1187") == "review-1187"
 
 
