@@ -15,6 +15,7 @@ from agent_relay.cli.doctor.clis import check_cli
 from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.cli.doctor.machine import check_machine
 from agent_relay.cli.doctor.places import check_places
+from agent_relay.cli.doctor.profiles import check_profiles
 from agent_relay.cli.doctor.relay import check_relay
 from agent_relay.cli.main import main
 from agent_relay.sdk.locate import Place, locate
@@ -205,3 +206,16 @@ class Sockets:
 
     def close(self) -> None:
         pass
+
+
+def test_a_broken_profile_of_ones_own_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "agent-relay" / "profiles"
+    folder.mkdir(parents=True)
+    environ = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    place = locate(tmp_path, environ=environ)
+    assert list(check_profiles(place, environ)) == []
+    (folder / "chatty.toml").write_text("name = 'chatty'\n[busy]\nrows = ['(']\n")
+    (found,) = check_profiles(place, environ)
+    assert (found.about, found.verdict) == ("profile", Verdict.BAD)
+    assert f"{folder}/chatty.toml:3" in found.text
+    assert "profile test" in found.mend

@@ -28,12 +28,16 @@ def doctor(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
     from agent_relay.cli.doctor.clis import check_clis
     from agent_relay.cli.doctor.findings import Verdict
     from agent_relay.cli.doctor.machine import check_machine
+    from agent_relay.cli.doctor.profiles import check_profiles
     from agent_relay.cli.doctor.relay import check_relay
 
     place = find_place(socket, state_dir)
     screen = Screen()
     found: list[Finding] = []
-    for check in (check_machine(place, os.environ), check_relay(place), check_clis(_read_doors(place))):
+    checks = (
+        check_machine(place, os.environ), check_relay(place), check_profiles(place, os.environ), check_clis(_read_doors(place)),
+    )  # fmt: skip
+    for check in checks:
         for finding in check:
             found.append(finding)
             if not as_json:
