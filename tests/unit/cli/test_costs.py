@@ -99,7 +99,7 @@ def test_a_broken_price_file_is_warned_of_and_the_report_is_there(recorded: Reco
     status, out, err = recorded.run()
     assert status == 0
     assert "$1.25" in out
-    assert "cost-models.json is not used" in err
+    assert "cost-models.json is ignored" in err
 
 
 def test_the_range_and_the_agent_are_heard(recorded: Recorded) -> None:

@@ -104,9 +104,7 @@ class NewMessage(Body, kw_only=True):
 
 
 class MemberBody(Body):
-    agent: Annotated[str, Meta(min_length=1, max_length=64, description="Which agent; without, the one you send as.")] | None = (
-        None
-    )
+    agent: Annotated[Target, Meta(description="The agent that joins or leaves; without it, you.")] | None = None
 
 
 class Decision(Body):

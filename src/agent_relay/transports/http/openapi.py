@@ -49,8 +49,8 @@ def describe(routes: Iterable[Route]) -> Json:
     by_type, components = describe_types(answers, [route.body for route in routes if route.body is not None])
     for name, fields in _ONE_NEEDED.items():
         if name in components:
-            present = [{"required": [field], "properties": {field: {"not": {"type": "null"}}}} for field in fields]
-            components[name]["anyOf"] = present
+            # Not `anyOf`: generators make a union of that, and lose the name.
+            components[name]["not"] = {"properties": {field: {"type": "null"} for field in fields}}
     paths: dict[str, Json] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
