@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 import httpx
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import OpenPage
 from tests.browser.stage import NO_PAGE, Stage, open_page
@@ -32,6 +32,7 @@ def post(stage: Stage, body: str) -> None:
 def test_after_the_daemon_was_killed_nothing_is_missing_and_nothing_comes_twice(open_view: OpenPage, stage: Stage) -> None:
     page, watched = open_view("#/conversations/all")
     expect_live(page)
+    expect(page.locator("body[data-loaded=all]")).to_be_visible()
     post(stage, "before it was killed")
     expect(page.locator(".message").last).to_contain_text("before it was killed")
     watched.allows_network_errors = True
@@ -48,6 +49,24 @@ def test_after_the_daemon_was_killed_nothing_is_missing_and_nothing_comes_twice(
     post(stage, "after it came back")
     expect(page.locator(".message").last).to_contain_text("after it came back")
     expect(page.locator(".prose", has_text="before it was killed")).to_have_count(1)
+
+
+def test_styles_that_could_not_be_loaded_are_tried_again(open_view: OpenPage, stage: Stage) -> None:
+    page, watched = open_view(NO_PAGE)
+    watched.allows_network_errors = True
+    refused: list[str] = []
+
+    def refuse_once(route: Route) -> None:
+        if refused:
+            route.continue_()
+        else:
+            refused.append(route.request.url)
+            route.abort()
+
+    page.route("**/css/control.css", refuse_once)
+    page.goto(f"{stage.url}/#/conversations/all")
+    page.wait_for_function("() => [...document.styleSheets].some((sheet) => sheet.href?.endsWith('css/control.css'))")
+    assert refused
 
 
 def test_a_tab_has_one_stream_whatever_it_shows(open_view: OpenPage, stage: Stage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.integration.test_projects import PROGRAM
 from tests.integration.test_restart_with_agents import Theatre
 
 pytestmark = pytest.mark.terminals
+_AGAIN_S = 3.0
 
 
 class Outer:
@@ -47,9 +49,18 @@ class Outer:
     def shows(self, text: str) -> None:
         until(lambda: text in self.screen, text)
 
-    def is_attached(self) -> None:
-        """The inner tmux has the screen: what was printed before it is gone, and keys are read."""
-        until(lambda: "in a tmux of its own" not in self.screen, "it is attached")
+    def press_until(self, keys: bytes, text: str) -> None:
+        """Keys pressed before the inner tmux reads them are nobody's, as a person sees too."""
+        pressed_at = float("-inf")
+
+        def is_shown() -> bool:
+            nonlocal pressed_at
+            if time.monotonic() - pressed_at > _AGAIN_S:
+                self.window.type(keys)
+                pressed_at = time.monotonic()
+            return text in self.screen
+
+        until(is_shown, text)
 
     def close(self) -> None:
         self.ask("kill-server")
@@ -80,8 +91,7 @@ def test_the_keys_that_are_named_leave_the_agent_running(
         outer.window.type(f"{PROGRAM} -n Alice --no-intro cat\r".encode())
         until(lambda: "Alice" in theatre.online(one), "Alice is here")
         outer.shows(f"To leave Alice {named}")
-        outer.window.type(keys)
-        outer.shows("Alice goes on running; to see it again: agent-relay attach Alice")
+        outer.press_until(keys, "Alice goes on running; to see it again: agent-relay attach Alice")
         outer.shows("To run an agent in your pane itself: --backend pty")  # which was said before it
         assert theatre.online(one) == {"Alice"}
         assert outer.facts() == before

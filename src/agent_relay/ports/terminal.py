@@ -14,6 +14,7 @@ from msgspec import Struct
 
 DEFAULT_COLUMNS = 120  # what the recorded screens have; wide enough that most lines of a CLI are not broken
 DEFAULT_ROWS = 40
+UNKNOWN_SIGNAL = 128  # a status: killed, and nobody can tell by which signal
 
 S_co = TypeVar("S_co", covariant=True)
 
@@ -40,6 +41,11 @@ class ExitStatus(Struct, frozen=True):
 
     code: int
     signal: int | None = None
+
+    @property
+    def was_killed(self) -> bool:
+        """By a signal, known or not: maybe in the middle of a line."""
+        return self.signal is not None or self.code == UNKNOWN_SIGNAL
 
 
 class PersonSeen(Struct, frozen=True):

@@ -54,14 +54,14 @@ class ScreenListener:
     def use_nonce(self, nonce: str, *, is_strict: bool) -> None:
         self._syntax = replace(self._syntax, nonce=nonce, is_strict=is_strict)
 
-    def read(self, screen: Screen, sight: Sight, t: float, *, is_quiet: bool) -> list[Found]:
-        """The commands that this reading completes, in order. `t` in seconds."""
+    def read(self, screen: Screen, sight: Sight, t: float, *, is_quiet: bool, is_last: bool = False) -> list[Found]:
+        """The commands that this reading completes, in order. `t` in seconds. `is_last`: no other will follow."""
         self._inputs.note(screen, sight)
         said = read_lines(self._profile, screen, sight.conversation_end, self._syntax.spelled, self._inputs)
         self._lost += self._document.merge(said, self._profile.rows.default, positions_hold=screen.is_alternate is False)
         self._recognise_echoes()
         is_ready = sight.composer is not None or sight.waits_at is not None
-        is_over = sight.dialog is not None or (sight.state is not State.WORKING and is_ready)
+        is_over = is_last or sight.dialog is not None or (sight.state is not State.WORKING and is_ready)
         lines = {line.number: line for line in self._document.lines}
         told: list[Found] = []
         doubtful: dict[int, Spoken] = {}

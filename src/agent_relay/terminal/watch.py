@@ -92,6 +92,7 @@ class Watcher:
         self.is_busy = False  # a mark of work is shown
         self.asks_for_reader = False  # whoever reads the screen also says whether the program waits for a line; see `is_waiting`
         self.is_waiting = False  # the program is seen to wait for a line at its terminal
+        self.has_finished = False  # the program ended by itself: nothing it said grows any more
         self._own = OwnText()
         self._emulator = Emulator(columns, rows)
         self._listener = ScreenListener(profile, prefix)
@@ -171,7 +172,7 @@ class Watcher:
             sight = replace(sight, state=state, is_certain=True)
         self.composer, self.doubt, self.is_busy = sight.composer, sight.doubt, sight.is_busy
         events = self._change_state(state, sight.dialog, t)
-        for item in self._listener.read(screen, sight, t, is_quiet=self._was_quiet):
+        for item in self._listener.read(screen, sight, t, is_quiet=self._was_quiet, is_last=self.has_finished):
             events += self._take_from_screen(item, t)
         if self._was_quiet:
             fresh = self._listener.fresh_lines()

@@ -147,6 +147,7 @@ class Wrapper:
             status = await self._until_the_end()
             _log.info("the program ended with status %d", status.code)
             failed = await self._judge(status)
+            self._watcher.has_finished = not self._stopping.is_set() and not status.was_killed
             await self._last_words()
             if failed is not None:
                 self.failed_start = replace(failed, last_lines=last_lines(self._rows))

@@ -352,6 +352,18 @@ def test_the_last_line_of_a_program_that_waits_is_whole() -> None:
     assert [event for event in watcher.quiet(5.0) if isinstance(event, CommandSeen)]
 
 
+def test_the_last_line_of_a_program_that_ended_by_itself_is_whole() -> None:
+    watcher = Watcher(profile_for("generic"), columns=60, rows=10)
+    watcher.feed("\r\n\r\n\r\n\r\n\r\n›".encode(), 1.0)
+    watcher.quiet(1.2)
+    watcher.feed("\x1b[2;1H> hi\r\n\r\n• ->relay:Bob farewell\r\n\r\n›".encode(), 2.0)
+    watcher.feed(b"\x1b[1;1H", 2.0)  # where the cursor stood is not to be known any more
+    assert not [event for event in watcher.quiet(2.2) if isinstance(event, CommandSeen)]
+    watcher.has_finished = True
+    told = [event.command for event in watcher.quiet(60.0) if isinstance(event, CommandSeen)]
+    assert [command.body for command in told if isinstance(command, SendCommand)] == ["farewell"]
+
+
 def test_somebody_who_types_to_a_program_that_waits_does_not_make_it_work() -> None:
     watcher = plain("ready\n", is_waiting=True)
     watcher.feed(b"hel", 2.0)

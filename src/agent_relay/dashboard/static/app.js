@@ -27,4 +27,7 @@ effect(() => {
 });
 
 start().catch((error) => say(error.message, { tone: "danger", stay: true }));
-Promise.all(extras.map((load) => load())).catch((error) => console.error(error));
+Promise.all(extras.map((load) => load())).then(
+  () => { document.body.dataset.loaded = "all"; },
+  (error) => console.error(error),
+);

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from agent_relay.ports.terminal import (
     DEFAULT_COLUMNS,
     DEFAULT_ROWS,
+    UNKNOWN_SIGNAL,
     Drawing,
     ExitStatus,
     Foreground,
@@ -44,7 +45,7 @@ from agent_relay.terminal.screen import Screen
 
 # tmux hangs up on its programs when it goes, and then nobody can tell how they ended.
 ENDED_WITH_TMUX = ExitStatus(128 + signal.SIGHUP, signal.SIGHUP)
-ENDED_BY_A_SIGNAL = ExitStatus(128)  # tmux before 3.3 does not say by which
+ENDED_BY_A_SIGNAL = ExitStatus(UNKNOWN_SIGNAL)  # tmux before 3.3 does not say by which
 _STATUS_DEADLINE_S = 5.0
 _STATUS_STEPS_S = (0.005, 0.02, 0.05, 0.1, 0.25)
 _KEYS_A_COMMAND = 500  # send-keys takes a word for each byte; a line stays below what a pipe holds

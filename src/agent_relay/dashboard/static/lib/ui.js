@@ -25,18 +25,26 @@ export function memo(component, isSame) {
   };
 }
 
+const RETRY_MS = 2_000;
 const loaded = new Map();
 
-/** Loads a style sheet of the package once; resolves when it applies. `path` is relative to the static folder. */
+/** Loads a style sheet of the package once; resolves when it applies. `path` is relative to the static folder. While the daemon is
+ * away it is tried again and again. */
 export function loadStyle(path) {
   if (!loaded.has(path)) {
-    loaded.set(path, new Promise((resolve, reject) => {
-      const link = document.createElement("link");
-      link.rel = "stylesheet";
-      link.href = new URL(`../${path}`, import.meta.url).href;
-      link.onload = () => resolve();
-      link.onerror = () => reject(new Error(`${path} could not be loaded.`));
-      document.head.append(link);
+    loaded.set(path, new Promise((resolve) => {
+      const attempt = () => {
+        const link = document.createElement("link");
+        link.rel = "stylesheet";
+        link.href = new URL(`../${path}`, import.meta.url).href;
+        link.onload = () => resolve();
+        link.onerror = () => {
+          link.remove();
+          setTimeout(attempt, RETRY_MS);
+        };
+        document.head.append(link);
+      };
+      attempt();
     }));
   }
   return loaded.get(path);
