@@ -9,6 +9,7 @@ import asyncio
 import io
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from PIL import Image
@@ -20,6 +21,7 @@ from tests.browser.stage import PHONE, Stage, open_browser, open_page
 COLOURS = 256  # of a picture: half of its bytes, and nobody sees the difference
 LARGEST_BYTES = 150_000
 DESK = {"width": 1360, "height": 850}
+PROJECT = "shop"
 STEPS = 14
 STEP_S = 0.4
 REST_MS = 800  # until what moves has come to rest
@@ -86,14 +88,17 @@ def _take(browser: Browser, stage: Stage, shot: Shot, folder: Path) -> int:
 def main(folder: Path, names: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [shot for shot in SHOTS if not names or shot.name in names]
-    with open_browser() as browser, Stage(terminals=True) as stage:
-        stage.run(_live_a_little(stage.scene))
-        for shot in wanted:
-            size = _take(browser, stage, shot, folder)
-            sys.stdout.write(f"{shot.name}.png {size:,} bytes\n")
-            sys.stdout.flush()
-            if size > LARGEST_BYTES:
-                raise SystemExit(f"{shot.name}.png is larger than {LARGEST_BYTES:,} bytes.")
+    with open_browser() as browser, TemporaryDirectory(prefix="relay-") as temporary:
+        project = Path(temporary) / PROJECT
+        project.mkdir()
+        with Stage(terminals=True, directory=project) as stage:
+            stage.run(_live_a_little(stage.scene))
+            for shot in wanted:
+                size = _take(browser, stage, shot, folder)
+                sys.stdout.write(f"{shot.name}.png {size:,} bytes\n")
+                sys.stdout.flush()
+                if size > LARGEST_BYTES:
+                    raise SystemExit(f"{shot.name}.png is larger than {LARGEST_BYTES:,} bytes.")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -49,9 +50,9 @@ class Stage:
 
     def __init__(
         self, *flags: str, token: str | None = None, terminals: bool = False, agents: int = 0, messages: int = 0,
-        asks: bool = True,
+        asks: bool = True, directory: Path | None = None,
     ) -> None:  # fmt: skip
-        self.daemon = DaemonProcess("--port=0", *flags)
+        self.daemon = DaemonProcess("--port=0", *flags, directory=directory)
         if token is not None:
             self.daemon.environ["AGENT_RELAY_API_TOKEN"] = token
         self._loop = LoopThread()

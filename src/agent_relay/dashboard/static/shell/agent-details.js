@@ -46,12 +46,18 @@ function Runs({ agent }) {
     <dt>CLI</dt>
     <dd class="line" style=${{ "--gap": "5px" }}>${agent.cli ? html`<${CliIcon} cli=${agent.cli} />${agent.cli}` : "unknown"}</dd>
     ${agent.model && html`<dt>Model</dt><dd>${agent.model}</dd>`}
-    ${agent.door && html`<dt>Door</dt><dd>${agent.door}${agent.doorNote && html`<br /><span class="faint">${agent.doorNote}</span>`}</dd>`}
+    ${agent.door && html`<dt>Door</dt><dd>${agent.door}<${BetterDoors} agent=${agent} /></dd>`}
     ${agent.meta?.cwd && html`<dt>Folder</dt><dd class="mono">${agent.meta.cwd}</dd>`}
     <dt>Session</dt><dd class="mono">${agent.sessionId}</dd>
     <dt>Since</dt><dd>${showMoment(agent.registeredAt)}</dd>
     ${!agent.connected && html`<dt>Last seen</dt><dd>${showAgo(agent.lastSeenAt)} ago</dd>`}
   </dl></section>`;
+}
+
+/** Better ways in that are not used, each with the reason and what to do about it; where none is known, the note of the one in use. */
+function BetterDoors({ agent: { connected, doorNote, unusedDoors = [] } }) {
+  const lines = connected && unusedDoors.length ? unusedDoors.map(({ door, reason, mend }) => `${door} is not used: ${reason} ${mend}`) : [doorNote];
+  return lines.filter(Boolean).map((line) => html`<span key=${line} class="faint better-door">${reveal(line)}</span>`);
 }
 
 function Messages({ agent }) {

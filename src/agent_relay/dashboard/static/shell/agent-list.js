@@ -1,4 +1,4 @@
-// The agents: those that wait for a person first, then those that work, then the rest.
+// The agents: those that wait for a person first, then those that work, then the rest. Offline agents that nothing waits for are hidden.
 
 import { classes, computed, html, signal, useComputed } from "../lib/ui.js";
 import { showCost, showCount } from "../lib/format.js";
@@ -20,9 +20,14 @@ const PLAIN = new Set(["offline", "working", "starting", "unacknowledged"]);
 
 const wanted = signal("");
 const others = computed(() => [...agents.value.values()].filter((agent) => !isYou(agent.name)));
+const showsOffline = signal(false);
+const isHidden = ({ name, connected, queueDepth, inflight }) => !connected && !queueDepth && !inflight && selected.value !== `agent:${name}`;
+const hidden = computed(() => others.value.filter(isHidden).length);
 const shown = computed(() => {
   const word = wanted.value.trim().toLowerCase();
-  const found = others.value.filter((agent) => !word || agent.name.toLowerCase().includes(word) || agent.cli?.includes(word));
+  const found = others.value.filter((agent) => (word
+    ? agent.name.toLowerCase().includes(word) || agent.cli?.includes(word)
+    : showsOffline.value || !isHidden(agent)));
   return found.sort((one, other) => ORDER[stateOf(one)] - ORDER[stateOf(other)] || one.name.localeCompare(other.name));
 });
 
@@ -46,12 +51,16 @@ export function AgentList() {
     <ul class="scroll" onKeyDown=${moveFocus}>
       ${shown.value.map((agent) => html`<li key=${agent.name}><${AgentRow} agent=${agent} /></li>`)}
       ${isReady.value ? !all && html`<${Nobody} />` : html`<${Placeholders} />`}
+      ${hidden.value > 0 && !wanted.value.trim() && html`<li><${OfflineSwitch} /></li>`}
     </ul>
   </section>`;
 }
 
 const Filter = () => html`<div class="agent-filter"><input class="input" type="search" placeholder="Find an agent" aria-label="Find an agent"
   value=${wanted.value} onInput=${(event) => { wanted.value = event.currentTarget.value; }} /></div>`;
+
+const OfflineSwitch = () => html`<button type="button" class="row agents-offline faint" aria-expanded=${showsOffline.value ? "true" : "false"}
+  onClick=${() => { showsOffline.value = !showsOffline.value; }}>${showsOffline.value ? "Hide" : "Show"} ${showCount(hidden.value)} offline</button>`;
 
 const Nobody = () => html`<li class="none faint">No agents yet. Start one with <code>agent-relay -n Alice claude</code>.</li>`;
 
