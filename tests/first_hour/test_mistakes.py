@@ -11,7 +11,7 @@ import pytest
 
 from tests.first_hour.newcomer import Newcomer
 
-pytestmark = [pytest.mark.terminals, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.terminals, pytest.mark.timeout(600)]
 
 NO_CLAUDE = "agent-relay: claude is not on PATH. Install it with: npm install -g @anthropic-ai/claude-code"
 BEFORE = {

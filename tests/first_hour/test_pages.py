@@ -15,7 +15,7 @@ import pytest
 from tests.first_hour.newcomer import DEADLINE_S, ROOT, Newcomer, Terminal
 from tests.first_hour.pages import Step, missing, steps_of
 
-pytestmark = [pytest.mark.terminals, pytest.mark.timeout(300)]  # a minute on an idle machine, most of it waiting
+pytestmark = [pytest.mark.terminals, pytest.mark.timeout(600)]  # a minute on an idle machine, most of it waiting
 
 PAGE = ROOT / "docs" / "quick-start.md"
 ME = pwd.getpwuid(os.getuid()).pw_name
@@ -75,14 +75,7 @@ def follow(terminal: Terminal, step: Step, ids: dict[str, str]) -> None:
 def test_the_quick_start_is_true(reader: Newcomer) -> None:
     terminals = {name: reader.terminal() for name in ("alice", "bob", "")}
     ids: dict[str, str] = {}
-    headings = [
-        "## Start two agents",
-        "## Let them talk",
-        "## Ask what became of a message",
-        "## Work in several worktrees",
-        "## Stop",
-    ]
-    for step in [step for heading in headings for step in steps_of(PAGE, heading)]:
+    for step in [step for heading in HEADINGS for step in steps_of(PAGE, heading)]:
         terminal = terminals[step.terminal]
         if step.terminal:
             terminal.type(step.command)  # it goes on until the end

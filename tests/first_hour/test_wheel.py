@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.terminals  # beside the others that need the wheel
+pytestmark = [pytest.mark.terminals, pytest.mark.timeout(600)]  # whoever comes first installs the wheel
 
 
 @pytest.fixture
