@@ -14,11 +14,11 @@ from agent_relay.cli.app import build_command
 _WIDTH = 100
 _HEAD = """# The command line
 
-`agent-relay`, `relay` for short, or `python -P -m agent_relay`. This page is the program's own `--help`, generated with
+The command is `agent-relay`, `relay` for short, or `python -P -m agent_relay`. This page is its own `--help`, generated with
 `python -P -m agent_relay.cli.reference > docs/cli.md`; a test fails when it is out of date.
 
-Every command finds the daemon of the project it is run in: the nearest folder upwards with a `.agent-relay`, `.git`,
-`pyproject.toml`, `package.json`, `Cargo.toml` or `go.mod`. `--socket` and `--state-dir` name another one.
+Every command finds the daemon of the [project](configuration.md#which-project-a-folder-belongs-to) you are in: usually the git
+repository, also from its worktrees. `--project DIR` chooses another one; `--socket` and `--state-dir` name a daemon directly.
 
 | exit status | meaning |
 |---|---|
@@ -28,10 +28,10 @@ Every command finds the daemon of the project it is run in: the nearest folder u
 | 3 | the daemon is not running |
 | 130 | interrupted with Ctrl-C |
 
-On a terminal, output is colored (unless `NO_COLOR` is set) and fitted to its width; in a pipe it is plain and complete. Text
-from messages is made safe first: anything that could move the cursor or change the title is shown as an escape. `--json`
-prints the same for programs. Lists are `{"<plural>": […], "next_cursor": …}`; `inbox` prints one object per line.
-`AGENT_RELAY_DEBUG=1` shows a traceback for unexpected errors.
+On a terminal, output is colored (unless `NO_COLOR` is set) and fitted to its width; in a pipe it is plain and complete. Anything in
+a message that could move the cursor or change the title is shown as an escape. `--json` prints the same for programs. Lists are
+`{"<plural>": […], "next_cursor": …}`; `inbox` prints one object per line. `AGENT_RELAY_DEBUG=1` shows a traceback for unexpected
+errors.
 """
 
 
