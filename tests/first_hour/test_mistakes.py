@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.first_hour.newcomer import Newcomer
+from tests.integration.stage import until
 
 pytestmark = [pytest.mark.terminals, pytest.mark.timeout(600)]
 
 NO_CLAUDE = "agent-relay: claude is not on PATH. Install it with: npm install -g @anthropic-ai/claude-code"
+TOO_LONG = "agent-relay: The socket path is … bytes long, and the system allows …. Choose a shorter one with --socket …"
 BEFORE = {
     "agent-relay cluade": "agent-relay: Unknown command: cluade. Did you mean claude? See: agent-relay --help",
     "agent-relay sned Bob hi": "agent-relay: Unknown command: sned. Did you mean send? See: agent-relay --help",
@@ -23,6 +25,8 @@ BEFORE = {
     "agent-relay send Bob hi": "agent-relay: The daemon is not running; start it with: agent-relay up (nothing answers at …)",
     "agent-relay status --jsno": "agent-relay: No such option: --jsno (Possible options: --json). See: agent-relay status --help",
     "agent-relay projects": "There is no project yet; `agent-relay up` makes the first.",
+    "agent-relay send Bob hi --json": '{"error": {"code": "SERVICE_UNAVAILABLE"',
+    "agent-relay --socket /tmp/$(printf %0120d 1)/relay.sock status": TOO_LONG,
 }
 AFTER = {
     "agent-relay send Bob hi": "agent-relay: No agent Bob has ever connected. `agent-relay agents` lists all known agents.",
@@ -49,6 +53,37 @@ def test_every_mistake_is_answered_with_what_to_do(person: Newcomer) -> None:
     for command, words in AFTER.items():
         printed = terminal.run(command, None)
         assert is_said(words, printed), f"{command}:\n{printed}"
+    assert "Bob" not in terminal.run("agent-relay agents --all")
+
+
+def test_a_message_that_waits_says_what_for(person: Newcomer) -> None:
+    """At each of them the same words in `send`, `agents` and `explain`."""
+    person.has_program("boxed", "#!/bin/sh\nstty raw -echo; printf 'some boxed thing\\r\\n|   |'; exec cat >/dev/null\n")
+    bobs, terminal = person.terminal(), person.terminal()
+
+    def is_told(name: str, words: str) -> None:
+        sent = terminal.run(f"agent-relay send {name} hello", None)
+        (short,) = re.findall(r"\b[0-9a-f]{8}\b", sent)
+        for command in (f"agent-relay send {name} again --wait 5", f"agent-relay explain {short}", "agent-relay agents --all"):
+            until(lambda: is_said(words, terminal.run(command, None)), f"{command} says {words}")  # noqa: B023 - called here
+
+    bobs.type("agent-relay -n Bob boxed")
+    until(lambda: "Bob" in terminal.run("agent-relay agents", None), "Bob is here")
+    is_told("Bob", "Bob's prompt was not recognised: see `agent-relay profile new`")
+    terminal.run("agent-relay pause Bob")
+    is_told("Bob", "paused by you: `agent-relay resume Bob`")
+    down = terminal.run("agent-relay down")
+    assert is_said("Bob", down)
+    assert is_said("agent-relay down --all", down)
+    terminal.run("agent-relay up")
+    terminal.run("agent-relay stop Bob")
+    until(lambda: "newcomer$" in bobs.screen, "Bob has ended")
+    is_told("Bob", "offline since …; delivered when it comes back")
+    assert "Bob" not in terminal.run("agent-relay agents").splitlines()[-1].split()
+    terminal.type("agent-relay rm Bob")
+    terminal.shows("would become dead letters. Remove anyway? [y/N]")
+    terminal.type("y")
+    until(lambda: terminal.screen.endswith("newcomer$"), "Bob is removed")
     assert "Bob" not in terminal.run("agent-relay agents --all")
 
 
