@@ -28,10 +28,10 @@ repository, also from its worktrees. `--project DIR` chooses another one; `--soc
 | 3 | the daemon is not running |
 | 130 | interrupted with Ctrl-C |
 
-On a terminal, output is colored (unless `NO_COLOR` is set) and fitted to its width; in a pipe it is plain and complete. Anything in
-a message that could move the cursor or change the title is shown as an escape. `--json` prints the same for programs. Lists are
-`{"<plural>": […], "next_cursor": …}`; `inbox` prints one object per line. `AGENT_RELAY_DEBUG=1` shows a traceback for unexpected
-errors.
+On a terminal, output is colored (unless `NO_COLOR` is set) and fitted to its width; in a pipe it is plain and complete. Anything
+in a message that could move the cursor or change the title is shown as an escape. `--json` prints the same for programs. Lists
+are `{"<plural>": […], "next_cursor": …}`; `inbox` prints one object per line. `AGENT_RELAY_DEBUG=1` shows a traceback for
+unexpected errors.
 """
 
 
