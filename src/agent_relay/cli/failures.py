@@ -84,4 +84,7 @@ def _explain_usage(error: Exception) -> Failure:
         message += "."
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "agent-relay"
+    option = str(getattr(error, "option_name", "") or "")
+    if option and not option.lstrip("-")[:1].isalnum():  # `->relay:…`, `- an item`: text, not an option
+        message += " Put -- before text that begins with a dash."
     return Failure(f"{message} See: {command} --help", int(getattr(error, "exit_code", USAGE)))

@@ -32,6 +32,7 @@ def test_no_command_is_a_question_for_help(capsys: pytest.CaptureFixture[str]) -
     [
         (["sned"], "Did you mean send?"),
         (["send", "Bob"], "Missing argument 'TEXT'"),
+        (["send", "Bob", "->relay:Bob hi"], "Put -- before text that begins with a dash."),
         (["status", "--frob"], "No such option: --frob"),
         (["send", "Bob", "x", "--priority", "12"], "--priority"),
         (["up", "--foreground", "--frob"], "No such option: --frob"),
