@@ -17,8 +17,9 @@ _HEAD = """# The command line
 `agent-relay`, `relay` for short, or `python -P -m agent_relay`. This page is the program's own `--help`, generated with
 `python -P -m agent_relay.cli.reference > docs/cli.md`; a test fails when it is out of date.
 
-Every command finds the daemon of the project it is run in: the nearest folder upwards with a `.agent-relay`, `.git`,
-`pyproject.toml`, `package.json`, `Cargo.toml` or `go.mod`. `--socket` and `--state-dir` name another one.
+Every command finds the daemon of the project you run it in: the nearest folder upwards with a `.agent-relay`; otherwise the git
+repository, the same one for all its worktrees; otherwise the nearest folder with a `pyproject.toml`, `package.json`, `Cargo.toml`
+or `go.mod`. `--project DIR` names another project, `--socket` and `--state-dir` another daemon.
 
 | exit status | meaning |
 |---|---|

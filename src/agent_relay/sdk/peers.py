@@ -42,7 +42,7 @@ def _check_private(folder: str) -> None:
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise StrangerAtSocket(
-            f"{folder} is not a folder of yours (uid {found.st_uid} made it). "
+            f"{folder} is not a directory that you own (uid {found.st_uid} made it). "
             f"Remove it, or choose a --state-dir with a shorter path."
         )
     if stat.S_IMODE(found.st_mode) & 0o077:

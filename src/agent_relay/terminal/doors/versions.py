@@ -39,7 +39,7 @@ class Versions(Struct, frozen=True):
         return f"{self._say(version)}, and {self.tested} was tested: on trial until a first message is read"
 
     def _say(self, version: str) -> str:
-        return f"{self.title} {version[:20]}" if version else f"{self.title} does not say its version"
+        return f"{self.title} {version[:20]}" if version else f"{self.title} does not report its version"
 
 
 def is_known(version: str, tested: str) -> bool:
