@@ -27,7 +27,7 @@ BEFORE = {
 AFTER = {
     "agent-relay send Bob hi": "agent-relay: No agent Bob has ever connected. `agent-relay agents --all` lists all known agents.",
     "agent-relay explain 12345678": "agent-relay: There is no message '12345678'; a short id is looked for among the newest …",
-    "agent-relay rm Nobody": "agent-relay: No agent 'Nobody' has connected, or it was removed before. …",
+    "agent-relay rm Nobody": "agent-relay: No agent 'Nobody' has ever connected, or it was removed. …",
     "agent-relay up --max-attempts 9": "… To change it: agent-relay restart --max-attempts 9",
 }  # fmt: skip
 QUICK = (["--version"], ["status"], ["agents"], ["send", "--help"])

@@ -315,7 +315,7 @@ def test_a_start_that_fails_leaves_no_daemon_and_no_name(desk: Desk) -> None:
     one = desk.project("one")
     (one / "taken.cast").write_text("")
     words = ["wrap", "-n", "Alice", "--backend", "pty", "--record", "taken.cast", "cat"]
-    assert "taken.cast is there already" in desk.run(one, *words, status=1).stderr
+    assert "taken.cast already exists" in desk.run(one, *words, status=1).stderr
     assert desk.run(one, "status", status=3).stdout.startswith("down")
     desk.run(one, "up", "--no-http")
     assert desk.json(one, "agents")["agents"] == []

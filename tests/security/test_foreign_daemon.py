@@ -97,7 +97,7 @@ def test_the_sdk_says_nothing(fake: Fake) -> None:
 def test_nobody_who_knocks_says_anything(fake: Fake) -> None:
     found = knock(fake.socket, 5.0)
     assert found.answer is Answer.STRANGER
-    assert "Nothing was said to them" in found.why
+    assert "Nothing was sent to it" in found.why
     fake.wait_until_all_have_gone()
     assert fake.heard == b""
 
