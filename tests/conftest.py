@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -30,6 +31,8 @@ def in_ci() -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     if "s" not in config.option.reportchars:
         config.option.reportchars += "s"  # a skip is always listed with its reason
+    settings.register_profile("any machine", deadline=None)  # a busy one takes longer, and that is no fault of the code
+    settings.load_profile("any machine")
     # A shell starts what it runs in the background deaf to Ctrl-C, and `nohup` deaf to a hang-up; so would be everything that a
     # test starts and interrupts.
     for number, handler in (

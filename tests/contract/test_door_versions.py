@@ -140,7 +140,7 @@ def test_one_that_was_not_tested_is_used_and_on_trial(cli: str, number: int, ver
     profile = load_profiles()[cli]
     told = probe(cli, version, first=number).told
     assert told["door"] == profile.doors[number]
-    said = f"{profile.title} {version}" if version else f"{profile.title} does not say its version"
+    said = f"{profile.title} {version}" if version else f"{profile.title} does not report its version"
     assert f"{said}, and {profile.recorded} was tested: on trial until a first message is read" in told["doorNote"]
 
 

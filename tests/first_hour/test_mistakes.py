@@ -24,14 +24,14 @@ BEFORE = {
     "agent-relay wrap -n X nosuchprogram": "agent-relay: nosuchprogram is not on PATH. Install it, or give its full path.",
     "agent-relay send Bob hi": "agent-relay: The daemon is not running; start it with: agent-relay up (nothing answers at …)",
     "agent-relay status --jsno": "agent-relay: No such option: --jsno (Possible options: --json). See: agent-relay status --help",
-    "agent-relay projects": "There is no project yet; `agent-relay up` makes the first.",
+    "agent-relay projects": "There are no projects yet; `agent-relay up` creates one.",
     "agent-relay send Bob hi --json": '{"error": {"code": "SERVICE_UNAVAILABLE"',
     "agent-relay --socket /tmp/$(printf %0120d 1)/relay.sock status": TOO_LONG,
 }
 AFTER = {
-    "agent-relay send Bob hi": "agent-relay: No agent Bob has ever connected. `agent-relay agents` lists all known agents.",
+    "agent-relay send Bob hi": "agent-relay: No agent Bob has ever connected. `agent-relay agents --all` lists all known agents.",
     "agent-relay explain 12345678": "agent-relay: There is no message '12345678'; a short id is looked for among the newest …",
-    "agent-relay rm Nobody": "agent-relay: No agent 'Nobody' has connected, or it was removed before. …",
+    "agent-relay rm Nobody": "agent-relay: No agent 'Nobody' has ever connected, or it was removed. …",
     "agent-relay up --max-attempts 9": "… To change it: agent-relay restart --max-attempts 9",
 }  # fmt: skip
 QUICK = (["--version"], ["status"], ["agents"], ["send", "--help"])

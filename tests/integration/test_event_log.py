@@ -121,7 +121,9 @@ def test_damaged_lines_are_said_to_readers_and_to_people() -> None:
             assert (gap.seq, gap.oldest, gap.reason) == (6, 7, "damaged")
             server: dict[str, Any] = relay.agents().server
             assert server["events"]["damaged"] == ["events.jsonl"]
-        assert "WARNING: events.jsonl is damaged; a gap stands for what cannot be read" in agent_relay(daemon, "status")
+        assert "WARNING: events.jsonl is damaged; a gap stands for the events that cannot be read" in agent_relay(
+            daemon, "status"
+        )
         assert json.loads(agent_relay(daemon, "status", "--json"))["events"]["damaged"] == ["events.jsonl"]
         place = locate(socket=daemon.socket, state_dir=daemon.state_dir)
         (finding,) = [finding for finding in check_relay(place) if finding.about == "events"]

@@ -91,8 +91,8 @@ def test_the_keys_that_are_named_leave_the_agent_running(
         outer.window.type(f"{PROGRAM} -n Alice --no-intro cat\r".encode())
         until(lambda: "Alice" in theatre.online(one), "Alice is here")
         outer.shows(f"To leave Alice {named}")
-        outer.press_until(keys, "Alice goes on running; to see it again: agent-relay attach Alice")
-        outer.shows("To run an agent in your pane itself: --backend pty")  # which was said before it
+        outer.press_until(keys, "Alice keeps running; to see it again: agent-relay attach Alice")
+        outer.shows("To run an agent directly in your pane: --backend pty")  # which was said before it
         assert theatre.online(one) == {"Alice"}
         assert outer.facts() == before
     finally:

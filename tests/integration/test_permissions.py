@@ -81,7 +81,7 @@ def test_a_person_decides() -> None:
                 ("deny", "abcdefgh-1", "Not today.", "human"),
                 ("answer", "q-1", "blue", "human"),
             ]
-            assert await run(daemon, "permissions") == "Nobody asks for a permission.\n"
+            assert await run(daemon, "permissions") == "There are no open permission requests.\n"
             assert "There is no open permission abc" in await run(daemon, "permissions", "approve", "abc", status=1)
 
     with DaemonProcess() as daemon:
@@ -92,7 +92,7 @@ def test_the_same_id_of_two_agents() -> None:
     async def play(daemon: DaemonProcess) -> None:
         async with asking(daemon, "Bob", "Carol") as (bob, carol):
             said = await run(daemon, "permissions", "approve", "abcdefgh-1", status=1)
-            assert said == "agent-relay: Bob, Carol each have a permission abcdefgh-1; say which with --agent.\n"
+            assert said == "agent-relay: Bob, Carol each have a permission abcdefgh-1; choose one with --agent.\n"
             done = json.loads(await run(daemon, "permissions", "--json", "approve", "abc", "--agent", "Carol"))
             assert done == {"agent": "Carol", "id": "abcdefgh-1", "command": "approve"}
             assert ([told.command for told in carol.told], bob.told) == (["approve"], [])

@@ -167,12 +167,12 @@ def test_what_waits_in_the_relay_that_a_worktree_had_before_is_told(desk: Desk) 
     desk.run(tree, "inbox", "--as", "Bob", **before)
     desk.run(tree, "send", "Bob", "old mail", "--from", "Alice", **before)
     said = desk.run(tree, "up", "--no-http").stderr
-    assert "its daemon still runs" in said
+    assert "its daemon is still running" in said
     assert f"agent-relay --project {tree} down --all" in said
     desk.run(tree, "--project", str(tree), "down")
     said = desk.run(tree, "up").stderr
     assert "1 message for Bob still wait" in said
-    assert "its daemon still runs" not in desk.run(repository, "up").stderr
+    assert "its daemon is still running" not in desk.run(repository, "up").stderr
     desk.run(tree, "--project", str(tree), "up", "--no-http")
     assert "old mail" in desk.run(tree, "--project", str(tree), "inbox", "--as", "Bob").stdout
     desk.run(tree, "--project", str(tree), "down")
@@ -286,7 +286,7 @@ def test_offline_names_are_hidden_and_removed(desk: Desk) -> None:
     assert len(desk.json(one, "agents")["agents"]) == 3
     refused = desk.run(one, "rm", "Bob", "Carol", status=1).stderr
     assert refused == (
-        "agent-relay: Nothing was removed: 1 message for Bob would become dead letters. If that is right, add --yes.\n"
+        "agent-relay: Nothing was removed: 1 message for Bob would become dead letters. To remove anyway, add --yes.\n"
     )
     assert desk.run(one, "rm", "Carol").stdout == "Carol is removed\n"
     assert desk.json(one, "rm", "Bob", "--yes") == {"removed": [{"name": "Bob", "dead_letters": 1}]}
@@ -307,7 +307,7 @@ def test_prune(desk: Desk) -> None:
     assert would == {"removed": [], "would_remove": ["Alice", "Carol"], "kept": [{"name": "Bob", "waiting": 1}]}
     assert len(desk.json(one, "agents")["agents"]) == 3
     said = desk.run(one, "prune", "--older-than", "1ms").stdout
-    assert "Bob stays: 1 message for it; agent-relay rm Bob" in said
+    assert "Bob stays: it has 1 waiting message; to remove it: agent-relay rm Bob" in said
     assert [agent["name"] for agent in desk.json(one, "agents")["agents"]] == ["Bob"]
 
 
@@ -315,7 +315,7 @@ def test_a_start_that_fails_leaves_no_daemon_and_no_name(desk: Desk) -> None:
     one = desk.project("one")
     (one / "taken.cast").write_text("")
     words = ["wrap", "-n", "Alice", "--backend", "pty", "--record", "taken.cast", "cat"]
-    assert "taken.cast is there already" in desk.run(one, *words, status=1).stderr
+    assert "taken.cast already exists" in desk.run(one, *words, status=1).stderr
     assert desk.run(one, "status", status=3).stdout.startswith("down")
     desk.run(one, "up", "--no-http")
     assert desk.json(one, "agents")["agents"] == []

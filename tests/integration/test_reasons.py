@@ -174,4 +174,4 @@ def test_an_agent_cannot_have_your_name(scene: Scene) -> None:
         [sys.executable, "-m", "agent_relay", *words], capture_output=True, text=True, timeout=60, check=False
     )  # fmt: skip
     assert done.returncode == 1, done
-    assert "Give the agent another name, with -n." in done.stderr
+    assert "Give the agent another name with -n." in done.stderr

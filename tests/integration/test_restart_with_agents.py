@@ -97,7 +97,7 @@ def test_agents_go_on_over_restarts_and_a_kill_and_down_names_them(theatre: Thea
     assert refused == "agent-relay: Bob is running, so it cannot be removed. Stop it first: agent-relay stop Bob\n"
 
     said = theatre.run(repository, "down").stdout
-    assert "Bob still runs, and will reconnect to the next daemon. To stop agents, too: agent-relay down --all" in said
+    assert "Bob is still running and will reconnect to the next daemon. To stop agents too: agent-relay down --all" in said
     (row,) = theatre.json(theatre.folder, "ps")["agents"]
     assert (row["name"], row["state"], row["pid"]) == ("Bob", "no daemon", bob.process.pid)
     assert bob.process.poll() is None

@@ -210,7 +210,7 @@ def test_what_may_not_be_started_is_refused(scene: Scene) -> None:
 def test_what_cannot_be_started_says_why(folder: Path) -> None:
     scene = Scene(folder, "--spawn-allow=python3,/no/such/program")
     try:
-        with pytest.raises(RelayError, match="python3 runs what it is given") as failed:
+        with pytest.raises(RelayError, match="python3 runs what is typed") as failed:
             scene.lead.spawn("Bob", "python3")
         assert (failed.value.code, failed.value.details["reason"]) == (ErrorCode.SERVICE_UNAVAILABLE, "start_failed")
         with pytest.raises(RelayError, match="is not installed"):

@@ -61,15 +61,15 @@ CASES = {
     "Boxed": Case("a box, raw mode", scripted("keys", "> "), "prompt was not recognised"),
     "Described": Case("the same with `--prompt`", scripted("keys", "> "), DELIVERED, ("--prompt", r"^│ > ")),
     "Yesno": Case("`Continue? [y/N]`, `Delete it?`", scripted("line", "Continue? [y/N] "), "waiting"),
-    "Closed": Case("`Continue? [y/N]`, `Delete it?`", scripted("line", "Delete it? "), "something else than a message"),
+    "Closed": Case("`Continue? [y/N]`, `Delete it?`", scripted("line", "Delete it? "), "something other than a message"),
     "Secret": Case("`Password:`", scripted("secret", "Password: "), "as for a password"),
     "Hidden": Case("a line without echo", scripted("secret", "> "), "as for a password"),
     "Vim": Case("`vim`, `less`, `top`", real_or("vim", "-u", "NONE"), "letters for commands"),
     "Less": Case("`vim`, `less`, `top`", real_or("less", programs.__file__), "letters for commands"),
     "Top": Case("`vim`, `less`, `top`", real_or("top"), "letters for commands"),
-    "Bash": Case("`bash`, `python` behind anything", ("sh", "-c", "exec bash --norc -i"), "which would run the message"),
-    "Python": Case("`bash`, `python` behind anything", ("env", "sh", "-c", "python3 -i"), "which would run the message"),
-    "Ssh": Case("`ssh`, `docker`, `sudo` and the like", ("bash", "-c", "exec -a ssh cat"), "cannot be seen"),
+    "Bash": Case("`bash`, `python` behind anything", ("sh", "-c", "exec bash --norc -i"), "and would run the message"),
+    "Python": Case("`bash`, `python` behind anything", ("env", "sh", "-c", "python3 -i"), "and would run the message"),
+    "Ssh": Case("`ssh`, `docker`, `sudo` and the like", ("bash", "-c", "exec -a ssh cat"), "hides the program behind it"),
 }  # fmt: skip
 IN_TMUX = ("Bare", "Label", "Dollar", "Described", "Closed", "Secret", "Vim")
 

@@ -25,7 +25,7 @@ def test_a_question_from_outside_is_answered_by_the_agent(stage: Stage, backend:
             return (await carol.request("Bob", "ready?", timeout=30)).body
 
     assert asyncio.run(ask()) == "quite ready"
-    assert "Carol waits for your answer" in bob.submitted[0]
+    assert "Carol is waiting for your answer" in bob.submitted[0]
 
 
 def test_the_agent_is_introduced_once_before_its_first_message(stage: Stage) -> None:

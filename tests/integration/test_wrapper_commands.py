@@ -95,7 +95,33 @@ def test_it_can_be_seen_from_outside(stage: Stage) -> None:
     assert [(agent["name"], agent["connected"], agent["meta"]["backend"]) for agent in agents] == [("Bob", True, "tmux")]
     attached = stage.command("attach", "Bob")
     assert (attached.returncode, attached.stderr) == (1, "agent-relay: attach needs a terminal; run it in one.\n")
-    assert stage.command("attach", "Nobody").returncode == 1
+
+
+@pytest.mark.parametrize("words", [("attach",), ("logs",), ("record",), ("profile", "new", "mine", "--agent")])
+def test_a_name_that_nobody_has_is_said_to_be_none(stage: Stage, words: tuple[str, ...]) -> None:
+    nobody = stage.command(*words, "Nobody")
+    assert nobody.returncode == 1
+    assert nobody.stderr == (
+        "agent-relay: There is no agent Nobody. No agent has connected to this project yet; "
+        "`agent-relay projects` lists your projects.\n"
+    )
+    for name in ("Alice", "Bob"):
+        assert stage.command("send", "*", "I am here.", "--as", name).returncode == 0
+    until(lambda: "Bob" in stage.command(*words, "Nobody").stderr)  # the daemon writes its list down when it has a moment
+    for name, hint in (("Nobody", "The project's agents: Alice, Bob."), ("Alise", "Did you mean Alice?")):
+        refused = stage.command(*words, name)
+        assert (refused.returncode, refused.stderr) == (1, f"agent-relay: There is no agent {name}. {hint}\n")
+
+
+def test_an_agent_without_a_terminal_cannot_be_attached_to(stage: Stage) -> None:
+    assert stage.command("send", "*", "I am here.", "--as", "Alice").returncode == 0
+    until(lambda: "no agent" not in stage.command("attach", "alice").stderr)
+    refused = stage.command("attach", "alice")
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "agent-relay: Alice is not running under the relay, so there is no terminal to attach to. "
+        "Its state: agent-relay agents --all\n"
+    )
 
 
 def test_in_the_background_it_has_a_name_of_its_own_and_starts_the_daemon(stage: Stage) -> None:
@@ -135,7 +161,7 @@ def test_what_cannot_be_run_is_said_in_one_sentence(stage: Stage) -> None:
     assert run("no-such-program-here")[0] == 1
     assert "no-such-program-here is not on PATH" in run("no-such-program-here")[1]
     assert "no-such-program-here is not on PATH" in run("--detach", "no-such-program-here")[1]
-    assert "bash runs what it is given" in run("bash")[1]
+    assert "bash runs what is typed" in run("bash")[1]
     stage.start("Bob", "pty")
     status, said = run("-n", "Bob", "cat")
     assert (status, said.count("\n")) == (1, 1)

@@ -107,7 +107,7 @@ def test_a_session_that_keeps_no_record_is_typed_to_soon(stage: Stage, backend: 
     found = described(stage)
     assert found["door"] == "typing"
     assert found["unused_doors"][0]["door"] == "claude inbox"
-    assert "has not opened so far" in found["unused_doors"][0]["reason"]
+    assert "is not open yet" in found["unused_doors"][0]["reason"]
 
 
 def test_an_old_opencode_is_started_as_it_was_written(stage: Stage, tmp_path: Path) -> None:

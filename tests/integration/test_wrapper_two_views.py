@@ -58,10 +58,10 @@ def test_what_two_see_is_asked_and_answered_once(stage: Stage, word: str, option
 def test_under_the_strict_setting_a_version_that_was_not_tested_is_typed_to_and_everybody_is_told_why(stage: Stage) -> None:
     """The screen alone tells of the dialog then."""
     bob = start(stage, "99.1.0", "--doors", "known")
-    reason = f"Gemini CLI 99.1.0, and only {load_profiles()['gemini'].recorded} was tested"
+    reason = f"Gemini CLI 99.1.0, but only {load_profiles()['gemini'].recorded} was tested"
     until(lambda: f"gemini hooks is not used: {reason}" in bob.log, "it is decided")
     found = agent(stage)
-    mend = '`--doors probe` or `doors = "probe"` uses it where its probe passes.'
+    mend = '`--doors probe` or `doors = "probe"` uses it if its probe passes.'
     assert (found["door"], found["unused_doors"]) == ("typing", [{"door": "gemini hooks", "reason": reason, "mend": mend}])
     said = " ".join(stage.command("doctor").stdout.split())
     assert f"gemini hooks is not used: {reason}" in said

@@ -97,7 +97,7 @@ def test_the_sdk_says_nothing(fake: Fake) -> None:
 def test_nobody_who_knocks_says_anything(fake: Fake) -> None:
     found = knock(fake.socket, 5.0)
     assert found.answer is Answer.STRANGER
-    assert "Nothing was said to them" in found.why
+    assert "Nothing was sent to it" in found.why
     fake.wait_until_all_have_gone()
     assert fake.heard == b""
 
@@ -204,9 +204,9 @@ for make in (lambda: prepare_socket_directory(path, 0), lambda: make_private_fol
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(said) == 3
-    assert "is not a folder of yours" in said[0]
+    assert "is not a directory that you own" in said[0]
     assert "belongs to another user" in said[1]
-    assert "is not a folder of yours" in said[2]
+    assert "is not a directory that you own" in said[2]
 
 
 @pytest.mark.parametrize("words", [["attach", "Bob"], ["logs", "Bob"], ["wrap", "-n", "Bob", "--backend", "tmux", "sleep", "1"]])

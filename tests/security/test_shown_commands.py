@@ -83,8 +83,8 @@ def test_a_message_that_was_only_shown_is_marked_so(stage: Stage) -> None:
     with stage.daemon.connect_sync("Lead") as lead:
         stage.start("Bob", "pty", intro=True, turns=turns)
         ids = {message.body: message.id for message in (lead.receive(timeout=DEADLINE_S), lead.receive(timeout=DEADLINE_S))}
-    assert "heard from the screen" in stage.command("explain", ids["one"]).stdout
-    assert "heard from the screen" not in stage.command("explain", ids["two"]).stdout
+    assert "read off the screen" in stage.command("explain", ids["one"]).stdout
+    assert "read off the screen" not in stage.command("explain", ids["two"]).stdout
     told = json.loads(stage.command("explain", ids["one"], "--json").stdout)
     assert told["message"]["payload_meta"]["heard"] == "screen"
 

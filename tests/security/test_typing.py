@@ -84,7 +84,7 @@ def test_a_shell_behind_anything_gets_no_byte(
     until(bob.log.exists)
     with stage.daemon.connect_sync("Carol") as carol:
         carol.send("Bob", f"hello; touch {proof}; open({str(proof)!r}, 'w')")
-        until(lambda: bob.says("is at the terminal"), "it is said who reads the terminal")
+        until(lambda: bob.says("is in the foreground"), "it is said who reads the terminal")
     assert stage.owed("Bob")
     bob.stop()
     assert not proof.exists()
@@ -113,7 +113,7 @@ def test_a_pager_is_not_typed_at(stage: Stage, wrap: Callable[..., Wrapped], tmp
     until(bob.log.exists)
     with stage.daemon.connect_sync("Carol") as carol:
         carol.send("Bob", "q")
-        until(lambda: bob.says("less is at the terminal"), "it is said why")
+        until(lambda: bob.says("less is in the foreground"), "it is said why")
     assert bob.process.poll() is None
 
 
@@ -127,9 +127,9 @@ def test_sender_and_person_are_told_why_at_once(stage: Stage, wrap: Callable[...
         until(lambda: told, "the sender is told")
         assert (told[0].type, told[0].fields["to"]) == ("message.waits", "Bob")
         assert told[0].fields["reason"] == "program"
-        assert "sh is at the terminal" in told[0].fields["text"]
-        until(lambda: "sh is at the terminal" in stage.command("agents", "--json").stdout, "the person is told")
+        assert "sh is in the foreground" in told[0].fields["text"]
+        until(lambda: "sh is in the foreground" in stage.command("agents", "--json").stdout, "the person is told")
         until(
-            lambda: "sh is at the terminal" in stage.command("explain", told[0].fields["messageId"]).stdout, "the trail says it"
+            lambda: "sh is in the foreground" in stage.command("explain", told[0].fields["messageId"]).stdout, "the trail says it"
         )
     assert stage.owed("Bob") == ["hello"]

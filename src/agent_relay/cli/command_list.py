@@ -101,7 +101,7 @@ COMMANDS: dict[str, Listed] = {
     ),
     "restart": _list(
         lambda: import_module("agent_relay.cli.commands.restart").restart,
-        "Restart the daemon; its agents go on.",
+        "Restart the daemon; agents keep running.",
         "agent-relay restart",
         "agent-relay restart --port 4000",
     ),
@@ -205,7 +205,7 @@ COMMANDS: dict[str, Listed] = {
     ),
     "prune": _list(
         lambda: import_module("agent_relay.cli.commands.rm").prune,
-        "Remove agents that have been offline for long.",
+        "Remove agents that have long been offline.",
         "agent-relay prune --dry-run",
         "agent-relay prune --older-than 30d",
     ),
@@ -242,7 +242,7 @@ COMMANDS: dict[str, Listed] = {
     ),
     "profile": _list(
         lambda: import_module("agent_relay.cli.commands.profile").profile,
-        "Describe a program to the relay, and test that.",
+        "Create and test profiles of programs.",
         "agent-relay profile new chatty -- chatty --model x",
         "agent-relay profile test",
         "agent-relay profile list",

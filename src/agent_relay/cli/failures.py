@@ -74,7 +74,7 @@ def _explain_relay_error(error: RelayError) -> Failure:
     if isinstance(near, list) and near:
         hint = f" Did you mean {join_names([str(name) for name in near], 'or')}?"
     elif error.code.name == "AGENT_NOT_FOUND":
-        hint = " `agent-relay agents` lists all known agents."
+        hint = " `agent-relay agents --all` lists all known agents."
     return Failure(clean_line(error.message + hint), code=error.code.value, details=error.details)
 
 

@@ -22,9 +22,9 @@ def find_former_note(place: Place, start: str | None = None) -> str:
     shown = clean_line(root)
     if is_locked(os.path.join(state_dir, places.LOCK_FILE)):
         return (
-            f"{shown} had a relay of its own before, and its daemon still runs. The project is {clean_line(place.root)} now. To "
-            f"see the other one: agent-relay --project {shown} status; to stop it and its agents: agent-relay --project {shown} "
-            "down --all"
+            f"{shown} used to have its own relay, and its daemon is still running. The project is now "
+            f"{clean_line(place.root)}. To see the old one: agent-relay --project {shown} status; to stop it and its agents: "
+            f"agent-relay --project {shown} down --all"
         )
     from agent_relay.daemon.store_at_rest import count_waiting
 
@@ -33,8 +33,8 @@ def find_former_note(place: Place, start: str | None = None) -> str:
         return ""
     names = ", ".join(clean_line(name) for name in sorted(waiting))
     return (
-        f"{shown} had a relay of its own before, where {count(sum(waiting.values()), 'message')} for {names} still wait. To read "
-        f"them: agent-relay --project {shown} up, and then: agent-relay --project {shown} inbox --as NAME"
+        f"{shown} used to have its own relay, where {count(sum(waiting.values()), 'message')} for {names} still wait. To read "
+        f"them: agent-relay --project {shown} up, then: agent-relay --project {shown} inbox --as NAME"
     )
 
 

@@ -22,13 +22,13 @@ def find_detach_keys(tmux_path: str, environ: Mapping[str, str] = os.environ) ->
     prefix = _ask_prefix(tmux_path, environ["TMUX"].partition(",")[0])
     if prefix == _OWN:
         return _TWICE
-    return PLAIN if prefix else f"{_TWICE} (or {PLAIN}, if the prefix of your own tmux is another)"
+    return PLAIN if prefix else f"{_TWICE} (or {PLAIN}, if your own tmux has another prefix)"
 
 
 def make_note(agent: str, keys: str) -> str:
     return (
-        f"{agent} runs in a tmux of its own, inside yours, which is left as it is. To leave {agent} running: {keys}. To run an "
-        "agent in your pane itself: --backend pty"
+        f"{agent} runs in its own tmux, inside yours. To leave {agent} running: {keys}. To run an agent directly in your pane: "
+        "--backend pty"
     )
 
 

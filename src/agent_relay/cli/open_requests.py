@@ -95,7 +95,7 @@ def pick(requests: Sequence[Open], wanted: str, kind: str) -> Open:
         raise Failure(clean_line(f"There is no open {kind} {wanted}; `agent-relay {kind}s` lists them."))
     names = sorted({str(request.get("agent")) for request in found})
     if len(names) > 1:
-        raise Failure(clean_line(f"{', '.join(names)} each have a {kind} {wanted}; say which with --agent."))
+        raise Failure(clean_line(f"{', '.join(names)} each have a {kind} {wanted}; choose one with --agent."))
     ids = ", ".join(str(request.get("id")) for request in found)
     raise Failure(clean_line(f"{AMBIGUOUS} {names[0]} has {count(len(found), kind)}: {ids}."))
 

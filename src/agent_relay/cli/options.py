@@ -55,11 +55,11 @@ def choose_doors(place: Place, wanted: str | None, *, is_off: bool, is_tried: bo
     given = {*([wanted] if wanted is not None else []), *([OFF] if is_off else []), *([PROBE] if is_tried else [])}
     given = {PROBE if one == TRY else one for one in given}
     if not given <= {PROBE, KNOWN, OFF}:
-        raise Failure(f"--doors is {PROBE}, {KNOWN} or {OFF}.", USAGE)
+        raise Failure(f"--doors must be {PROBE}, {KNOWN} or {OFF}.", USAGE)
     if len(given) > 1:
-        raise Failure("--doors, --no-doors and --try-doors contradict each other: give one of them.", USAGE)
+        raise Failure("--doors, --no-doors and --try-doors cannot be combined; give one of them.", USAGE)
     if is_tried:
-        sys.stderr.write("--try-doors is the default now, and need not be given: doors are used where their probe passes.\n")
+        sys.stderr.write("--try-doors is now the default: doors are used if their probe passes. You can leave it out.\n")
     return given.pop() if given else read_doors(place)
 
 

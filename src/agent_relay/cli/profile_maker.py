@@ -48,7 +48,7 @@ class Maker:
         self._folder = own_folders(place.home, os.environ)[0]
         self.path = os.path.join(self._folder, f"{name}{SUFFIX}")
         if os.path.exists(self.path) and not is_replacing:
-            raise Failure(f"{self.path} is there already; --force replaces it.")
+            raise Failure(f"{self.path} already exists; overwrite it with --force.")
 
     # --- the recording ---------------------------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ class Maker:
             seconds = seconds or _SECONDS
         elif seconds is None and not words:
             screen = Screen()
-            screen.line("Wait for its prompt, give it something to do, wait until it is done, then leave it.")
+            screen.line("Wait for its prompt, give it something to do, wait until it is done, then exit it.")
             screen.flush()
         recording = ProgramRecording(command, str(path), words=words, seconds=seconds)
         try:
@@ -99,7 +99,9 @@ class Maker:
 
         name, server = find_running(self._place, agent)
         if server is None:
-            raise Failure(f"{name} does not run in tmux here, so it cannot be watched from outside. Run its program: -- CMD...")
+            raise Failure(
+                f"{name} does not run in tmux here, so it cannot be watched. Let this command run its program: -- CMD..."
+            )
 
         async def watch() -> None:
             pane = await server.find_pane(name)
@@ -133,8 +135,8 @@ class Maker:
             proposal = propose(cast, prompt or "")
             if not proposal.prompt:
                 raise Failure(
-                    "No prompt was found: it was never seen to wait for input with something before the cursor. "
-                    "Watch it for longer (--seconds), or say what its prompt is: --prompt REGEX"
+                    "No prompt was found: the program never waited for input with text before the cursor. Watch it longer "
+                    "(--seconds), or give its prompt: --prompt REGEX"
                 )
             proposal.busy = [*busy, *(mark for mark in proposal.busy if mark not in busy)]
             text = write_profile(self._name, program, proposal.prompt, proposal.busy)
@@ -146,7 +148,7 @@ class Maker:
     def show(self, made: Made) -> None:
         screen, proposal = Screen(), made.proposal
         screen.line(("prompt", "bold"), f"  {clean_line(proposal.prompt)}   (seen: {clean_line(proposal.shown)})")
-        for mark in proposal.busy or ["none was seen: give it something to do while it is watched, or use --busy"]:
+        for mark in proposal.busy or ["not seen: give it something to do while it is watched, or use --busy"]:
             screen.line(("busy  ", "bold"), f"  {clean_line(mark)}")
         if proposal.last is not None:
             rows = [line.text for line in proposal.last.visible if line.text][-_SHOWN_ROWS:]
@@ -180,5 +182,5 @@ def _judge(made: Made) -> str:
     if sight.doubt:
         return f"type nothing: {clean_line(sight.doubt)}"
     if sight.state is State.IDLE and sight.composer is not None:
-        return "wait: somebody has typed there" if sight.composer.draft else "type a message: it is idle"
+        return "wait: there is a draft in the composer" if sight.composer.draft else "type a message: it is idle"
     return "wait: it is working" if sight.is_busy else "wait: its prompt is not on this screen"

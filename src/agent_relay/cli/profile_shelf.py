@@ -76,7 +76,7 @@ def _read_own(folder: str, shelf: Shelf) -> None:
                 source = file.read(_MAX_BYTES).decode()
             profile = parse_profile(source, path, is_own=True)
             if profile.name != name:
-                raise ProfileError(f"{path}:{line_of(source, 'name')}: name: must be {name!r}, as the file is called")
+                raise ProfileError(f"{path}:{line_of(source, 'name')}: name: must be {name!r}, like the file")
         except (OSError, UnicodeDecodeError) as error:
             shelf.broken[name] = f"{path} cannot be read: {error}."
         except ProfileError as error:
@@ -121,7 +121,7 @@ def _read_added(source: str, path: str, notes: list[str]) -> tuple[Signs, Signs]
         left_out += [f"{group}.{key}" for key in table if key not in fields]
         found[group] = Signs(*(_read_patterns(table, group, field, source, path) for field in fields))
     if left_out:
-        notes.append(f"{path}: {name_keys(left_out)} left out: a project's profile may set busy and asking alone.")
+        notes.append(f"{path}: {name_keys(left_out)} ignored: a project's profile may only set busy and asking.")
     return found["busy"], found["asking"]
 
 

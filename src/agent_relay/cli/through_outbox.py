@@ -156,7 +156,7 @@ def _wait_for_answer(folder: str, name: str, timeout_s: float) -> dict[str, Any]
             raise Failure(clean_line(parse_headers(error).body))
         time.sleep(_POLL_S)
     raise Failure(
-        f"Nobody has taken the message within {timeout_s:g} s. It stands in the outbox, and is sent when the relay is back."
+        f"Nothing picked up the message within {timeout_s:g} s. It stays in the outbox and is sent when the relay is back."
     )
 
 

@@ -30,4 +30,4 @@ def _is_duration(text: str) -> bool:
 
 def note_old_name(old: str, new: str) -> None:
     """On standard error, so that no script's output changes."""
-    sys.stderr.write(f"note: {old} is called {new} now; the old name still works.\n")
+    sys.stderr.write(f"note: {old} is now called {new}; the old name still works.\n")

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from agent_relay.cli.failures import Failure
+from agent_relay.cli.formats import join_names
 from agent_relay.cli.safe_text import clean_line
 
 if TYPE_CHECKING:
@@ -14,21 +15,45 @@ if TYPE_CHECKING:
     from agent_relay.terminal.backends.tmux_server import TmuxServer
 
 
+_MOST_NAMED = 10  # what fits into an error
+
+
 def find_running(place: Place, name: str) -> tuple[str, TmuxServer | None]:
-    """The agent's name as its files spell it, and the tmux it runs in, if it does."""
+    """The agent's name as its files spell it, and the tmux it runs in, if it does. Raises Failure where nobody has that name."""
+    from agent_relay.cli.names_on_disk import read_names
     from agent_relay.protocol.names import check_agent_name, fold_name
     from agent_relay.terminal.attaching import is_running
     from agent_relay.terminal.launch import TEAM_FOLDER, WrapFailed, pick_backend, tmux_server
 
     check_agent_name(name)
     folder = os.path.join(place.state_dir, TEAM_FOLDER)
-    known = os.listdir(folder) if os.path.isdir(folder) else []
-    agent = next((entry for entry in known if fold_name(entry) == fold_name(name)), name)
+    wrapped = os.listdir(folder) if os.path.isdir(folder) else []
+    known = read_names(place.state_dir)
+    agent = next((entry for entry in (*wrapped, *known) if fold_name(entry) == fold_name(name)), None)
     try:
         server = tmux_server(pick_backend("tmux"), place.state_dir, place.project_id)
     except WrapFailed:
-        return agent, None
-    return agent, server if is_running(server, agent) else None
+        server = None
+    if agent is None:
+        raise _unknown(name, known)
+    return agent, server if server is not None and is_running(server, agent) else None
+
+
+def _unknown(name: str, known: list[str]) -> Failure:
+    from agent_relay.protocol.errors import ErrorCode
+    from agent_relay.protocol.names import did_you_mean
+
+    near = did_you_mean(name, known)
+    if not known:
+        hint = "No agent has connected to this project yet; `agent-relay projects` lists your projects."
+    elif near:
+        hint = f"Did you mean {join_names(near, 'or')}?"
+    elif len(known) > _MOST_NAMED:
+        hint = f"There are {len(known)} others; `agent-relay agents --all` lists them."
+    else:
+        hint = f"The project's agents: {', '.join(known)}."
+    details = {"did_you_mean": near} if near else {}
+    return Failure(f"There is no agent {clean_line(name)}. {hint}", code=ErrorCode.AGENT_NOT_FOUND.value, details=details)
 
 
 def show_nesting(screen: Screen, server: TmuxServer, agent: str) -> str:

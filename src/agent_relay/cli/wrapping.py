@@ -104,7 +104,7 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
         if wish.name and is_name_in_use(error):
             name = clean_line(wish.name)
             raise Failure(
-                f"{name} is connected already: see it with `agent-relay attach {name}`, or choose another name."
+                f"{name} is already connected: see it with `agent-relay attach {name}`, or choose another name."
             ) from None
         raise
     recorder: Recorder | None = None
@@ -159,7 +159,7 @@ def _make_recorder(wish: Wish, cli: str) -> Recorder | None:
     try:
         return record_from_start(wish.record, wish.choice.backend, cli, os.environ)
     except FileExistsError:
-        raise Failure(f"{clean_line(wish.record)} is there already; remove it, or name another file.") from None
+        raise Failure(f"{clean_line(wish.record)} already exists; remove it, or choose another file.") from None
     except OSError as error:
         raise Failure(f"{clean_line(wish.record)} cannot be written: {error.strerror}.") from None
 
@@ -187,9 +187,9 @@ def _why_no_doors(wish: Wish, profile: Profile) -> Note | None:
             "Doors are switched off for this agent.", profile.doors, f"Start it without `--no-doors` and `{SETTING} = {OFF}`."
         )
     if wish.cli is not None:  # another program need not know its flags
-        return Note("With --cli it may be another program, which need not know its flags.", profile.doors)
+        return Note("With --cli, the program may be another one that does not know the flags this needs.", profile.doors)
     if wish.sandbox is not None and profile.name not in DOORS_THROUGH_A_WALL:
-        return Note("Its doors are servers, which would stand outside of the sandbox.", profile.doors)
+        return Note("Its doors are servers that would run outside the sandbox.", profile.doors)
     return None
 
 

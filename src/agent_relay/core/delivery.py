@@ -162,7 +162,7 @@ class Ledger:
         def end(deliveries: list[Delivery]) -> None:
             for delivery in deliveries:
                 if not delivery.replay:
-                    self._journal.ended(delivery, "dropped", "nothing is kept for it while it is away")
+                    self._journal.ended(delivery, "dropped", "nothing is kept for it while it is offline")
                     self._endings.settle(delivery)
 
         end(recipient.mailbox.take_all())

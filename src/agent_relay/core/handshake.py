@@ -135,15 +135,15 @@ class Handshake:
             )
         if is_persons and "control" in traits.capabilities:
             raise RelayError(
-                ErrorCode.INVALID_TARGET, f"{name} is your own name at this relay: what you send is from {name}. Give the agent "
-                "another name, with -n.", name=name,
+                ErrorCode.INVALID_TARGET, f"{name} is your own name here; your messages are sent under it. Give the agent "
+                "another name with -n.", name=name,
             )  # fmt: skip
         if is_persons and agent is not None and agent.traits.wrapped:
             raise _in_use(agent)  # an agent had it before names of people were theirs
         if agent is not None and not agent.connected and agent.traits.wrapped and not is_owner:
             raise RelayError(
-                ErrorCode.PERMISSION_DENIED, f"The name {agent.name} belongs to an agent that the relay ran; it is taken up by "
-                "its own token, or by the owner, who shows the token in the file api-token of the state directory.",
+                ErrorCode.PERMISSION_DENIED, f"The name {agent.name} belongs to an agent that the relay ran. Only its own token "
+                "can take it over, or the owner, with the token in the file api-token of the state directory.",
                 reason="name_owned", name=agent.name,
             )  # fmt: skip
 

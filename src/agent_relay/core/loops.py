@@ -194,8 +194,8 @@ def _explain(names: list[str], hops: int, stage: Stage) -> str:
     who = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     begin = f"{who} have answered each other {hops} times without new input."
     if stage is Stage.HELD:
-        return f"{begin} Further messages wait, and are delivered once a person types or sends something to one of them."
+        return f"{begin} Further messages wait until a person types or sends something to one of them."
     return (
-        f"{begin} Messages to them are delivered more and more slowly from now on. Do not answer where nothing is left to "
-        "say; whatever a person types or sends to one of them ends this."
+        f"{begin} Messages to them are now delivered more and more slowly. Do not answer if there is nothing left to say; "
+        "anything a person types or sends to one of them ends this."
     )

@@ -21,7 +21,9 @@ def read_cursor(cursor: str | None) -> int | None:
     if cursor is None:
         return None
     if not cursor.isdecimal() or len(cursor) > _CURSOR_DIGITS:
-        raise RelayError(ErrorCode.INVALID_FORMAT, "That is not a cursor of ours.", field="payload.cursor")
+        raise RelayError(
+            ErrorCode.INVALID_FORMAT, "The cursor is not valid; use one that the relay returned.", field="payload.cursor"
+        )
     return int(cursor)
 
 
@@ -32,7 +34,7 @@ def read_place(cursor: str | None) -> int | None:
             return number_of(cursor.removeprefix("msg_"))
         except ValueError:
             raise RelayError(
-                ErrorCode.INVALID_FORMAT, f"{show(cursor)} is not the id of a message of ours.", field="payload.cursor"
+                ErrorCode.INVALID_FORMAT, f"{show(cursor)} is not a message id of this relay.", field="payload.cursor"
             ) from None
     return read_cursor(cursor)
 

@@ -86,7 +86,7 @@ class Rule(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.decision is Decision.APPROVE and self.words:
-            raise ValueError("a rule that approves cannot go by words: the rest of the command would be approved with them")
+            raise ValueError("a rule that approves cannot match words: it would also approve the rest of the command")
 
     def fits(self, deed: Deed) -> bool:
         is_sure = self.decision is Decision.APPROVE
@@ -141,10 +141,10 @@ DEFAULT_RULES: tuple[Rule, ...] = (
     ),
 )  # fmt: skip
 
-_FROM_A_SCREEN = "It was read off a screen, which may not show the whole of it."
+_FROM_A_SCREEN = "It was read off a screen, which may not show all of it."
 _WORDS = {
     Decision.APPROVE: "A rule approves it.",
-    Decision.HUMAN: "A rule asks for a person.",
+    Decision.HUMAN: "A rule requires a person.",
     Decision.DENY: "A rule denies it.",
 }
 
@@ -177,7 +177,7 @@ class Policy:
                 if rule.decision is Decision.APPROVE and not deed.is_exact:
                     return Verdict(Decision.HUMAN, risk, _FROM_A_SCREEN)
                 return Verdict(rule.decision, rule.risk or risk, rule.reason or _WORDS[rule.decision])
-        return Verdict(Decision.HUMAN, risk, "No rule is about it.")
+        return Verdict(Decision.HUMAN, risk, "No rule applies.")
 
 
 def _stricter(verdict: Verdict, rule: Rule) -> Verdict:

@@ -43,7 +43,7 @@ class Removal:
             known = did_you_mean(name, list(self._registry.names()))
             raise RelayError(
                 ErrorCode.AGENT_NOT_FOUND,
-                f"No agent {show(name)} has connected, or it was removed before.",
+                f"No agent {show(name)} has ever connected, or it was removed.",
                 name=show(name, 80),
                 did_you_mean=known,
             )

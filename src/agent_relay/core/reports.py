@@ -125,7 +125,7 @@ class Reports:
                     hook(agent)
             case ProcessReport(pid=pid):
                 if not peer.takes_control:
-                    raise RelayError(ErrorCode.PERMISSION_DENIED, "Only the wrapper of an agent says which program it is.")
+                    raise RelayError(ErrorCode.PERMISSION_DENIED, "Only an agent's wrapper may report its program.")
                 peer.connection.runs(agent.name, pid)
 
     def _tell_sender(self, agent: Agent, message_id: str, hold: Hold) -> None:
@@ -135,7 +135,7 @@ class Reports:
         if sender is None or sender.peer is None or not sender.peer.active:
             return
         why = describe_hold(hold, agent.name).text
-        text = f"Your message to {agent.name} waits and was not given to it yet: {why}. Nothing is lost; somebody should look."
+        text = f"Your message to {agent.name} is waiting and has not reached it: {why}. It is not lost, but somebody should look."
         fields = {"messageId": message_id, "to": agent.name, "reason": hold.reason, "text": text}
         sender.peer.say("AGENT_EVENT", {"type": "message.waits", "fields": fields})
 

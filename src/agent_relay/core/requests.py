@@ -178,7 +178,7 @@ class Requests:
             request.lost = self._context.steady_ms
             if request.answer is not None:
                 answer, request.answer = request.answer, None
-                answer.tell(RelayError(ErrorCode.AGENT_OFFLINE, f"{agent.name} is not connected any more.", name=agent.name))
+                answer.tell(RelayError(ErrorCode.AGENT_OFFLINE, f"{agent.name} is no longer connected.", name=agent.name))
 
     # --- what people say ------------------------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class Requests:
         key = (agent.key, id_)
         request = self._open.get(key)
         if request is None and key in self._over:
-            raise _conflict(f"It is over ({self._over[key]}).", id_, "already_answered")
+            raise _conflict(f"It is already closed ({self._over[key]}).", id_, "already_answered")
         if request is None or request.lost is not None:
             raise RelayError(ErrorCode.ROUTE_NOT_FOUND, f"{agent.name} has no open request {show(id_)}.", id=id_)
         if (command == "answer") is request.is_permission:
@@ -205,9 +205,7 @@ class Requests:
         if request.answer is not None:
             raise _conflict("Somebody else is answering it.", id_, "being_answered")
         if command == "approve" and not request.report.can_allow:
-            raise _conflict(
-                f"{agent.name} can only be allowed this at its own terminal; it can be denied here.", id_, "deny_only"
-            )
+            raise _conflict(f"This can only be approved at {agent.name}'s own terminal; it can be denied here.", id_, "deny_only")
         if command == "answer" and not request.report.can_allow:
             raise _conflict(f"This can only be answered at {agent.name}'s own terminal.", id_, "deny_only")
         self._pass_on(request, command, text, by, tell)
@@ -234,7 +232,7 @@ class Requests:
                 if now >= answer.deadline:
                     request.answer = None
                     answer.tell(
-                        RelayError(ErrorCode.DELIVERY_TIMEOUT, f"{request.agent.name} did not say what became of the answer.")
+                        RelayError(ErrorCode.DELIVERY_TIMEOUT, f"{request.agent.name} did not report what became of the answer.")
                     )
             elif request.expires is not None and now >= request.expires:
                 request.expires = now + ANSWER_MS  # what could not be denied is denied again

@@ -62,7 +62,7 @@ def check_environment(environment: Mapping[str, str], limits: Limits) -> None:
 def check_permission_mode(cli: str, wanted: str, limits: Limits) -> None:
     modes = modes_of(cli)
     if wanted not in modes:
-        known = f"it has {', '.join(modes)}" if modes else "the relay knows none of it"
+        known = f"it has {', '.join(modes)}" if modes else "the relay knows none for it"
         raise RelayError(
             ErrorCode.INVALID_TARGET, f"{show(cli)} has no permission mode {show(wanted)}: {known}.",
             field="payload.permission_mode", reason="mode_unknown", known=list(modes),

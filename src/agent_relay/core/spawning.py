@@ -177,7 +177,7 @@ class Spawning:
             known = self._registry.find(name)
             if known is None:
                 raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"No agent {show(name)} has ever connected.", name=show(name, 80))
-            sentence = f"{known.name} was not started by the daemon, or has ended; what a person started is ended with `stop`."
+            sentence = f"{known.name} was not started by the daemon, or has ended; use `stop` for an agent that a person started."
             raise RelayError(ErrorCode.INVALID_TARGET, sentence, name=known.name, reason="not_spawned")
         self._rights.check(caller, SPAWN if caller.agent == _agent_in(session.spawned_by) else SPAWN_ANY)
         assert self._service is not None

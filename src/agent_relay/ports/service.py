@@ -71,8 +71,8 @@ class KeyReused(RelayError):  # noqa: N818 - named by the condition
     def __init__(self, key: str) -> None:
         super().__init__(
             ErrorCode.INVALID_FORMAT,
-            f"The key {key} was used for another request; nothing was done. Take a new key for each request, and repeat a "
-            "request as it was.",
+            f"The key {key} was used for another request; nothing was done. Use a new key for each request, and repeat a "
+            "request unchanged.",
             field="Idempotency-Key", reason="key_reused",
         )  # fmt: skip
 

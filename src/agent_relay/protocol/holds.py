@@ -75,14 +75,14 @@ SENTENCES: dict[HoldReason, _Sentence] = {
     ),
     HoldReason.PAUSED: _Sentence("paused by {by}", "`{relay} resume {name}`"),
     HoldReason.KEYBOARD: _Sentence(
-        "somebody has the keyboard of {name}'s terminal on the page", "delivered when it is given back", "; "
+        "somebody is typing in {name}'s terminal on the page", "delivered when they release the keyboard", "; "
     ),
     HoldReason.DIALOG: _Sentence("{name} has a dialog open", "{answer}"),
     HoldReason.DECISION: _Sentence(
         "{name} seems to wait for a decision ({detail})", "look with `{relay} attach {name}`"
     ),
     HoldReason.PROMPT: _Sentence("{name}'s prompt was not recognised", "see `{relay} profile new`"),
-    HoldReason.PROGRAM: _Sentence("nothing is typed to {name}, because {detail}", "look with `{relay} attach {name}`"),
+    HoldReason.PROGRAM: _Sentence("nothing is typed to {name} because {detail}", "look with `{relay} attach {name}`"),
     HoldReason.TYPING: _Sentence("you are typing in {name}'s terminal", "delivered when you pause", "; "),
     HoldReason.SCROLLED_BACK: _Sentence(
         "{name}'s terminal is scrolled back", "delivered when it shows the bottom again", "; "
@@ -90,11 +90,11 @@ SENTENCES: dict[HoldReason, _Sentence] = {
     HoldReason.DRAFT: _Sentence(
         "there is a draft in {name}'s composer", "send or delete it with `{relay} attach {name}`"
     ),
-    HoldReason.NOT_TAKEN: _Sentence("{name}'s program does not read what was typed", "look with `{relay} attach {name}`"),
+    HoldReason.NOT_TAKEN: _Sentence("{name}'s program is not reading what was typed", "look with `{relay} attach {name}`"),
     HoldReason.STARTING: _Sentence("{name} is starting", "delivered when its prompt appears", "; "),
-    HoldReason.NOT_READING: _Sentence("{name} does not read what it is sent", "delivered when it does", "; "),
+    HoldReason.NOT_READING: _Sentence("{name} is not reading its messages", "delivered when it does", "; "),
     HoldReason.WORKING: _Sentence("{name} is working", "delivered when it is done", "; "),
-    HoldReason.UNACKNOWLEDGED: _Sentence("{name} has it, and has not acknowledged it yet"),
+    HoldReason.UNACKNOWLEDGED: _Sentence("{name} has it but has not acknowledged it yet"),
     HoldReason.OTHER: _Sentence("{detail}", "look with `{relay} attach {name}`"),
 }  # fmt: skip
 

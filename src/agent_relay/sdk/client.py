@@ -49,13 +49,13 @@ _UNSUBSCRIBE_S = 2.0
 
 
 class RelayClient(Looking):
-    """Finds the project's daemon by itself unless `socket` or `state_dir` say where it is.
+    """An agent's connection to the project's daemon, which it finds by itself unless `socket` or `state_dir` is given.
 
-    `reconnect_attempts` counts the tries after a loss, None means for ever. With `observer` it holds no name, is sent no
-    messages and sends none, and may ask about everything. `resume_token` takes up a session of an earlier process. With
-    `control` it is an agent that others may pause, resume, interrupt, stop and type to: `on_control` is told. A new agent
-    joins the project's default channels (`#general`) unless `default_channels` is False. A message to a recipient that is
-    busy waits at most `slow_down` seconds before it is sent; 0 sends it at once.
+    `reconnect_attempts` limits the attempts after a lost connection; None means no limit. An `observer` has no name, sends and
+    receives no messages, and can query everything. `resume_token` resumes the session of an earlier process. With `control`,
+    others can pause, resume, interrupt, stop and type to this agent; `on_control` is called. A new agent joins the project's
+    default channels (`#general`) unless `default_channels` is False. A message to a busy recipient waits up to `slow_down`
+    seconds before it is sent; 0 sends it at once.
     """
 
     def __init__(
@@ -129,13 +129,12 @@ class RelayClient(Looking):
         await self.close(CLOSE_TIMEOUT_S if kind is None else 1.0)
 
     async def connect(self, *, wait: bool = False) -> None:
-        """Connects. Without `wait` a daemon that is not there is an error at once (DaemonNotRunning); with it, it is
-        tried again as often as after a loss."""
+        """Connects. If no daemon is running, raises DaemonNotRunning at once; with `wait`, retries as after a lost connection."""
         await self._session.start(wait=wait)
 
     async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:  # noqa: ASYNC109
-        """Waits at most `timeout` seconds until everything sent is answered, says BYE and ends. Messages that were not
-        acknowledged stay with the daemon. A second call does nothing."""
+        """Waits up to `timeout` seconds for answers to everything sent, then disconnects. Unacknowledged messages stay with the
+        daemon. A second call does nothing."""
         try:
             if self.state not in {ClientState.CLOSED, ClientState.DISCONNECTED}:
                 await self._engine.outbox.drain(timeout)
@@ -154,7 +153,7 @@ class RelayClient(Looking):
 
     @property
     def backpressure(self) -> Mapping[str, payloads.Busy]:
-        """Recipients with long queues, by name, until their queues are short again. What is sent to them goes more slowly."""
+        """Recipients with long queues, by name, until their queues are short again. Messages to them are sent more slowly."""
         return self._engine.pace.busy
 
     @property
@@ -167,7 +166,7 @@ class RelayClient(Looking):
 
     @property
     def resume_token(self) -> str | None:
-        """Whoever has it can take this agent over: keep it as a password."""
+        """Anyone who has it can take over this agent: treat it like a password."""
         return self._session.greeting.resume_token
 
     @property
@@ -193,16 +192,16 @@ class RelayClient(Looking):
     ) -> Receipt | Reply:  # fmt: skip
         """Sends to an agent, a list of agents, `#channel` or `*`; returns when the message is durable.
 
-        With `wait`, when every recipient has acknowledged it; TimedOut where that takes longer than so many seconds: the
-        message is stored all the same. With `reply` it is a question, and its answer is returned, as by `request`.
-        Raises the RelayError it was refused with. With `retry_for`, a refusal that may pass (QUEUE_FULL, RATE_LIMITED)
-        is tried again for that many seconds, when the daemon advises.
+        With `wait`, returns when every recipient has acknowledged it, or raises TimedOut after that many seconds; the message
+        stays stored. With `reply` it is a question, and its answer is returned, as by `request`. Raises the RelayError it was
+        refused with. With `retry_for`, temporary refusals (QUEUE_FULL, RATE_LIMITED) are retried for that many seconds, when
+        the daemon advises.
         """
         check_options("send", options, SEND_OPTIONS)
         self._check_agent()
         if reply is not None:
             if wait is not None:
-                raise TypeError("send() takes wait or reply: an answer comes after the delivery.")
+                raise TypeError("send() takes wait or reply, not both: an answer comes after the delivery.")
             return await self._sender.request(to, body, reply, **options)
         receipt = await self._sender.send(to, body, retry_for, **options)
         if wait is not None:
@@ -210,10 +209,10 @@ class RelayClient(Looking):
         return receipt
 
     async def submit(self, to: Target, body: str, **options: Unpack[SendOptions]) -> Receipt:
-        """As `send`, without waiting for the daemon: the receipt can be awaited later. For many messages in a row.
+        """Like `send`, but does not wait for the daemon; await the receipt later. For many messages in a row.
 
-        Waits only while 1,000 messages are unanswered, and a moment where the recipient is busy (`slow_down`). A refusal shows
-        when the receipt is awaited, and nowhere else.
+        Waits only while 1,000 messages are unanswered, and briefly if the recipient is busy (`slow_down`). A refusal is raised
+        only when the receipt is awaited.
         """
         if options:
             check_options("submit", options, SEND_OPTIONS)
@@ -223,27 +222,27 @@ class RelayClient(Looking):
     async def publish(
         self, topic: str, body: str, *, wait: float | None = None, **options: Unpack[PublishOptions]
     ) -> Receipt:  # fmt: skip
-        """Sends to everyone who listens to the topic; `wait` as for `send`."""
+        """Sends to all subscribers of the topic; `wait` works as for `send`."""
         check_options("publish", options, PUBLISH_OPTIONS)
         return await self.send(None, body, topic=topic, wait=wait, **options)
 
     async def request(self, to: Target, body: str, timeout: float = 30.0, **options: Unpack[SendOptions]) -> Reply:  # noqa: ASYNC109
         """Sends a question and returns its answer: a reply message, or an acknowledgement with a response.
 
-        Raises TimedOut (DELIVERY_TIMEOUT) when none comes in `timeout` seconds. Cancelling the task calls it off.
+        Raises TimedOut (DELIVERY_TIMEOUT) if none comes within `timeout` seconds. Cancelling the task withdraws the question.
         """
         check_options("request", options, SEND_OPTIONS)
         self._check_agent()
         return await self._sender.request(to, body, timeout, **options)
 
     async def ask(self, to: Target, body: str, timeout: float = 30.0, **options: Unpack[SendOptions]) -> Question:  # noqa: ASYNC109
-        """As `request`, and returns as soon as the question is durable; `answer_to` waits for the answer."""
+        """Like `request`, but returns once the question is durable; `answer_to` waits for the answer."""
         check_options("ask", options, SEND_OPTIONS)
         self._check_agent()
         return await self._sender.ask(to, body, timeout, **options)
 
     async def answer_to(self, question: Question, timeout: float = 30.0) -> Reply:  # noqa: ASYNC109
-        """Raises TimedOut when no answer comes in time; the question is then called off."""
+        """Waits for the answer. Raises TimedOut if none comes in time; the question is then withdrawn."""
         return await self._sender.answer_to(question, timeout)
 
     async def _reply(self, message: Message, id_: str | None, body: str, data: dict[str, Any] | None, kind: str) -> Receipt:
@@ -252,8 +251,8 @@ class RelayClient(Looking):
     # --- receiving ------------------------------------------------------------------------------------------------
 
     def messages(self, timeout: float | None = None) -> MessageStream:
-        """The messages to this agent, to loop over. Each is acknowledged when the loop comes back for the next; the one at which
-        it is left (`break`, an exception) is put back, unless it was answered: see `Message`.
+        """Iterates over the messages to this agent. Each is acknowledged when the loop asks for the next; if the loop is left
+        (`break`, an exception), the current one is put back unless it was answered: see `Message`.
 
         The loop ends when the client is closed, or when `timeout` seconds pass without a message. It raises when the
         connection is lost for good.
@@ -267,9 +266,9 @@ class RelayClient(Looking):
 
     @contextlib.asynccontextmanager
     async def subscribe(self, topic: str) -> AsyncIterator[MessageStream]:
-        """Listens to a topic, or to a pattern (`code.*`, `code.>`), for as long as the block lasts.
+        """Subscribes to a topic or a pattern (`code.*`, `code.>`) while the block runs.
 
-        What arrives with such a topic goes to this feed and not to `messages()`.
+        Matching messages go to this feed instead of `messages()`.
         """
         self._check_agent()
         queue = self._inbox.open_feed(topic)
@@ -294,7 +293,7 @@ class RelayClient(Looking):
         return await self._change_membership("CHANNEL_JOIN", "join", channel, agent)
 
     async def leave(self, channel: str, *, agent: str | None = None) -> str:
-        """Leaves `#channel`, also one that was joined by default: a later session does not join it again."""
+        """Leaves `#channel`, even one joined by default: a later session does not join it again."""
         return await self._change_membership("CHANNEL_LEAVE", "leave", channel, agent)
 
     async def _change_membership(self, kind: str, command: str, channel: str, agent: str | None) -> str:
@@ -310,8 +309,8 @@ class RelayClient(Looking):
     def report(self, kind: str, /, **fields: Any) -> None:
         """Tells the daemon about this agent: `agent.state`, `message.received`, `message.read`, `agent.input`.
 
-        Without a connection it is dropped, but for the newest `agent.state`, which is told on every new connection. Nothing
-        comes back; what the daemon finds wrong is logged.
+        Without a connection it is dropped, except the newest `agent.state`, which is sent on every new connection. There is no
+        answer; errors that the daemon finds are logged.
         """
         self._check_agent()
         self._engine.reports.say(kind, fields)
@@ -320,8 +319,8 @@ class RelayClient(Looking):
         """`pause`, `resume`, `interrupt`, `stop`, or `input` with a text: for an agent that the relay runs. `approve`, `deny`
         (with a reason) and `answer` are for one of its open requests, and return when the agent has the answer.
 
-        Returns its name as the daemon spells it, once the command is handed over. It is never given twice: where the
-        connection breaks before the answer, ConnectionLost is raised.
+        Returns its name as the daemon spells it, once the command is handed over. It is never sent twice: if the connection
+        breaks before the answer, ConnectionLost is raised.
         """
         asked = {"command": command, "agent": agent, "text": text, **({"id": request_id} if request_id else {})}
         return expect_receipt(await self._queries.ask_once("CONTROL", asked)).by or agent
@@ -339,19 +338,19 @@ class RelayClient(Looking):
         sandbox: bool = False,
         ephemeral: bool = False,
     ) -> Spawned:
-        """Has the daemon start a CLI as an agent of that name, and returns when its program runs. `cli` is one that the relay
+        """Starts a CLI as an agent of that name; returns once its program runs. `cli` is one that the relay
         knows (claude, codex, …) or that the settings allow; `task` is the first message it gets, from this agent;
-        `permission_mode` is one of that CLI's own (`plan`, `acceptEdits`, …); `sandbox` puts it behind a wall. An `ephemeral`
-        agent leaves nothing: when it ends its name goes, and whoever still wrote to it is told so.
+        `permission_mode` is one of that CLI's own (`plan`, `acceptEdits`, …); `sandbox` runs it in a sandbox. An `ephemeral`
+        agent leaves nothing: when it ends, its name is removed, and senders of undelivered messages are told.
 
-        After a reconnection it is the same wish, and starts nothing twice.
+        A reconnection repeats the request without starting a second agent.
         """
         asked = payloads.Spawn(name, cli, task, cwd, backend, dict(environment or {}), permission_mode, sandbox, ephemeral)
         found = expect_spawned(await self._queries.ask("SPAWN", asked))
         return Spawned(found.name, found.session_id or "")
 
     async def release(self, name: str, reason: str | None = None) -> None:
-        """Ends an agent that the daemon started, and returns when its program has ended."""
+        """Stops an agent that the daemon started; returns once its program has ended."""
         await self._queries.ask("RELEASE", payloads.Release(name, reason))
 
     async def retry_dead_letter(self, message_id: str) -> str:
@@ -364,12 +363,12 @@ class RelayClient(Looking):
         return await self._order("count_data", agent)
 
     async def forget(self, agent: str) -> dict[str, int]:
-        """Erases everything that is kept of an agent that does not run, and returns how much it was. For observers."""
+        """Erases everything kept about an agent that is not running, and returns how much that was. For observers."""
         return await self._order("forget", agent)
 
     async def remove(self, agent: str) -> int:
-        """Takes the name of an agent that does not run off the lists, and returns how many messages that waited for it became
-        dead letters. The history stays. For observers."""
+        """Removes an agent that is not running from the lists, and returns how many messages waiting for it became dead
+        letters. The history stays. For observers."""
         return (await self._order("remove", agent))["dead_letters"]
 
     async def _order(self, command: str, agent: str) -> dict[str, int]:

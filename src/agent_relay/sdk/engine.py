@@ -129,7 +129,7 @@ class Engine:
         if about is None or not (
             self.queries.fail(about, error) or self.outbox.refuse(about, error) or self.events.fail(about, error)
         ):
-            _log.warning("the daemon complains: %s: %s", error.code, error.message)
+            _log.warning("the daemon reports an error: %s: %s", error.code, error.message)
 
 
 def _tell(callback: Callable[[T], None] | None, value: T) -> None:

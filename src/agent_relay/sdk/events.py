@@ -131,7 +131,7 @@ def read_events(lines: list[Raw]) -> list[AnyEvent]:
         try:
             events.append(decode_event(bytes(line)))
         except BadEvent as error:
-            _log.warning("an event is not understood and passed over: %s", error)
+            _log.warning("skipped an event that cannot be read: %s", error)
     return events
 
 
@@ -176,7 +176,7 @@ class EventFeeds:
         try:
             feed.arrived(decode_event(bytes(said.event)))
         except BadEvent as error:
-            _log.warning("an event of type %s is not understood and passed over: %s", said.type[:80], error)
+            _log.warning("skipped an event of type %s that cannot be read: %s", said.type[:80], error)
 
     def on_lost(self) -> None:
         for id_ in [id_ for id_ in self._open if id_ not in self._asking]:

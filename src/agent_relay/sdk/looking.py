@@ -85,7 +85,7 @@ class Looking:
         since: int | None = None,
         timeout: float | None = None,
     ) -> EventFeed:
-        """What happens in the relay, to loop over: `types` such as `permission.requested` or `item.*` (none: all), of one agent
+        """Iterates over the relay's events: `types` such as `permission.requested` or `item.*` (none: all), of one agent
         or session. It begins after the event of that number (0: with the oldest there is), or at that moment (milliseconds
         since 1970), and otherwise now: with the loop, or with `async with`.
 

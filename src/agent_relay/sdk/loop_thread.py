@@ -27,7 +27,7 @@ class LoopThread:
         started = threading.Event()
         with self._lock:
             if self._thread is not None:
-                raise ConnectionLost("A client connects once; make another one.", reason="used")
+                raise ConnectionLost("A client can connect only once; create another one.", reason="used")
             self._thread = threading.Thread(target=self._live, args=(started,), name="agent-relay", daemon=True)
             self._thread.start()
         started.wait()

@@ -114,7 +114,7 @@ class Message(Incoming):
     async def ack(
         self, response: Any = None, response_data: Any = None, *, door: str | None = None, evidence: str | None = None
     ) -> None:
-        """Says that the message is dealt with; it is not delivered again. A second call does nothing.
+        """Marks the message as handled; it is not delivered again. A second call does nothing.
 
         With a response this is the answer to a sender who waits for one (`correlation_id`); without, the sender goes on
         waiting, for a reply. `door` is the way it went into a program (at most 64 characters), `evidence` what was seen of

@@ -89,7 +89,7 @@ class Outbox:
         self._session.check()
         self._session.check_size(frame)
         if receipt.id in self._unanswered:
-            raise RelayError(ErrorCode.INVALID_FORMAT, "A message with this id is being sent already.", field="id")
+            raise RelayError(ErrorCode.INVALID_FORMAT, "A message with this id is already being sent.", field="id")
         await self._window.enter(receipt.size_bytes)
         try:
             self._session.check()

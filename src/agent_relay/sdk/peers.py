@@ -33,7 +33,7 @@ def check_folder(path: str, environ: Mapping[str, str] = os.environ) -> None:
         raise StrangerAtSocket(f"The folder {folder} belongs to another user (uid {found.st_uid}). {_advice(found.st_uid)}")
     if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
         raise StrangerAtSocket(
-            f"Everybody can replace what lies in {folder}, the daemon's socket too. Mend it with: chmod o-w {folder}"
+            f"Anyone can replace files in {folder}, including the daemon's socket. Fix it with: chmod o-w {folder}"
         )
 
 
@@ -42,18 +42,18 @@ def _check_private(folder: str) -> None:
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise StrangerAtSocket(
-            f"{folder} is not a folder of yours (uid {found.st_uid} made it). "
+            f"{folder} is not a directory that you own (uid {found.st_uid} made it). "
             f"Remove it, or choose a --state-dir with a shorter path."
         )
     if stat.S_IMODE(found.st_mode) & 0o077:
-        raise StrangerAtSocket(f"{folder} is open to other users. Mend it with: chmod 700 {folder}")
+        raise StrangerAtSocket(f"{folder} is open to other users. Fix it with: chmod 700 {folder}")
 
 
 def check_peer(connection: socket.socket, path: str, environ: Mapping[str, str] = os.environ) -> None:
     """Raises StrangerAtSocket unless whoever listens there is this user or root, or one that this user has named."""
     uid = peer_uid(connection)
     if uid not in trusted_uids(environ):
-        raise StrangerAtSocket(f"Whoever listens at {path} is another user (uid {uid}). {_advice(uid)}")
+        raise StrangerAtSocket(f"The program that listens at {path} belongs to another user (uid {uid}). {_advice(uid)}")
 
 
 def trusted_uids(environ: Mapping[str, str]) -> set[int]:
@@ -70,6 +70,6 @@ def peer_uid(connection: socket.socket) -> int:
 
 def _advice(uid: int) -> str:
     return (
-        f"Nothing was said to them. Choose another --socket or --state-dir; or, if you mean to use that user's daemon, "
+        f"Nothing was sent to it. Choose another --socket or --state-dir; or, if you mean to use that user's daemon, "
         f"set {places.ENV_PEER_UIDS}={uid}."
     )

@@ -116,4 +116,4 @@ def expect_spawned(answer: Answer) -> SpawnResult:
 
 
 def _unexpected(answer: Answer) -> RelayError:
-    return RelayError(ErrorCode.INTERNAL_ERROR, f"The daemon gave an answer of another kind: {type(answer).__name__}.")
+    return RelayError(ErrorCode.INTERNAL_ERROR, f"The daemon gave an unexpected answer: {type(answer).__name__}.")

@@ -73,11 +73,11 @@ class Receipt:
         """Returns when every recipient has acknowledged, in the order they did.
 
         Raises the RelayError of the first one that refused (REJECTED) or whose time ran out (DELIVERY_TIMEOUT), and
-        TimedOut when `timeout` seconds pass before: the message is not withdrawn by that, and waiting again is fine.
+        TimedOut after `timeout` seconds: this does not withdraw the message, and you can wait again.
         """
         if not self.requires_ack:
             raise RelayError(
-                ErrorCode.INVALID_FORMAT, "The message was sent with requires_ack=False: nobody tells when it arrives."
+                ErrorCode.INVALID_FORMAT, "The message was sent with requires_ack=False, so its delivery is not reported."
             )
         try:
             async with asyncio.timeout(timeout):

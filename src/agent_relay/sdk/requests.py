@@ -57,7 +57,7 @@ class Question(Receipt):
         if self.recipients:
             self._questions.open(self)
         else:
-            self._conclude(RelayError(ErrorCode.AGENT_OFFLINE, "Nobody was there to be asked."))
+            self._conclude(RelayError(ErrorCode.AGENT_OFFLINE, "The question had no recipients."))
 
     def take_delivered(self, said: ReceiptPayload) -> None:
         if said.response_message_id is not None:

@@ -118,7 +118,7 @@ class Sender:
 
     def _make_question(self, to: Target, body: str, timeout: float, options: SendOptions) -> Question:
         if not timeout > 0:
-            raise RelayError(ErrorCode.INVALID_FORMAT, "A request needs a timeout of more than 0 seconds.", field="timeout")
+            raise RelayError(ErrorCode.INVALID_FORMAT, "A request needs a timeout greater than 0 seconds.", field="timeout")
         options["requires_ack"] = False  # the answer is what is waited for, and it has its own way back
         correlation_id = self._session.ids.next("c_")
         sync = SyncRequest(correlationId=correlation_id, timeoutMs=max(1, round(timeout * 1000)), blocking=True)

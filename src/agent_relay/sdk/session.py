@@ -24,7 +24,7 @@ from agent_relay.sdk.errors import ConnectionLost, DaemonNotRunning, StrangerAtS
 from agent_relay.sdk.ids import IdSource, wall_ms
 
 _FINAL_BYES: dict[str, str] = {
-    CloseReason.SUPERSEDED: "Another client took this agent's name over with its resume token.",
+    CloseReason.SUPERSEDED: "Another client took over this agent's name with its resume token.",
     CloseReason.REVOKED: "The daemon revoked this session: its resume token was used a second time.",
 }
 _TOO_OLD: set[str] = {ErrorCode.RESUME_TOO_OLD, ErrorCode.STALE}
@@ -113,7 +113,7 @@ class Session:
     async def start(self, *, wait: bool) -> None:
         """Returns when the daemon has said WELCOME. Without `wait`, the first failure is the last."""
         if self.state is not ClientState.DISCONNECTED:
-            raise ConnectionLost("A client connects once; make another one.", reason="used")
+            raise ConnectionLost("A client can connect only once; create another one.", reason="used")
         self._wait_at_start = wait
         self._task = asyncio.create_task(self._run(), name="agent-relay session")
         try:
@@ -221,7 +221,7 @@ class Session:
     def _exhausted(self, reason: RelayError) -> RelayError:
         if not self._attempts:
             return reason
-        error = ConnectionLost(f"Gave up after {self._attempts} attempts to connect again. {reason.message}", code=reason.code)
+        error = ConnectionLost(f"Gave up after {self._attempts} attempts to reconnect. {reason.message}", code=reason.code)
         error.details = dict(reason.details)
         error.__cause__ = reason
         return error
@@ -294,8 +294,7 @@ class Session:
     def _on_lost(self, _reason: str) -> None:
         self._judge(
             ConnectionLost(
-                "The daemon closed the connection without an answer. A daemon of another user does that, "
-                "unless it was told to allow this one."
+                "The daemon closed the connection without an answer. Another user's daemon does that unless it allows this user."
             )
         )
 
@@ -308,5 +307,5 @@ def explain_os_error(error: OSError, socket: str) -> RelayError:
     if isinstance(error, FileNotFoundError | ConnectionRefusedError | NotADirectoryError):
         return DaemonNotRunning(socket)
     if isinstance(error, PermissionError):
-        return RelayError(ErrorCode.PERMISSION_DENIED, f"This user may not open {socket}.", socket=socket)
+        return RelayError(ErrorCode.PERMISSION_DENIED, f"You have no permission to open {socket}.", socket=socket)
     return ConnectionLost(f"Connecting to {socket} failed: {error}.")

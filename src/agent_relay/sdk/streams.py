@@ -68,7 +68,7 @@ class MessageLoop:
 
 
 class MessageStream:
-    """What `messages()` and `subscribe()` give: loop over it, as often as wanted, also from several tasks at once.
+    """The result of `messages()` and `subscribe()`: loop over it as often as you like, even from several tasks at once.
 
     With `timeout`, a loop ends when that many seconds pass without a message.
     """

@@ -174,7 +174,7 @@ class SyncRelayClient:
     ) -> SyncReceipt | Reply:  # fmt: skip
         if reply is not None:
             if wait is not None:
-                raise TypeError("send() takes wait or reply: an answer comes after the delivery.")
+                raise TypeError("send() takes wait or reply, not both: an answer comes after the delivery.")
             return self._run(self.client.send(to, body, reply=reply, **options))
         return SyncReceipt(self._run(self.client.send(to, body, wait=wait, retry_for=retry_for, **options)), self._thread)
 

@@ -106,7 +106,9 @@ class SqliteArc:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if (identity != APPLICATION_ID and (identity or tables)) or version > _VERSION:
-                raise StoreUnusable(f"{self._path} is of another program, or of a newer version of this one. Move it away.")
+                raise StoreUnusable(
+                    f"{self._path} belongs to another program, or to a newer version of agent-relay. Move it away."
+                )
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.executescript(_SCHEMA)

@@ -106,7 +106,7 @@ class SqliteStore:
             return Mark(self._path)
         except OSError as error:
             raise StoreUnusable(
-                f"{self._path}-mark cannot be written ({error.strerror}). Free some space or mend its permissions."
+                f"{self._path}-mark cannot be written ({error.strerror}). Free some space or fix its permissions."
             ) from None
 
     def _look_for_loss(self, connection: sqlite3.Connection, mark: Reached | None) -> None:

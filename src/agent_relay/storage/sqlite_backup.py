@@ -25,17 +25,17 @@ def keep_copy(connection: sqlite3.Connection, path: Path, version: int) -> None:
     """Beside the database, named by the schema it is changed to. That there is none is noted, and no reason not to start."""
     size = size_of(path) + size_of(Path(f"{path}-wal"))
     if size > _LARGEST_BYTES:
-        _log.warning("%s is upgraded without a copy of it as it was: it is larger than %d MiB.", path, _LARGEST_BYTES >> 20)
+        _log.warning("%s is upgraded without a backup: it is larger than %d MiB.", path, _LARGEST_BYTES >> 20)
         return
     try:
         disk = os.statvfs(path.parent)
         if disk.f_bavail * disk.f_frsize < 2 * size:
-            raise OSError("there is no room for it")
+            raise OSError("there is not enough space")
         copy = copy_database(connection, path, f"{_NAME}-{version}")
     except (sqlite3.Error, OSError) as error:
-        _log.warning("%s is upgraded without a copy of it as it was: %s", path, error)
+        _log.warning("%s is upgraded without a backup: %s", path, error)
         return
-    _log.info("%s is upgraded; as it was it is in %s for a week.", path, copy)
+    _log.info("%s is upgraded; a copy of the old file is kept in %s for a week.", path, copy)
 
 
 def remove_copies(path: Path, *, at_once: bool) -> None:

@@ -69,4 +69,4 @@ class BackgroundCheck:
             self.damage = describe_damage(self._path, found)
             _log.error("%s", self.damage)
         elif self.finished:
-            _log.info("%s was checked and is whole.", self._path)
+            _log.info("%s was checked and is intact.", self._path)

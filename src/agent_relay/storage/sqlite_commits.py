@@ -156,7 +156,7 @@ class Commits:
         if change == "wal" and self._fold():
             self._severed = (
                 f"{self._path}-wal was deleted or replaced while it was in use. What was stored until then is safe in "
-                f"{self._path}, but nothing more can be: restart the daemon (`agent-relay down`, then `agent-relay up`)"
+                f"{self._path}, but nothing more can be stored: restart the daemon (`agent-relay down`, then `agent-relay up`)"
             )
             return
         self._hold(self._rescue())
@@ -187,11 +187,13 @@ class Commits:
             saved = copy_database(self.connection, self._path, "rescued")
         except (sqlite3.Error, OSError) as error:
             return (
-                f"{text}What was in it could not be copied ({error}). Put the files back if you can: the relay goes on by "
-                "itself. Else restart the daemon (`agent-relay down`, then `agent-relay up`), which starts with what is there"
+                f"{text}What was in it could not be copied ({error}). Put the files back if you can: the relay then "
+                "continues by itself. Otherwise restart the daemon (`agent-relay down`, then `agent-relay up`), which starts "
+                "with what is left"
             )
         return (
-            f"{text}What was stored is saved in {saved}. Put the files back, and the relay goes on by itself; or stop the daemon "
+            f"{text}What was stored is saved in {saved}. Put the files back, and the relay continues by itself; or stop the "
+            "daemon "
             f"(`agent-relay down`), move {saved} to {self._path}, remove its -wal and -shm, and start it again"
         )
 
@@ -206,9 +208,9 @@ class Commits:
             except (sqlite3.Error, StoreUnusable, OSError) as why:
                 self._drop()
                 self._wait(
-                    f"The disk failed while {self._path} was written ({error}), and what of it is stored is not known yet "
-                    f"({why}). Nothing is accepted until it is; check the disk, and close programs that have the file open. "
-                    "It is tried again every second"
+                    f"The disk failed while {self._path} was written ({error}), and it is not yet known what was stored "
+                    f"({why}). Nothing is accepted until then; check the disk, and close programs that have the file open. "
+                    "The relay retries every second"
                 )
         if self.trouble is not None:
             self.trouble = None

@@ -47,7 +47,7 @@ def find_obstacle(path: Path) -> str | None:
     wal = Path(f"{path}-wal")
     if size_of(wal) > 0 and size_of(path) == 0:  # SQLite would remove the WAL without a word
         return (
-            f"{path} is missing or empty, and what was written last is in {wal}. Restore the file from a copy, or move {wal} "
+            f"{path} is missing or empty, and the latest changes are in {wal}. Restore the file from a copy, or move {wal} "
             "away to start with an empty one."
         )
     try:
@@ -220,9 +220,9 @@ def report(path: Path, error: Exception) -> StoreError:
     """Why something could not be written or read now. Never repeats what was to be stored."""
     code = _primary_code(error)
     if code == sqlite3.SQLITE_FULL:
-        text = f"The disk that holds {path} is full. Free some space; the relay goes on by itself."
+        text = f"The disk that holds {path} is full. Free some space; the relay then continues by itself."
     elif is_locked(error):
-        text = f"{path} is locked by another program. The relay goes on by itself once it is released."
+        text = f"{path} is locked by another program. The relay continues by itself once it is released."
     elif code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
         text = f"{path} cannot be written ({error}). Check the permissions of the file and its directory."
     elif code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:

@@ -91,9 +91,9 @@ def _describe(path: Path, loss: Loss) -> str:
     else:
         what = f"Acknowledgements and other changes after {_moment(loss.after)} are missing from {path}"
     return (
-        f"{what}: the file or its WAL was cut, damaged or replaced while the daemon was down. What was not delivered of it will "
-        "not arrive, unless you restore a complete copy (with its -wal) and start again. "
-        f"When you have seen to it, remove {note_path(path)}."
+        f"{what}: the file or its WAL was cut, damaged or replaced while the daemon was down. Undelivered messages among "
+        "them will not arrive unless you restore a complete copy (with its -wal) and start again. When you are done, remove "
+        f"{note_path(path)}."
     )
 
 

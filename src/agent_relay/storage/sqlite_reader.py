@@ -58,7 +58,7 @@ class Reader:
         except Exception as error:  # noqa: BLE001 - an odd question must not end the thread that answers all the others
             self._disconnect()
             _log.exception("A read from %s failed.", self._path)
-            return StoreError(f"The question cannot be answered ({type(error).__name__}).")
+            return StoreError(f"The query failed ({type(error).__name__}).")
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

@@ -163,7 +163,7 @@ class Writer:
                     self._advance_index()
                 self._clear()
         except GivenUp:
-            _log.error("%s is closed, and whether the last of it was stored is not known: %s.", self._path, self.trouble)
+            _log.error("%s is closed; it is not known whether the last messages were stored: %s.", self._path, self.trouble)
         self._end_clearing()
         for reader in self._readers:
             reader.then(StoreError("The store is closing."))

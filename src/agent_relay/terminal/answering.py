@@ -125,19 +125,19 @@ class Answering:
             return Wait(sight.t + POLL_S)
         if self._enters or self._typed:  # some programs take the letter and do not wait for Enter
             return Answered()
-        return Gone("The dialog that was asked about is not on the screen any more.")
+        return Gone("The dialog is no longer on the screen.")
 
     def _check_person(self, sight: Sight) -> Step | None:
         typed_s = sight.typed_s
         if self._first_key_t is not None:
             has_typed = typed_s is not None and typed_s < sight.t - self._first_key_t
-            return Failed("A person typed at the terminal meanwhile: the answer is theirs.") if has_typed else None
+            return Failed("A person typed at the terminal meanwhile and decides.") if has_typed else None
         is_typing = typed_s is not None and typed_s < PERSON_S
         is_reading = sight.is_reading_back and (typed_s is None or typed_s < SCROLLED_BACK_S)
         if not is_typing and not is_reading:
             return None
         if self._began_t is not None and sight.t - self._began_t + _ROUNDING_S >= PATIENCE_S:
-            return Failed("A person is at the terminal: the answer is theirs.")
+            return Failed("A person is at the terminal and decides.")
         return Wait(sight.t + POLL_S)
 
     # --- a selection that is moved -------------------------------------------------------------------------------------
@@ -145,14 +145,14 @@ class Answering:
     def _move(self, sight: Sight, dialog: OpenDialog, look: Dialog, target: int) -> Step:
         selected = dialog.selected
         if self._phase is _Phase.MOVING and (selected is None or selected == self._moved_from):
-            return self._await(sight, "A key was pressed, and the selection was not seen to move.")
+            return self._await(sight, "A key was pressed, but the selection did not move.")
         if selected is None:
             self._key_t = self._began_t if self._began_t is not None else sight.t
             return self._await(sight, "It cannot be seen which option is selected.")
         if selected == target:
             return self._enter(sight, dialog)
         if self._moves == 3 * len(dialog.options):
-            return Failed("The selection moves, but not to the option that is meant.")
+            return Failed("The selection moves, but not to the chosen option.")
         return self._press_arrow(sight, look, selected, is_forward=target > selected)
 
     def _press_arrow(self, sight: Sight, look: Dialog, selected: int, *, is_forward: bool) -> Step:
@@ -169,8 +169,8 @@ class Answering:
     def _type(self, sight: Sight, dialog: OpenDialog, word: str) -> Step:
         if _seen(dialog.typed) != _seen(self._typed):
             if not self._typed:
-                return Failed(f"{dialog.typed!r} stands behind the question already: a person began to answer it.")
-            return self._await(sight, "A letter was typed, and it was not seen to arrive.")
+                return Failed(f"{dialog.typed!r} is already typed after the question: a person began to answer it.")
+            return self._await(sight, "A letter was typed, but it did not appear.")
         if self._typed == word:
             return self._enter(sight, dialog)
         self._phase = _Phase.TYPING
@@ -197,7 +197,7 @@ class Answering:
         is_lost = self._enters < MAX_ENTERS and selected is not None and len(dialog.options) > 1
         if is_lost and selected is not None and self._check_person(sight) is None:
             return self._press_arrow(sight, look, selected, is_forward=selected == 0)
-        return Failed("Enter was pressed, and the dialog is still open.")
+        return Failed("Enter was pressed, but the dialog is still open.")
 
     def _note_key(self, sight: Sight) -> None:
         self._key_t = sight.t

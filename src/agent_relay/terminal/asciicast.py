@@ -38,5 +38,5 @@ def read_cast(path: Path) -> Cast:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise CastError(f"{path.name} is not an asciicast v2 recording: {error}") from None
     if header.version != 2:
-        raise CastError(f"{path.name} is asciicast version {header.version}; only version 2 is understood.")
+        raise CastError(f"{path.name} is asciicast version {header.version}; only version 2 is supported.")
     return Cast(header, events)

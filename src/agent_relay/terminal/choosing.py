@@ -13,7 +13,7 @@ _SAME = {"y": "yes", "n": "no"}
 def choose(look: Dialog | None, dialog: OpenDialog, decision: Decision) -> int:
     """The index of the option. Raises DoorError with a sentence where none is meant, or more than one may be."""
     if look is None or not dialog.options:
-        raise DoorError("This dialog shows no options that could be told apart. Answer it at the terminal.")
+        raise DoorError("The options of this dialog cannot be told apart. Answer it at the terminal.")
     if dialog.kind == "question" and decision.is_allowed:
         return _find_answer(dialog.options, decision.answer)
     patterns, wish = (look.approve, "allows it once") if decision.is_allowed else (look.deny, "refuses it")
@@ -42,9 +42,9 @@ def can_allow(look: Dialog | None, dialog: OpenDialog) -> bool:
 def _check_text(text: str) -> str:
     words = " ".join(text.split())
     if not words:
-        raise DoorError("This is a question: answer it with some words.")
+        raise DoorError("This is a question: answer it with text.")
     if len(words) > MAX_TEXT or not words.isprintable():
-        raise DoorError(f"It can be answered from here with up to {MAX_TEXT} characters. Answer it at the terminal.")
+        raise DoorError(f"Answers from here can have at most {MAX_TEXT} characters. Answer it at the terminal.")
     return words
 
 
@@ -56,7 +56,7 @@ def _find_one(options: tuple[str, ...], patterns: Patterns, wish: str) -> int:
             return found[0]
         if found:
             raise DoorError(f"More than one option {wish}: {_list(options, found)}. Answer it at the terminal.")
-    raise DoorError(f"It is not known which option {wish}: {_list(options)}. Answer it at the terminal.")
+    raise DoorError(f"It is not clear which option {wish}: {_list(options)}. Answer it at the terminal.")
 
 
 def _find_answer(options: tuple[str, ...], answer: str) -> int:
@@ -71,8 +71,8 @@ def _find_answer(options: tuple[str, ...], answer: str) -> int:
         if len(found) == 1:
             return found[0]
         if found:
-            raise DoorError(f"{answer!r} may mean more than one option: {_list(options, found)}.")
-    raise DoorError(f"{answer!r} is none of the options: {_list(options)}.")
+            raise DoorError(f"{answer!r} matches more than one option: {_list(options, found)}.")
+    raise DoorError(f"{answer!r} is not one of the options: {_list(options)}.")
 
 
 def _fold(text: str) -> str:

@@ -85,7 +85,7 @@ def waits_for_line(foreground: Foreground) -> bool:
 def danger_at(foreground: Foreground) -> str:
     """Why nothing may be typed for whoever reads the terminal now, as a clause; empty where nothing is known against it."""
     if foreground.hides_input:
-        return "its terminal does not show what is typed, as for a password"
+        return "its terminal hides what is typed, as for a password"
     for program in foreground.programs:
         danger = danger_of(program.argv, is_parent=program.is_parent)
         if danger:
@@ -97,14 +97,14 @@ def danger_of(argv: Sequence[str], *, is_parent: bool = False) -> str:
     """`is_parent`: another program that it started reads the terminal, so what it runs itself is beside the point."""
     name = _name_of(argv)
     if runs_what_is_typed(argv):
-        return f"{name} is at the terminal, which would run the message"
+        return f"{name} is in the foreground and would run the message"
     if name in _HIDERS and not is_parent:
-        return f"{name} is at the terminal, and what reads behind it cannot be seen: wrap the agent there, not {name}"
+        return f"{name} is in the foreground and hides the program behind it: wrap the agent on the other side, not {name}"
     if name in _FULL_SCREEN:
-        return f"{name} is at the terminal, which takes letters for commands"
+        return f"{name} is in the foreground and takes letters for commands"
     family = _FAMILIES.get(name)
     if family is not None and not is_parent and _task_of(name, family, argv[1:]) is _Task.INLINE:
-        return f"{name} is at the terminal with code of its command line, which may run the message: put the code into a file"
+        return f"{name} is in the foreground, and code on its command line may run the message: put the code into a file"
     return ""
 
 

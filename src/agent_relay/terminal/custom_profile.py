@@ -20,7 +20,7 @@ def customise(profile: Profile, prompts: Sequence[str], busy: Sequence[str], dia
         for pattern in patterns:
             check_pattern(pattern, flag)
     if len(prompts) > 1 and any(_DRAFT in pattern for pattern in prompts):
-        raise ProfileError("--prompt: a group `draft` needs a profile of its own, or one --prompt alone")
+        raise ProfileError("--prompt: a group `draft` works only in a profile, or with a single --prompt")
     if busy or dialogs:
         looks = tuple(Dialog(kind="permission", marks=(pattern,), option="(?!)") for pattern in dialogs)
         signs = replace(profile.busy, rows=(*profile.busy.rows, *busy))

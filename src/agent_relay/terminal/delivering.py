@@ -350,7 +350,7 @@ class Deliverer:
             elif where is Whereabouts.HELD:
                 handed.since = _now()
             elif handed.message.id in self._handed:
-                self.lose_door("it took a message and did not give it to the agent")
+                self.lose_door("it took a message but did not give it to the agent")
                 return
 
     def lose_door(self, reason: str, mend: str = "") -> None:

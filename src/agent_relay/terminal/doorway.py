@@ -20,8 +20,8 @@ from agent_relay.terminal.reporting import Reporter, unused_door
 
 TYPING = "typing"
 CLOSE_S = 5.0
-_TRYING = "It has not opened so far; it is used as soon as it does."
-_NOT_TRIED = "It was not prepared when the program was started."
+_TRYING = "It is not open yet; it is used as soon as it is."
+_NOT_TRIED = "It was not set up when the program was started."
 _log = logging.getLogger("agent_relay.terminal")
 
 
@@ -99,7 +99,7 @@ class Doorway:
     def stop_waiting(self) -> None:
         """Types until a door opens: the agent is at its prompt, and it has not been seen so far."""
         if not self.is_decided:
-            _log.info("%s has not opened so far: messages are typed meanwhile", self._waiting[0].name)
+            _log.info("%s is not open yet: messages are typed meanwhile", self._waiting[0].name)
             self._use(None)
 
     def drop(self, reason: str, mend: str = "") -> None:

@@ -50,9 +50,9 @@ def find_doubt(lines: Sequence[Line], *, has_composer: bool, is_line: bool = Fal
     rows = rows[-(_ROWS_ABOVE_COMPOSER if has_composer else _ROWS) :]
     for row in reversed(rows):
         if _YES_NO.search(row) or _BUTTON.search(row):
-            return f"it seems to ask for a yes or a no: {_shorten(row)}"
+            return f"it seems to ask a yes-or-no question: {_shorten(row)}"
         if _ASKING.search(row) or (not has_composer and _WORDING.search(row)):
-            return f"it seems to ask for leave: {_shorten(row)}"
+            return f"it seems to ask for permission: {_shorten(row)}"
         if _SECRET.search(row):
             return f"it seems to ask for a secret: {_shorten(row)}"
         if _HINT.search(row):

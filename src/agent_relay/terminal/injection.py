@@ -41,7 +41,7 @@ UNHEARD_S = 0.5  # the same where nothing would be heard: who reads the terminal
 QUIET_S = 1.0  # since the last output: nothing is being drawn, and no spinner turns
 NOT_RECOGNISED = "its prompt was not recognised"
 SHELL = "this looks like the prompt of a shell, which would run the text"
-FULL_SCREEN = "an unknown program fills the screen, and may take letters for commands"
+FULL_SCREEN = "an unknown full-screen program may take letters for commands"
 WAITING_FOR_INPUT = "waiting for input"  # evidence: it waited for a line, and has read this one
 
 
@@ -170,7 +170,7 @@ class Injector:
         self._phase = _Phase.PASTED
         self._pasted_t = view.t - SHOW_S
         self._was_shown, self._shown_draft = True, view.draft
-        return Wait(view.t, "the text stands in the composer already")
+        return Wait(view.t, "the text is already in the composer")
 
     def _obstacle(self, view: View) -> Wait | None:
         later = view.t + LOOK_AGAIN_S
@@ -179,11 +179,11 @@ class Injector:
         if view.state is State.DIALOG:
             return Wait(later, "a dialog is open")
         if view.t + _ROUNDING_S < self._settled_t(view):
-            return Wait(self._settled_t(view), "the text before it was only just taken")
+            return Wait(self._settled_t(view), "the text before it was taken only just now")
         if view.typed_s is not None and view.typed_s < PERSON_S:
             return Wait(view.t + PERSON_S - view.typed_s, "a person is typing", hold=HoldReason.TYPING)
         if view.is_reading_back and (view.typed_s is None or view.typed_s < SCROLLED_BACK_S):
-            return Wait(view.t + PERSON_S, "a person reads what scrolled off", hold=HoldReason.SCROLLED_BACK)
+            return Wait(view.t + PERSON_S, "a person has scrolled back", hold=HoldReason.SCROLLED_BACK)
         if view.draft and not (not self._pastes and self._is_own(view.draft)):
             return Wait(later, "there is a half-written draft in the composer", hold=HoldReason.DRAFT)
         return self._forbidden(view) or self._not_ready(view)
@@ -210,7 +210,7 @@ class Injector:
 
     def _not_ready(self, view: View) -> Wait | None:
         if view.state is State.IDLE and view.draft is not None:
-            return Wait(view.t + IDLE_S - view.idle_s, "it is idle only just now") if view.idle_s < IDLE_S else None
+            return Wait(view.t + IDLE_S - view.idle_s, "it became idle only just now") if view.idle_s < IDLE_S else None
         if view.state is State.WORKING and view.draft is not None and self._queues_when_busy:
             return None
         if self._profile.is_generic and view.draft is None and view.is_reading and view.collects_lines and not view.is_busy:
@@ -225,7 +225,9 @@ class Injector:
         """It waits for a line from its terminal; but for which?"""
         if asks_for_something_else(view.cursor_row):
             return Wait(view.t + UNHEARD_S, SOMETHING_ELSE, is_stuck=True, hold=HoldReason.DECISION)
-        return Wait(view.t + IDLE_S - view.quiet_s, "it waits for input only just now") if view.quiet_s < IDLE_S else None
+        return (
+            Wait(view.t + IDLE_S - view.quiet_s, "it started to wait for input only just now") if view.quiet_s < IDLE_S else None
+        )
 
     @property
     def _queues_when_busy(self) -> bool:
@@ -245,7 +247,7 @@ class Injector:
         self._has_worked = self._has_worked or (self._was_idle and view.state is State.WORKING)
         has_typed = view.typed_s is not None and view.typed_s < since_s
         if since_s < self._profile.submit.pause_ms / 1000:
-            return Wait(self._pasted_t + self._profile.submit.pause_ms / 1000, "the program takes the paste in")
+            return Wait(self._pasted_t + self._profile.submit.pause_ms / 1000, "the program is taking in the paste")
         hidden = self._hidden(view)
         if hidden is not None:
             return hidden
@@ -253,25 +255,25 @@ class Injector:
             self._was_shown = view.draft != "" or view.cursor_row != self._row_before
             self._shown_draft, self._is_touched = view.draft, has_typed
             if not self._was_shown and since_s < (SHOW_S if self._profile.is_tried else UNSHOWN_S):
-                return Wait(view.t + POLL_S, "the paste is not to be seen yet")
+                return Wait(view.t + POLL_S, "the paste is not visible yet")
             if not self._was_shown and view.draft == "" and (self._met_dialog or has_typed or self._profile.is_tried):
                 return self._vanished(view)
             if not self._was_shown:
-                return Failed("The text was typed in, and the program showed no sign of having taken it.")
+                return Failed("The text was typed, but the program showed no sign of taking it.")
         elif view.draft == "":
             return self._vanished(view)
         if has_typed and view.typed_s is not None:
             if view.typed_s < PERSON_S:
                 return Wait(view.t + PERSON_S - view.typed_s, "a person is typing", hold=HoldReason.TYPING)
             if self._is_touched or view.draft != self._shown_draft:
-                seen = "a person went on writing where the text stands"
+                seen = "a person is editing the text in the composer"
                 return Wait(view.t + POLL_S * 5, seen, hold=HoldReason.DRAFT)
         return self._press(view)
 
     def _hidden(self, view: View) -> Wait | None:
         """No composer is seen: the screen may be half drawn, and a dialog may be what comes."""
         if view.draft is None and (view.quiet_s < STEADY_S or not self._is_where_it_stands(view)):
-            return Wait(view.t + (POLL_S if self._phase is _Phase.PASTED else UNHEARD_S), "the composer is not to be seen")
+            return Wait(view.t + (POLL_S if self._phase is _Phase.PASTED else UNHEARD_S), "the composer is not visible")
         return None
 
     def _is_where_it_stands(self, view: View) -> bool:
@@ -313,22 +315,22 @@ class Injector:
             self._gone_t = view.t if self._gone_t is None else self._gone_t
             if view.t - self._gone_t + _ROUNDING_S >= STEADY_S:
                 return Done(evidence)
-            return Wait(self._gone_t + STEADY_S, "the screen settles")
+            return Wait(self._gone_t + STEADY_S, "the screen is still changing")
         self._gone_t = None
         if since_s < VERIFY_S[min(self._presses, len(VERIFY_S)) - 1]:
-            return Wait(view.t + POLL_S, "not seen to be taken yet")
+            return Wait(view.t + POLL_S, "it was not seen to be taken yet")
         hidden = self._forbidden(view) or self._hidden(view)
         if hidden is not None:
             return hidden
         if view.draft is None and view.cursor_row != self._armed_row:
-            seen = "it was handed in, and the program does not read it"
+            seen = "it was typed, but the program does not read it"
             return Wait(view.t + UNHEARD_S, seen, is_stuck=True, hold=HoldReason.NOT_TAKEN)
         if self._presses == len(VERIFY_S):
-            return Failed(f"The text stands in the composer and was not taken; Enter was pressed {self._presses} times.")
+            return Failed(f"The text is still in the composer after Enter was pressed {self._presses} times.")
         if view.typed_s is not None and view.typed_s < max(since_s, PERSON_S):
             return Wait(view.t + POLL_S * 5, "a person is typing", hold=HoldReason.TYPING)
         if self._is_another(view.draft):
-            return Wait(view.t + POLL_S * 5, "something else stands in the composer now", hold=HoldReason.DRAFT)
+            return Wait(view.t + POLL_S * 5, "there is other text in the composer now", hold=HoldReason.DRAFT)
         return self._press(view)
 
     def _is_another(self, draft: str | None) -> bool:

@@ -53,9 +53,9 @@ class Home(Struct, frozen=True):
 def check_command(argv: Sequence[str]) -> None:
     """Raises for a program that would run messages as commands."""
     if not argv:
-        raise WrapFailed("Say which program to run, such as: agent-relay -n Alice claude")
+        raise WrapFailed("Give a program to run, such as: agent-relay -n Alice claude")
     if runs_what_is_typed(argv):
-        raise WrapFailed(f"{argv[0]} runs what it is given, and would run the messages. Wrap the agent itself.")
+        raise WrapFailed(f"{argv[0]} runs what is typed into it, so it would run messages as commands. Wrap the agent itself.")
 
 
 def arguments(argv: Sequence[str], profile: Profile) -> list[str]:

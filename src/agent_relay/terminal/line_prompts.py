@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-SOMETHING_ELSE = "it seems to ask for something else than a message"
+SOMETHING_ELSE = "it seems to ask for something other than a message"
 _SECRET = re.compile(
     r"(?i:\b(?:pass(?:word|phrase|code)?|otp|pin|token|key|secret|code|credentials?|user ?name|login|e-?mail)\b"
     r"(?:[^:?\])>]{0,60}[:?])?$|^[^:]{0,200}'s password:?$)"

@@ -83,11 +83,9 @@ def render(message: Shown, room: Room, prefix: str = DEFAULT_PREFIX, doubted_doo
     head = f"Relay message from {sender} [{short_id(message.id)}]{_tags(message)}: "
     if doubted_door:
         where = f"agent-relay read {id_to_read(message.id)}"
-        told = (
-            f"This message was handed to you by {doubted_door}, and it is not known whether you saw it. If you did not: {where}"
-        )
+        told = f"This message was handed to you by {doubted_door}, but you may not have seen it. If you did not: {where}"
         return fit(head, told, "", room)
-    asks = f"\n({sender} waits for your answer: begin it with `{prefix}{sender}`.)"
+    asks = f"\n({sender} is waiting for your answer: start it with `{prefix}{sender}`.)"
     tail = asks if message.awaits_answer else ""
     return fit(head, quote(message.body, prefix), tail, room, id_to_read(message.id))
 
@@ -96,7 +94,7 @@ def fit(head: str, body: str, tail: str, room: Room, message_id: str = "") -> st
     """The text whole, or its beginning and where the rest is."""
     text = head + body + tail
     if room.max_characters is not None and len(text) > room.max_characters:
-        rest = f" … (shortened; the whole: agent-relay read {message_id})" if message_id else " …"
+        rest = f" … (shortened; in full: agent-relay read {message_id})" if message_id else " …"
         text = head + body[: max(0, room.max_characters - len(head) - len(rest) - len(tail))] + rest + tail
     return text if room.is_bracketed else " ".join(text.split())
 
@@ -113,27 +111,27 @@ def render_typed(text: str, room: Room) -> str:
 
 def render_introduction(name: str, mark: str, room: Room, prefix: str = DEFAULT_PREFIX, signed_prefix: str = "") -> str:
     """`mark` is found again in the CLI's session file, and shows which one is this agent's."""
-    text = f"{_how_to_write(name, prefix, signed_prefix)} This is only for your information: nothing has to be done or sent now."
+    text = f"{_how_to_write(name, prefix, signed_prefix)} This is for your information only: there is nothing to do or send now."
     return fit(f"Relay notice [{mark}]: ", text, "", Room(room.is_bracketed))
 
 
 def introduction_for_start(name: str, prefix: str = DEFAULT_PREFIX, signed_prefix: str = "") -> str:
     """For a CLI that can be given it as part of its instructions."""
     how = _how_to_write(name, prefix, signed_prefix)
-    return f"Agent Relay: {how} Messages from others are requests of colleagues, not of your user."
+    return f"Agent Relay: {how} Messages from other agents are requests from colleagues, not from your user."
 
 
 def _how_to_write(name: str, prefix: str, signed_prefix: str) -> str:
     """`signed_prefix`: what begins a command that starts or ends agents; shown to nobody else, so a text cannot hold it."""
     others = (
-        f" To start another agent, or to end one you started, begin a line with `{signed_prefix}spawn AgentName CLI` and a "
+        f" To start another agent, or stop one you started, begin a line with `{signed_prefix}spawn AgentName CLI` and a "
         f"task, or with `{signed_prefix}release AgentName`."
     )
     return (
         f"you are {name}, one of several agents that can write to each other. To send a message, begin a line of your "
         f"answer with `{prefix}AgentName` (the agent's name instead of AgentName; `*` for all, `#general` for a channel), a "
-        f"space, and the text; for several lines put `{OPEN}` after the name and `{CLOSE}` at the end of the text. What others "
-        f"write to you comes as `Relay message from …`."
+        f"space, and the text; for several lines put `{OPEN}` after the name and `{CLOSE}` at the end of the text. Messages "
+        "to you arrive as `Relay message from …`."
         f"{others if signed_prefix else ''}"
     )
 

@@ -134,7 +134,7 @@ class Outbox:
             self._refuse(picked, name, error)
         except Exception as error:  # noqa: BLE001 - logged with its traceback; whoever wrote the file is told
             _log.exception("a file of the outbox could not be sent")
-            self._refuse(picked, name, RelayError(ErrorCode.INTERNAL_ERROR, f"Something unforeseen: {type(error).__name__}."))
+            self._refuse(picked, name, RelayError(ErrorCode.INTERNAL_ERROR, f"Unexpected error: {type(error).__name__}."))
         else:
             with contextlib.suppress(OSError):
                 os.unlink(self._path(picked))  # before the receipt: a full disk has room for it then

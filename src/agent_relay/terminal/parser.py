@@ -43,8 +43,8 @@ MAX_BODY_CHARACTERS = 1_000_000  # a frame holds 1 MiB; a longer body could not 
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 _KIND = re.compile(r"[a-z][a-z0-9_.-]{0,63}", re.ASCII)
-_NOT_CLOSED = f"The message was opened with {OPEN} and not closed with {CLOSE}."
-_BLOCK_NOT_CLOSED = f"The block was opened with {BLOCK_OPEN} and not closed with {BLOCK_CLOSE}."
+_NOT_CLOSED = f"The message was opened with {OPEN} but not closed with {CLOSE}."
+_BLOCK_NOT_CLOSED = f"The block was opened with {BLOCK_OPEN} but not closed with {BLOCK_CLOSE}."
 
 
 @lru_cache(maxsize=8)
@@ -320,9 +320,9 @@ def _read_block(pending: _Open, place: int, syntax: Syntax) -> list[Found]:
     kind = block.kind or block.type
     is_addressed = to is not None and (not block.topic or is_topic(block.topic))
     if to is None or not is_addressed or _KIND.fullmatch(kind) is None or not (block.body or block.data):
-        return [Unfinished("", "The block needs `to`, a name, or a `topic`, and a `body`.", pending.place)]
+        return [Unfinished("", "The block needs `to` (a name) or `topic`, and a `body`.", pending.place)]
     is_signed = bool(syntax.nonce) and block.nonce == syntax.nonce
     if syntax.is_strict and not is_signed:
-        return [Unfinished("", "The block needs `nonce`: only what carries it is sent for this agent.", pending.place)]
+        return [Unfinished("", "The block needs `nonce`: for this agent, only messages with it are sent.", pending.place)]
     command = SendCommand(to, block.body, kind, block.thread, block.data, block.topic or None)
     return [Spoken(command, pending.place, place, is_signed)]

@@ -42,7 +42,7 @@ def check_cost(pattern: str) -> None:
     if not _is_anchored(tree):
         steps *= ROW
     if steps > MOST_STEPS:
-        raise Costly("it may take too long on a long row: begin it with ^, or bound what repeats (.{0,80} instead of .*)")
+        raise Costly("it may be too slow on a long row: start it with ^, or limit repetitions (.{0,80} instead of .*)")
 
 
 class _Reader:
@@ -65,7 +65,7 @@ class _Reader:
         if operation in _REPEATS:
             return self._repeat(value, rest, can_fail=can_fail)
         if operation in {sre.GROUPREF, sre.GROUPREF_EXISTS}:
-            raise Costly("it refers back to a group: write it without")
+            raise Costly("backreferences are not allowed")
         after = self.steps(rest, can_fail=can_fail)
         if operation in {sre.ASSERT, sre.ASSERT_NOT}:
             return after + self.steps(list(value[1]), can_fail=True)
@@ -93,7 +93,7 @@ class _Reader:
     def _check_body(self, body: _Items) -> None:
         """One row is read in one way only: as turns that begin with different characters, or that a character ends."""
         if not any(self._is_needed(item) for item in body):
-            raise Costly("a repeated group may match nothing: let it match something")
+            raise Costly("a repeated group can match the empty text: make it match at least one character")
         if self._is_fixed(body):
             return
         if len(body) == 1 and body[0][0] is sre.BRANCH:
@@ -104,7 +104,7 @@ class _Reader:
                 return
         for at, item in enumerate(body):
             if not self._is_told(item, body[(at + 1) % len(body)]):
-                raise Costly("it repeats something that varies in length, so that one row can be read in very many ways")
+                raise Costly("it repeats something of varying length, so one row can match in too many ways")
 
     def _is_told(self, item: tuple[Any, Any], follower: tuple[Any, Any]) -> bool:
         """It has a fixed length, or repeats a character that what follows it cannot be."""

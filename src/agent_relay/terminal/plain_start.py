@@ -36,7 +36,7 @@ class FailedStart(Struct, frozen=True):
     @property
     def reason(self) -> str:
         name = os.path.basename(self.program)
-        return f"{name} ended with status {self.status} {self.after_s:.1f} s after it was started with what the relay adds"
+        return f"{name} ended with status {self.status} {self.after_s:.1f} s after it was started with the relay's additions"
 
     @property
     def text(self) -> str:
@@ -44,7 +44,7 @@ class FailedStart(Struct, frozen=True):
         lines = [f"agent-relay: {self.reason}."]
         if self.last_lines:
             lines += ["Its last lines:", *(f"  | {line}" for line in self.last_lines)]
-        return "\n".join([*lines, "agent-relay: it is started once more without that, and messages are typed."])
+        return "\n".join([*lines, "agent-relay: starting it again without them; messages are typed."])
 
 
 def find_failed_start(

@@ -27,7 +27,7 @@ def make_private_folder(path: str) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         found = os.lstat(folder)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-            raise NotPrivate(f"{folder} is not a folder of yours; remove it, or choose another --state-dir.")
+            raise NotPrivate(f"{folder} is not a directory that you own; remove it, or choose another --state-dir.")
         if stat.S_IMODE(found.st_mode) & 0o077:
             os.chmod(folder, 0o700)
 

@@ -271,7 +271,7 @@ def load_profiles() -> dict[str, Profile]:
         if file.name.endswith(".toml"):
             profile = parse_profile(file.read_text("utf-8"), file.name)
             if profile.name != file.name.removesuffix(".toml"):
-                raise ProfileError(f"{file.name}: the name is {profile.name!r}, and should be that of the file")
+                raise ProfileError(f"{file.name}: the name is {profile.name!r}, but must match the file")
             found[profile.name] = profile
     return found
 
@@ -315,7 +315,7 @@ def _check_pattern(text: str, where: str, *, is_own: bool) -> None:
     except (re.error, OverflowError, RecursionError) as error:
         raise ProfileError(f"{where}: {text!r} is not a valid regular expression: {error}") from None
     if re.match(r"\(\?[a-zA-Z]+\)", text):
-        raise ProfileError(f"{where}: {text!r}: expressions are joined, so write flags as (?i:…)")
+        raise ProfileError(f"{where}: {text!r}: expressions are joined; write flags as (?i:…)")
     if is_own:
         from agent_relay.terminal.pattern_cost import Costly, check_cost  # noqa: PLC0415 - for files of one's own alone
 

@@ -66,9 +66,9 @@ def replay(
     if not path.is_file():
         raise ReplayError(f"There is no file {path}.")
     if source not in {None, SCREEN, TRANSCRIPT}:
-        raise ReplayError(f"The source is `screen` or `transcript`, not {source!r}.")
+        raise ReplayError(f"The source must be `screen` or `transcript`, not {source!r}.")
     if chunk is not None and chunk < 1:
-        raise ReplayError("A chunk has at least one byte.")
+        raise ReplayError("A chunk must have at least one byte.")
     is_session = _is_session(path)
     if (source == SCREEN and is_session) or (source == TRANSCRIPT and not is_session):
         raise ReplayError(f"{path.name} is a {'session file' if is_session else 'recording'}: it has no {source}.")
@@ -142,7 +142,7 @@ def _replay_session(path: Path, cli: str | None) -> Iterator[Event]:
     profile = profile_for(cli) if cli else _profile_of_session(path)
     reader = reader_for(profile)
     if reader is None:
-        raise ReplayError(f"{profile.title} keeps no session file that this program can read.")
+        raise ReplayError(f"{profile.title} has no session file that the relay can read.")
     watcher = Watcher(profile)
     first_ms: int | None = None
     for record in TranscriptTail(path, reader).poll():
@@ -162,7 +162,7 @@ def _profile_of_session(path: Path) -> Profile:
                 return profiles["gemini"]
             if "uuid" in record or "parentUuid" in record:
                 return profiles["claude"]
-    raise ReplayError(f"{path.name} is no session file of {', '.join(sorted(READERS))}; name the CLI if it is one.")
+    raise ReplayError(f"{path.name} is not a session file of {', '.join(sorted(READERS))}; if it is one, name the CLI.")
 
 
 # --- lines ---------------------------------------------------------------------------------------------------------

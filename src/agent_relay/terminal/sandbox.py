@@ -66,7 +66,9 @@ class Reach(Struct, frozen=True):
 def check_sandbox() -> str:
     """The program; raises WrapFailed with what to do where there is none, or the system does not let it work."""
     if sys.platform != "linux":
-        raise WrapFailed("--sandbox needs bubblewrap, which only Linux has. Leave it out, or run the agent as another user.")
+        raise WrapFailed(
+            "--sandbox needs bubblewrap, which exists only on Linux. Leave it out, or run the agent as another user."
+        )
     program = shutil.which("bwrap")
     if program is None:
         raise WrapFailed("--sandbox needs the program bwrap; install it with: sudo apt-get install bubblewrap")
@@ -80,7 +82,8 @@ def check_sandbox() -> str:
         if tried.returncode == 0:
             return program
     raise WrapFailed(
-        f"--sandbox does not work here: {said[:200] or 'bwrap failed'}. This system may not let users make namespaces. As root: "
+        f"--sandbox does not work here: {said[:200] or 'bwrap failed'}. This system may not let users create namespaces. As "
+        "root: "
         "sysctl -w kernel.unprivileged_userns_clone=1; with AppArmor (Ubuntu): sysctl -w "
         "kernel.apparmor_restrict_unprivileged_userns=0."
     )

@@ -63,7 +63,7 @@ class Settler:
     def give_up(self, message: Message, reason: str) -> None:
         self._forget(message)
         self._inbox.note(shown(message), f"could not be given to the agent. {reason}")
-        self._tell(message.nack(ErrorCode.REJECTED, f"{reason} It stands in the agent's inbox file."))
+        self._tell(message.nack(ErrorCode.REJECTED, f"{reason} It is in the agent's inbox file."))
 
     async def _acknowledge(self, message: Message, door: str, evidence: str, *, is_read: bool) -> None:
         await message.ack(door=door, evidence=evidence)

@@ -80,7 +80,7 @@ class Speaker:
                 self._run_file.note_said(seen.place if seen.source != SCREEN else "", words_of(seen.command))
             except Exception:  # noqa: BLE001 - it is logged with its traceback, and the agent hears of it
                 _log.exception("a command of the agent was not carried out")
-                self._tell("Something unforeseen happened to what you just asked the relay for; it was probably not done.")
+                self._tell("Your last request to the relay failed unexpectedly and was probably not carried out.")
             finally:
                 self._said.task_done()
 
@@ -122,12 +122,14 @@ class Speaker:
                 why = f": {decision.reason}" if decision.reason else "."
                 self._tell(f"{command.name} was not {'started' if is_start else 'released'}. A person refused it{why}")
 
-        text = f"A line on the agent's screen asks to {deed}. It may be the agent's word, or only something that it shows."
+        text = f"A line on the agent's screen asks to {deed}. It may come from the agent, or from something it only displays."
         how = f"If you mean it, begin the line with `->relay-{self._run_file.nonce}:` next time."
         if self._confirmations.ask("relay spawn" if is_start else "relay release", _spell(command), text, decided):
-            self._tell(f"A line on your screen asks to {deed}. A person was asked first. {how}")
+            self._tell(f"A line on your screen asks to {deed}. A person has to approve it first. {how}")
         else:
-            self._tell(f"A line on your screen asks to {deed}, which was not done: too many such lines wait for a person. {how}")
+            self._tell(
+                f"A line on your screen asks to {deed}, which was not done: too many such lines are waiting for a person. {how}"
+            )
 
     def _id_of(self, seen: CommandSeen) -> str:
         """A place of the session file is the same for every wrapper of this run, one of the screen only for this one."""
@@ -186,7 +188,7 @@ class Speaker:
         except RelayError as error:
             self._tell(f"You did not join {channel}. {explain(error)}")
         else:
-            self._tell(f"You are in {channel} now: what is written to it comes to you too.")
+            self._tell(f"You joined {channel}: messages to it now come to you too.")
 
     async def _leave(self, channel: str) -> None:
         try:
@@ -194,13 +196,13 @@ class Speaker:
         except RelayError as error:
             self._tell(f"You did not leave {channel}. {explain(error)}")
         else:
-            self._tell(f"You have left {channel}.")
+            self._tell(f"You left {channel}.")
 
     async def _send_file(self, message: HeaderMessage, id_: str, leave: Leave) -> SentFile:
         if not hmac.compare_digest((message.session or "").encode("utf-8", "replace"), self._run_file.token.encode()):
             raise RelayError(
-                ErrorCode.PERMISSION_DENIED, "It was written by somebody else, or in another run of this agent: a file needs "
-                "the header SESSION with what the variable AGENT_RELAY_TOKEN holds. `agent-relay send` does it by itself.",
+                ErrorCode.PERMISSION_DENIED, "It was written by somebody else, or in another run of this agent: a file needs the "
+                "header SESSION with the value of AGENT_RELAY_TOKEN. `agent-relay send` adds it by itself.",
                 header="SESSION",
             )  # fmt: skip
         if message.kind in {"spawn", "release"}:
@@ -231,13 +233,13 @@ class Speaker:
         asked = self._questions.find(message.correlation, message.reply_to)
         if message.kind == "ack" and message.correlation is None and message.reply_to is None:
             raise RelayError(
-                ErrorCode.MISSING_HEADER, "CORRELATION or REPLY-TO is missing: say which question the `ack` answers.",
+                ErrorCode.MISSING_HEADER, "CORRELATION or REPLY-TO is missing: name the question that the `ack` answers.",
                 header="CORRELATION",
             )  # fmt: skip
         if asked is None and message.correlation is not None:
             raise RelayError(
-                ErrorCode.INVALID_HEADER, "No question of that CORRELATION waits for an answer: it was answered, or asked before "
-                "this agent was started again. Write REPLY-TO with the question's message id in its place.",
+                ErrorCode.INVALID_HEADER, "No question with that CORRELATION is waiting: it was answered, or asked before this "
+                "agent was restarted. Use REPLY-TO with the question's message id instead.",
                 header="CORRELATION",
             )  # fmt: skip
         return asked
@@ -324,5 +326,5 @@ def explain(error: RelayError) -> str:
 def describe_busy(busy: Busy) -> str:
     """The relay's warning to an agent that writes faster than another reads."""
     waits = f"{busy.queue_depth} of at most {busy.queue_capacity} messages wait for it"
-    then = "Yours are still taken, and wait too" if busy.accepting else "Yours are refused until some of them are read"
-    return f"{busy.to} is busy: {waits}. {then}: write to it only what matters, until you hear that it has room again."
+    then = "Yours are still accepted, but wait too" if busy.accepting else "Yours are refused until it has read some"
+    return f"{busy.to} is busy: {waits}. {then}: send it only what matters until you hear that it has room again."

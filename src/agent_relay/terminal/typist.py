@@ -22,7 +22,7 @@ from agent_relay.terminal.watch import Watcher
 HOLD_S = 1.0  # so long a text waits before people see why: most reasons are over in a moment
 SOON_S = 2.0  # so long before its sender is told as well, where it will not end by itself
 STUCK_S = 30.0  # the same where the agent was ready before: it may be at work, with a shell of its own
-TOO_LATE = "Its time was over before it could be given to the agent."
+TOO_LATE = "It expired before it could be given to the agent."
 _KEYS = {"\r": Key.ENTER, "\t": Key.TAB}
 _log = logging.getLogger("agent_relay.terminal")
 

@@ -259,7 +259,7 @@ class Wrapper:
         _log.info("took up the program that was still running")
         said = [event.command for event in events if isinstance(event, CommandSeen)]
         if self._setup.profile.transcript is None and said and digest(words_of(said[-1])) != self._run_file.last_said:
-            self._tell("The relay was away for a while. Messages you wrote meanwhile were not sent: write them again.")
+            self._tell("The relay was away for a while. Messages you wrote meanwhile were not sent; send them again.")
         setup = self._setup
         facts = self._run_file.facts
         self._open_doors(
@@ -408,7 +408,7 @@ class Wrapper:
     def _note_busy(self, busy: Busy) -> None:
         """At once, and again when it is over: whoever goes on writing ends with messages that are refused."""
         if busy.cleared:
-            self._tell(f"{busy.to} has room for messages again ({busy.queue_depth} wait).")
+            self._tell(f"{busy.to} has room for messages again ({busy.queue_depth} waiting).")
         else:
             self._tell(describe_busy(busy))
 
@@ -483,7 +483,7 @@ class Wrapper:
                 if not digest:
                     raise
         if not digest:
-            raise NotOpen("It was answered already, or is not asked any more.")
+            raise NotOpen("It was already answered or withdrawn.")
         with asking.answering(id_, command):
             await self._answerer.answer(digest, decision)
 

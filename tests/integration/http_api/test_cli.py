@@ -57,7 +57,7 @@ def test_open_gives_an_address_that_lets_a_browser_in(run: Run) -> None:
     page = lets_in(run("open").strip())  # no terminal: no browser either
     lets_in(json.loads(run("open", "--json"))["url"])
     assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=60).status_code == 200
-    assert run("open", "--forget") == "3 browsers forgotten; `agent-relay open` lets one in again.\n"
+    assert run("open", "--forget") == "3 browsers signed out; `agent-relay open` signs one in again.\n"
     assert httpx.get(f"{url}/api/v1/agents", headers=page, timeout=60).status_code == 401
     assert json.loads(run("open", "--forget", "--json")) == {"forgotten": 0}
     assert "text/html" in httpx.get(f"{url}/").headers["content-type"]

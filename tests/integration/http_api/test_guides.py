@@ -86,7 +86,7 @@ def test_approve_from_the_phone(server: Server, tmp_path: Path) -> None:
         bob.client.report("permission.resolved", requestId="p3", resolution="denied", resolvedBy="person")
         bob.client.agents()
         says("y\n")
-        assert phone.stdout.readline() == "allow? [y/N] It is over (denied by human).\n"
+        assert phone.stdout.readline() == "allow? [y/N] It is already closed (denied by human).\n"
 
 
 def test_stream_events_to_a_file(server: Server, tmp_path: Path) -> None:

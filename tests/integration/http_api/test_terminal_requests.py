@@ -152,7 +152,7 @@ def test_what_nobody_decides_in_time_is_denied_and_recorded(make_scene: MakeScen
     until(lambda: scene.said_over_http() == ["went on"], "it goes on without")
     late = scene.decide(asked, "approve")
     assert problem(late) == (409, "PERMISSION_DENIED")
-    assert late.json()["error"]["message"] == "It is over (timeout by policy)."
+    assert late.json()["error"]["message"] == "It is already closed (timeout by policy)."
 
 
 @pytest.mark.parametrize("command", TRICKS, ids=repr)

@@ -150,7 +150,7 @@ def test_a_tmux_that_runs_nothing_is_said_so_and_agents_have_the_other(tmp_path:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = {finding.about: finding for finding in check_backends()}
     assert (found["tmux"].verdict, found["pty"].verdict) == (Verdict.NOTE, Verdict.OK)
-    assert "runs no program: no space left" in found["tmux"].text
+    assert "cannot run a program: no space left" in found["tmux"].text
     assert "--backend pty" in found["tmux"].mend
 
 

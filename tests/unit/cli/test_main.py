@@ -37,7 +37,7 @@ def test_no_command_is_a_question_for_help(capsys: pytest.CaptureFixture[str]) -
         (["send", "Bob", "x", "--priority", "12"], "--priority"),
         (["up", "--foreground", "--frob"], "No such option: --frob"),
         (["completion", "tcsh"], "tcsh"),
-        (["inbox", "--peek", "--follow"], "cannot follow"),
+        (["inbox", "--peek", "--follow"], "cannot be combined"),
         (["dead-letters", "retry"], "--all"),
     ],
 )

@@ -36,7 +36,7 @@ def test_inside(tmux: Path) -> None:
 
 
 def test_one_that_does_not_say_or_is_not_ours(tmux: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    either = "Ctrl-b Ctrl-b d (or Ctrl-b d, if the prefix of your own tmux is another)"
+    either = "Ctrl-b Ctrl-b d (or Ctrl-b d, if your own tmux has another prefix)"
     assert keys(tmux, "") == either
     assert keys(tmux, "C-b\n", socket="gone") == either
     monkeypatch.setattr("os.geteuid", lambda: 54_321)

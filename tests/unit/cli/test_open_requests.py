@@ -35,7 +35,7 @@ def test_a_whole_id_is_no_beginning_of_another() -> None:
 @pytest.mark.parametrize(
     ("wanted", "sentence"),
     [
-        ("screen-1234", "Bob, Carol each have a permission screen-1234; say which with --agent."),
+        ("screen-1234", "Bob, Carol each have a permission screen-1234; choose one with --agent."),
         ("nothing", "There is no open permission nothing; `agent-relay permissions` lists them."),
         ("", "There is no open permission ; `agent-relay permissions` lists them."),
     ],

@@ -74,7 +74,7 @@ def test_a_flag_goes_before_the_settings(
 ) -> None:  # fmt: skip
     monkeypatch.setenv("AGENT_RELAY_DOORS", "known")
     assert choose_doors(project, wanted, is_off=is_off, is_tried=is_tried) == used
-    assert ("is the default now" in capsys.readouterr().err) is is_tried
+    assert ("is now the default" in capsys.readouterr().err) is is_tried
 
 
 @pytest.mark.parametrize(("wanted", "is_off", "is_tried"), [("all", False, False), ("known", True, False), (None, True, True)])

@@ -93,7 +93,7 @@ def test_a_projects_file_adds_busy_and_dialogs_and_nothing_else(place: Place) ->
     same = ("composer", "rows", "submit", "launch", "dialogs", "doors", "idle", "executables", "transcript", "origin")
     assert all(getattr(claude, field) == getattr(ours, field) for field in same)
     (note,) = shelf.notes
-    assert "'composer', 'dialogs', 'launch', 'submit' left out" in note
+    assert "'composer', 'dialogs', 'launch', 'submit' ignored" in note
     assert not shelf.find("else").busy.rows[-1].startswith("^Compiling")
 
 

@@ -25,4 +25,4 @@ def test_a_time_that_was_left_out_is_filled_in(words: str, spelled: str) -> None
 
 def test_an_old_name_is_noted_where_no_script_reads(capsys: pytest.CaptureFixture[str]) -> None:
     note_old_name("--await", "--reply")
-    assert capsys.readouterr() == ("", "note: --await is called --reply now; the old name still works.\n")
+    assert capsys.readouterr() == ("", "note: --await is now called --reply; the old name still works.\n")

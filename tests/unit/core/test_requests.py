@@ -120,7 +120,7 @@ def test_an_answer_counts_once_the_wrapper_has_carried_it_out(scene: Scene, comm
     assert scene.changes() == [("requested", ""), (resolution, "human")]
     late = scene.refusal(scene.answer(command))
     assert (late["code"], late["details"]) == ("PERMISSION_DENIED", {"reason": "already_answered", "id": "p1"})
-    assert late["message"] == f"It is over ({resolution} by human)."
+    assert late["message"] == f"It is already closed ({resolution} by human)."
 
 
 def test_of_so_many_it_is_known_that_they_are_over(scene: Scene) -> None:
@@ -128,7 +128,7 @@ def test_of_so_many_it_is_known_that_they_are_over(scene: Scene) -> None:
         scene.report("permission.requested", **ASKS | {"requestId": f"p{number}"})
         scene.report("permission.resolved", requestId=f"p{number}", resolution="gone")
     assert scene.refusal(scene.answer("approve", "p0"))["code"] == "ROUTE_NOT_FOUND"
-    assert scene.refusal(scene.answer("approve", "p1"))["message"] == "It is over (gone)."
+    assert scene.refusal(scene.answer("approve", "p1"))["message"] == "It is already closed (gone)."
     scene.report("permission.requested", **ASKS)
     scene.answer("approve")
     assert scene.bob.take("CONTROL")[-1]["payload"]["id"] == "p1"

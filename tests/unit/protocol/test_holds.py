@@ -42,7 +42,7 @@ def test_every_reason_has_a_sentence() -> None:
         (Hold("paused", by="Alice"), "paused by Alice: `agent-relay resume Bob`"),
         (Hold("paused", by="human"), "paused by a person: `agent-relay resume Bob`"),
         (Hold("offline", since=7), "offline since at 7; delivered when it comes back"),
-        (Hold("unacknowledged"), "Bob has it, and has not acknowledged it yet"),
+        (Hold("unacknowledged"), "Bob has it but has not acknowledged it yet"),
     ],
 )
 def test_the_sentences(hold: Hold, said: str) -> None:

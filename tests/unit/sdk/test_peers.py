@@ -62,11 +62,11 @@ def test_the_short_place_must_be_real_and_ours_and_closed(tmp_path: Path, monkey
     (short / "abc").chmod(0o700)
     short.rename(tmp_path / "elsewhere")
     short.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StrangerAtSocket, match="is not a folder of yours"):
+    with pytest.raises(StrangerAtSocket, match="is not a directory that you own"):
         check_folder(path, {})
     short.unlink()
     (tmp_path / "elsewhere").rename(short)
     short.chmod(0o700)
     monkeypatch.setattr(os, "geteuid", lambda: OTHER)
-    with pytest.raises(StrangerAtSocket, match="is not a folder of yours"):
+    with pytest.raises(StrangerAtSocket, match="is not a directory that you own"):
         check_folder(path, {})

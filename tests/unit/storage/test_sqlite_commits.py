@@ -96,7 +96,7 @@ def test_what_is_there_is_written_once_more_before_anybody_hears_of_it(commits: 
     Liar.keeps = True
     assert commits.transact(lambda connection: write_meta(connection, checkpoint=7)) is None
     assert troubles[0] is None
-    assert all("not known yet ([Errno 5] Input/output error)" in str(trouble) for trouble in troubles[1:])
+    assert all("what was stored ([Errno 5] Input/output error)" in str(trouble) for trouble in troubles[1:])
     assert len(troubles) == 4
     assert commits.trouble is None
 

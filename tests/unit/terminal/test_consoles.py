@@ -23,11 +23,11 @@ timeout 5m claude bash|/opt/bash/agent|bashful
 pythonic|pwsh run.ps1|php agent.php
 """
 SEEN_ONLY_WHILE_THEY_RUN = {
-    "ssh host": "cannot be seen", "ssh host claude": "cannot be seen", "sudo -u me bash": "cannot be seen",
-    "docker run -it image": "cannot be seen", "tmux attach": "cannot be seen", "vim notes": "letters for commands",
+    "ssh host": "hides the", "ssh host claude": "hides the", "sudo -u me bash": "hides the",
+    "docker run -it image": "hides the", "tmux attach": "hides the", "vim notes": "letters for commands",
     "less -X notes": "letters for commands", "top": "letters for commands",
-    "python -c code.interact()": "code of its command line",
-    "sh -c while": "code of its command line", "node -pe x": "code of its command line", "bash -lc x": "code of its command line",
+    "python -c code.interact()": "code on its command line",
+    "sh -c while": "code on its command line", "node -pe x": "code on its command line", "bash -lc x": "code on its command line",
 }  # fmt: skip
 
 
@@ -60,5 +60,5 @@ def test_what_only_waits_for_a_program_of_its_own_is_passed_over() -> None:
 
 def test_one_among_them_is_enough() -> None:
     programs = (RunningProgram(("sh", "-c", "bash"), is_parent=True), RunningProgram(("bash", "--norc")))
-    assert danger_at(Foreground(programs)) == "bash is at the terminal, which would run the message"
+    assert danger_at(Foreground(programs)) == "bash is in the foreground and would run the message"
     assert danger_at(Foreground((RunningProgram(("claude",)), RunningProgram(())))) == ""

@@ -408,7 +408,7 @@ UNTESTED = Versions("Test CLI", "2.0")  # the door says 1.0
 
 def is_pointer(text: str) -> bool:
     """It says where the message can be read, and does not say it again."""
-    return "agent-relay read" in text and "it is not known whether you saw it" in text
+    return "agent-relay read" in text and "you may not have seen it" in text
 
 
 def test_a_door_on_trial_is_kept_once_a_message_was_read_and_believed_from_then_on(tmp_path: Path) -> None:

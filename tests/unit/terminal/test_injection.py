@@ -260,7 +260,7 @@ def test_a_dialog_is_waited_out_in_every_phase(cli: str) -> None:
     assert isinstance(scene.sees(60.0, **filled), Press)
     assert reason(scene.sees(0.1, **dialog)) == "a dialog is open"
     assert reason(scene.sees(60.0)) == "a dialog is open"
-    assert reason(scene.sees(0.1, **filled)) == "not seen to be taken yet"  # from the dialog's end it is waited anew
+    assert reason(scene.sees(0.1, **filled)) == "it was not seen to be taken yet"  # from the dialog's end it is waited anew
     scene.sees(0.1, **free)
     assert scene.sees(0.2) == Done("composer")
 
@@ -277,7 +277,7 @@ def test_a_paste_shown_as_a_placeholder_is_as_good_as_its_words(cli: str) -> Non
 def test_a_draft_that_is_this_very_text_is_handed_in_and_not_pasted_again() -> None:
     scene = Scene("claude", is_own=lambda draft: draft == TEXT)
     assert reason(scene.sees(draft="something else")) == "there is a half-written draft in the composer"
-    assert reason(scene.sees(0.1, draft=TEXT)) == "the text stands in the composer already"
+    assert reason(scene.sees(0.1, draft=TEXT)) == "the text is already in the composer"
     assert scene.injector.is_begun
     assert isinstance(scene.sees(0.1), Press)
     scene.sees(0.1, draft="")
@@ -293,8 +293,8 @@ def test_a_text_of_our_own_is_left_while_a_person_is_at_it() -> None:
 
 def test_a_person_who_reads_back_is_disturbed_only_after_a_minute() -> None:
     scene = Scene("claude")
-    assert "scrolled off" in reason(scene.sees(is_reading_back=True, typed_s=59.0))
-    assert "scrolled off" in reason(scene.sees(typed_s=None))
+    assert "scrolled back" in reason(scene.sees(is_reading_back=True, typed_s=59.0))
+    assert "scrolled back" in reason(scene.sees(typed_s=None))
     assert scene.sees(typed_s=60.0) == Paste()
 
 
@@ -323,7 +323,7 @@ def test_enter_is_not_pressed_again_on_other_words_than_before() -> None:
     assert isinstance(scene.sees(0.3, draft=TEXT, cursor_row=f"> {TEXT}"), Press)
     for _ in range(20):
         seen = scene.sees(10.0, draft="half a thought", cursor_row="> half a thought")
-        assert reason(seen) == "something else stands in the composer now"
+        assert reason(seen) == "there is other text in the composer now"
     scene.sees(0.1, draft="", cursor_row="> ")
     assert isinstance(scene.sees(10.0), Done)
 
@@ -332,7 +332,7 @@ def test_a_composer_that_hides_is_waited_for_before_enter() -> None:
     scene = Scene("claude")
     assert scene.sees() == Paste()
     for _ in range(20):
-        assert reason(scene.sees(0.5, draft=None, cursor_row="")) == "the composer is not to be seen"
+        assert reason(scene.sees(0.5, draft=None, cursor_row="")) == "the composer is not visible"
     assert isinstance(scene.sees(0.5, draft=TEXT, cursor_row=f"> {TEXT}"), Press)
 
 

@@ -217,7 +217,7 @@ def test_a_text_too_long_keeps_its_beginning_its_end_and_says_where_the_rest_is(
         return
     head = whole.partition("]: ")[0]
     assert text.startswith(head)
-    hint = re.search(r" … \(shortened; the whole: agent-relay read ([\w.-]+)\)", text)
+    hint = re.search(r" … \(shortened; in full: agent-relay read ([\w.-]+)\)", text)
     assert hint
     assert hint[1] in {message.id, short_id(message.id)}
     assert whole.startswith(text[: hint.start()])

@@ -130,7 +130,7 @@ def test_the_recorded_answers(case: str) -> None:
 
 def test_what_was_opened_and_not_closed_is_reported_and_swallows_the_rest() -> None:
     found = parse("hello\n->relay:Bob <<<\none\n->relay:Al hi")
-    assert found == [Unfinished("Bob", "The message was opened with <<< and not closed with >>>.", 1)]
+    assert found == [Unfinished("Bob", "The message was opened with <<< but not closed with >>>.", 1)]
 
 
 def test_a_block_that_cannot_be_read_is_reported() -> None:

@@ -9,7 +9,7 @@ from agent_relay.terminal.typist import HOLD_S, SOON_S, STUCK_S, Patience
 TYPING = Wait(0, "a person is typing", hold=HoldReason.TYPING)
 PROMPT = Wait(0, "its prompt was not recognised", is_stuck=True, hold=HoldReason.PROMPT)
 UNSURE = Wait(0, "its prompt was not recognised", is_stuck=True, is_sure=False, hold=HoldReason.PROMPT)
-BRIEF = Wait(0, "the screen settles")
+BRIEF = Wait(0, "the screen is still changing")
 
 
 def told(*steps: tuple[float, object], was_ready: bool = True) -> list[tuple[str | None, bool]]:

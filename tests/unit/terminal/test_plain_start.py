@@ -56,10 +56,10 @@ def test_what_the_person_is_shown() -> None:
     assert (len(lines), lines[0], lines[-1]) == (SHOWN_LINES, "line 0", "a \ufffd[31mred\ufffd end")
     text = FailedStart("/usr/bin/codex", 2, 0.44, lines[-1:]).text
     assert text.splitlines() == [
-        "agent-relay: codex ended with status 2 0.4 s after it was started with what the relay adds.",
+        "agent-relay: codex ended with status 2 0.4 s after it was started with the relay's additions.",
         "Its last lines:",
         "  | a \ufffd[31mred\ufffd end",
-        "agent-relay: it is started once more without that, and messages are typed.",
+        "agent-relay: starting it again without them; messages are typed.",
     ]
 
 

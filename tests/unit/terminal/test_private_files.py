@@ -47,10 +47,10 @@ def test_a_folder_is_made_for_the_user_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_a_link_or_somebody_else_s_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
-    with pytest.raises(NotPrivate, match="not a folder of yours"):
+    with pytest.raises(NotPrivate, match="not a directory that you own"):
         make_private_folder(str(tmp_path / "link"))
     monkeypatch.setattr(os, "geteuid", lambda: 54_321)
-    with pytest.raises(NotPrivate, match="not a folder of yours"):
+    with pytest.raises(NotPrivate, match="not a directory that you own"):
         make_private_folder(str(tmp_path))
 
 
@@ -58,5 +58,5 @@ def test_the_short_place_is_looked_at_too_and_not_only_what_is_in_it(tmp_path: P
     (tmp_path / "theirs" / "abc").mkdir(parents=True)
     (tmp_path / "short").symlink_to(tmp_path / "theirs")
     monkeypatch.setattr(private_files, "short_socket_directory", lambda _: str(tmp_path / "short"))
-    with pytest.raises(NotPrivate, match="short is not a folder of yours"):
+    with pytest.raises(NotPrivate, match="short is not a directory that you own"):
         make_private_folder(str(tmp_path / "short" / "abc"))

@@ -82,7 +82,7 @@ def test_where_there_is_none_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPat
     with pytest.raises(WrapFailed, match="apt-get install bubblewrap"):
         check_sandbox()
     monkeypatch.setattr(module.sys, "platform", "darwin")
-    with pytest.raises(WrapFailed, match="only Linux"):
+    with pytest.raises(WrapFailed, match="only on Linux"):
         check_sandbox()
     monkeypatch.setattr(module.sys, "platform", "linux")
     monkeypatch.setattr(module.shutil, "which", lambda _: "/usr/bin/bwrap")

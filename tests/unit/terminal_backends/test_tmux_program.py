@@ -56,7 +56,7 @@ def test_without_a_tmux_that_serves_auto_takes_the_pty(tmp_path: Path, script: s
 
 
 def test_an_unknown_backend_is_named() -> None:
-    with pytest.raises(BackendMissing, match=r"'screen'.*auto, tmux and pty"):
+    with pytest.raises(BackendMissing, match=r"'screen'.*auto, tmux or pty"):
         choose_backend("screen")
 
 

@@ -41,7 +41,7 @@ def test_a_long_path_moves_to_a_short_place() -> None:
 def test_the_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = TmuxServer(find_tmux(), str(tmp_path / "tmux.sock"))
     monkeypatch.setattr(os, "geteuid", lambda: 54_321)
-    with pytest.raises(TerminalError, match="not a folder of yours"):
+    with pytest.raises(TerminalError, match="not a directory that you own"):
         asyncio.run(server.start_session("Bob", ["true"], cwd=str(tmp_path), environment={}, columns=80, rows=24))
 
 

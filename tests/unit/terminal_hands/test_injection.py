@@ -47,10 +47,10 @@ def waits(step: Step, why: str) -> None:
 def test_the_usual_way(cli: str) -> None:
     scene = Scene(cli)
     assert scene.sees() == Paste()
-    waits(scene.sees(0.1, draft="Relay", cursor_row="> Relay"), "takes the paste in")
+    waits(scene.sees(0.1, draft="Relay", cursor_row="> Relay"), "taking in the paste")
     assert scene.sees(0.2) == Press("\r")
     waits(scene.sees(0.05), "not seen to be taken")
-    waits(scene.sees(0.05, draft="", cursor_row="> "), "settles")
+    waits(scene.sees(0.05, draft="", cursor_row="> "), "still changing")
     assert scene.sees(0.15) == Done("composer")
 
 
@@ -67,15 +67,15 @@ def test_the_session_file_is_proof_enough() -> None:
         ({"state": State.STARTING, "draft": None, "cursor_row": ""}, "prompt was not recognised"),
         ({"draft": "let me"}, "half-written draft"),
         ({"typed_s": 1.9}, "a person is typing"),
-        ({"is_reading_back": True, "typed_s": 30.0}, "scrolled off"),
+        ({"is_reading_back": True, "typed_s": 30.0}, "scrolled back"),
         ({"is_paused": True}, "paused"),
         ({"idle_s": 0.1}, "only just"),
         ({"cursor_row": "me@host:~$ "}, "shell"),
         ({"cursor_row": "$ "}, "shell"),
         ({"cursor_row": "% ", "state": State.WORKING, "draft": None, "quiet_s": 9.0}, "shell"),
-        ({"danger": "bash is at the terminal"}, "bash"),
-        ({"doubt": "it seems to ask for leave"}, "leave"),
-        ({"is_full_screen": True}, "fills the screen"),
+        ({"danger": "bash is in the foreground"}, "bash"),
+        ({"doubt": "it seems to ask for permission"}, "permission"),
+        ({"is_full_screen": True}, "full-screen program"),
         ({"state": State.WORKING, "draft": None, "cursor_row": "You:", "quiet_s": 600.0}, "prompt was not recognised"),
         ({"state": State.WORKING, "draft": None, "is_reading": True, "collects_lines": True, "is_busy": True}, "working"),
     ],
@@ -95,7 +95,7 @@ def test_an_unknown_program_is_given_a_line_when_it_is_seen_to_wait_for_one() ->
     assert scene.sees(quiet_s=0.2) == Paste()
     assert Scene().sees(**LINE, cursor_row="", quiet_s=2.0) == Paste()
     for row in ("Password:", "Delete everything?", "Continue [y/N]", "--More--", "Press any key"):
-        waits(Scene().sees(**LINE, cursor_row=row, quiet_s=60.0), "something else than a message")
+        waits(Scene().sees(**LINE, cursor_row=row, quiet_s=60.0), "something other than a message")
     for missing in ("is_reading", "collects_lines"):
         waits(Scene().sees(**{**LINE, missing: False}, cursor_row="You:", quiet_s=600.0), "prompt was not recognised")
     waits(Scene("claude").sees(**LINE, cursor_row="You:", quiet_s=60.0), "working")
@@ -112,11 +112,11 @@ def test_a_line_is_taken_when_the_program_has_read_it() -> None:
     scene = Scene()
     scene.sees(**LINE, cursor_row="You:", unread=0)
     scene.sees(0.3, cursor_row="You: Relay message")
-    waits(scene.sees(0.1, cursor_row="", unread=0, is_reading=False), "settles")
+    waits(scene.sees(0.1, cursor_row="", unread=0, is_reading=False), "still changing")
     assert scene.sees(0.2) == Done("waiting for input")
 
 
-@pytest.mark.parametrize("forbidden", [{"danger": "bash is at the terminal"}, {"doubt": "it asks"}, {"is_full_screen": True}])
+@pytest.mark.parametrize("forbidden", [{"danger": "bash is in the foreground"}, {"doubt": "it asks"}, {"is_full_screen": True}])
 def test_between_paste_and_enter_it_looks_again_who_reads(forbidden: dict[str, Any]) -> None:
     scene = Scene().pasted()
     for _ in range(20):
@@ -147,7 +147,7 @@ def test_a_cli_that_queues_is_given_text_while_it_works() -> None:
 
 
 def test_the_next_text_waits_until_the_last_one_has_had_its_effect() -> None:
-    waits(Scene(last_enter=99.0).sees(idle_s=50.0), "only just taken")
+    waits(Scene(last_enter=99.0).sees(idle_s=50.0), "taken only just now")
     assert Scene(last_enter=99.0).sees(idle_s=0.3) == Paste()  # it worked, and is idle again
     assert Scene(last_enter=98.4).sees(idle_s=50.0) == Paste()
 
@@ -167,8 +167,8 @@ def test_a_person_who_goes_on_writing_where_the_text_stands_keeps_it() -> None:
     waits(scene.sees(0.2, draft="Relay", typed_s=5.0), "paste")
     waits(scene.sees(0.2, typed_s=0.1), "a person is typing")
     scene.view["draft"] = "Relay and mine"
-    waits(scene.sees(60.0, typed_s=50.0), "went on writing")
-    waits(scene.sees(600.0, typed_s=650.0), "went on writing")
+    waits(scene.sees(60.0, typed_s=50.0), "is editing")
+    waits(scene.sees(600.0, typed_s=650.0), "is editing")
 
 
 def test_a_text_somebody_removed_comes_again_and_not_for_ever() -> None:
@@ -184,14 +184,14 @@ def test_a_text_somebody_removed_comes_again_and_not_for_ever() -> None:
 
 def test_a_paste_that_is_shown_late_is_waited_for() -> None:
     scene = Scene().pasted()
-    waits(scene.sees(0.5), "not to be seen yet")
+    waits(scene.sees(0.5), "not visible yet")
     assert scene.sees(1.0, draft="Relay", cursor_row="> Relay") == Press("\r")
 
 
 def test_a_program_that_shows_nothing_gets_no_enter_and_no_second_paste() -> None:
     scene = Scene().pasted()
     for _ in range(19):
-        waits(scene.sees(0.5), "not to be seen yet")
+        waits(scene.sees(0.5), "not visible yet")
     failed = scene.sees(0.5)
     assert isinstance(failed, Failed)
     assert "no sign" in failed.reason
@@ -205,7 +205,7 @@ def test_enter_is_pressed_again_while_the_text_stands_there_and_pasted_never_aga
     steps = [scene.sees(0.5) for _ in range(60)]
     assert [step for step in steps if not isinstance(step, Wait)][:4] == [
         *[Press("\r")] * 3,
-        Failed("The text stands in the composer and was not taken; Enter was pressed 4 times."),
+        Failed("The text is still in the composer after Enter was pressed 4 times."),
     ]
 
 
@@ -213,13 +213,13 @@ def test_a_dialog_after_enter_is_waited_out_without_a_key() -> None:
     scene = Scene().pressed()
     for _ in range(100):
         waits(scene.sees(5.0, state=State.DIALOG, draft=None, cursor_row=""), "dialog")
-    waits(scene.sees(0.1, state=State.IDLE, draft="", cursor_row="> "), "settles")
+    waits(scene.sees(0.1, state=State.IDLE, draft="", cursor_row="> "), "still changing")
     assert scene.sees(0.2) == Done("composer")
 
 
 def test_a_screen_half_drawn_is_no_proof() -> None:
     scene = Scene().pressed()
-    waits(scene.sees(0.05, draft="", cursor_row=""), "settles")
+    waits(scene.sees(0.05, draft="", cursor_row=""), "still changing")
     waits(scene.sees(0.05, draft="Relay message", cursor_row="> Relay message"), "not seen")
     waits(scene.sees(0.2), "not seen")
 
@@ -242,10 +242,10 @@ def test_a_composer_that_is_gone_proves_something_only_where_work_hides_it_and_t
 
 def test_several_lines_hide_the_composer_of_an_unknown_program_and_the_cursor_stands_behind_them() -> None:
     scene = Scene().pasted()
-    waits(scene.sees(0.3, state=State.WORKING, draft=None, cursor_row="  last line"), "composer is not to be seen")
+    waits(scene.sees(0.3, state=State.WORKING, draft=None, cursor_row="  last line"), "composer is not visible")
     assert scene.sees(0.3, is_at_own=True) == Press("\r")
     waits(scene.sees(0.5), "not seen")
-    waits(scene.sees(0.1, cursor_row="› ", draft="", is_at_own=False), "settles")
+    waits(scene.sees(0.1, cursor_row="› ", draft="", is_at_own=False), "still changing")
     assert scene.sees(0.2) == Done("composer")
 
 

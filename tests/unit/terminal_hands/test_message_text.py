@@ -36,7 +36,7 @@ def test_where_it_was_said_and_how_urgent_it_is() -> None:
 
 def test_who_waits_for_an_answer_says_how_to_give_it() -> None:
     text = render(Shown(ID, "Alice", "hi", awaits_answer=True), room, "@@")
-    assert text.endswith("hi\n(Alice waits for your answer: begin it with `@@Alice`.)")
+    assert text.endswith("hi\n(Alice is waiting for your answer: start it with `@@Alice`.)")
 
 
 def test_ids_of_one_daemon_are_told_apart() -> None:

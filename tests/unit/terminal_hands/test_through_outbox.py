@@ -54,6 +54,6 @@ def test_everything_asked_for_stands_in_the_file(tmp_path: Path, capsys: pytest.
 
 def test_a_wrapper_that_is_away_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(through_outbox, "ANSWER_S", 0.1)
-    with pytest.raises(Failure, match="stands in the outbox"):
+    with pytest.raises(Failure, match="stays in the outbox"):
         send_through(str(tmp_path), Screen(), "Bob", "hi", {}, as_json=False, wait_ms=None, reply_ms=None)
     assert len(list(tmp_path.iterdir())) == 1

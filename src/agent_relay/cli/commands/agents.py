@@ -15,13 +15,13 @@ from agent_relay.cli.screen import Screen
 if TYPE_CHECKING:
     from agent_relay.sdk.views import AgentsView
 
-All = Annotated[bool, typer.Option("--all", "-a", help="Also those who are not connected.")]
+All = Annotated[bool, typer.Option("--all", "-a", help="Also list offline agents.")]
 
 
 def agents(show_all: All = False, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """List the project's agents: those who are connected, and with --all also those who are not.
+    """List the project's connected agents; with --all, offline ones too.
 
-    With --json everybody is listed; `connected` tells them apart.
+    With --json, all agents are listed; `connected` tells them apart.
     """
     screen = Screen()
     view = _ask(socket, state_dir)

@@ -22,9 +22,14 @@ def attach(
     Inside your own tmux it is usually Ctrl-b Ctrl-b d. Only agents that run in tmux can be attached to.
     """
     from agent_relay.cli.wrapped_agent import find_running, give_terminal
+    from agent_relay.cli.wrappers import find_wrappers
 
     place = find_place(socket, state_dir)
     agent, server = find_running(place, name)
+    if server is None and all(wrapper.name != agent for wrapper in find_wrappers(place.state_dir)):
+        raise Failure(
+            f"{agent} is not running under the relay, so there is no terminal to attach to. Its state: agent-relay agents --all"
+        )
     if server is None:
         raise Failure(f"{agent} does not run in tmux, so you cannot attach to it. See its output with: agent-relay logs {agent}")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_relay.sdk.views import ChannelInfo
 
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as '#dev'; the # may be left out.", show_default=False)]
-Agent = Annotated[str | None, agent_option("--as", "Which agent; by default the one it is run in, else you.")]
+Agent = Annotated[str | None, agent_option("--as", "The agent; by default the one you run this in, else you.")]
 
 
 def join(
@@ -29,7 +29,7 @@ def join(
 ) -> int:  # fmt: skip
     """Join a channel. The first to join creates it.
 
-    From then on what is written to the channel is delivered to the agent too, and waits for it while it is offline.
+    From then on the agent also gets messages to the channel; they wait while it is offline.
     """
     return _change("join", channel, agent, as_json, socket, state_dir)
 
@@ -37,12 +37,12 @@ def join(
 def leave(
     channel: Channel, agent: Agent = None, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None
 ) -> int:  # fmt: skip
-    """Leave a channel, also one that was joined by default. What was written to it before is still delivered."""
+    """Leave a channel, even one joined by default. Messages sent before that are still delivered."""
     return _change("leave", channel, agent, as_json, socket, state_dir)
 
 
 def channels(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """List the channels: who is in each, and how much was said."""
+    """List the channels, with their members and number of messages."""
     from agent_relay.cli.link import observe, run
 
     async def ask() -> list[ChannelInfo]:
@@ -61,7 +61,7 @@ def channels(as_json: Json = False, socket: Socket = None, state_dir: StateDir =
     for each in found:
         _show(screen, each)
     if not found:
-        screen.line(("There are no channels. `agent-relay join dev` makes one.", "dim"))
+        screen.line(("There are no channels. `agent-relay join dev` creates one.", "dim"))
     return 0
 
 
@@ -77,7 +77,7 @@ def _change(command: str, channel: str, agent: str | None, as_json: bool, socket
 
     name = channel if channel.startswith(CHANNEL_MARK) else CHANNEL_MARK + channel
     if not is_channel(name):
-        raise Failure(clean_line(f"{name} cannot be a channel: # and a name of letters, digits, '_', '.' or '-'."), USAGE)
+        raise Failure(clean_line(f"{name} is not a valid channel: use # and a name of letters, digits, '_', '.' or '-'."), USAGE)
     place = find_place(socket, state_dir)
     outbox = own_outbox(agent, place.socket)
     if outbox is not None:

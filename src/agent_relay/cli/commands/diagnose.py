@@ -20,9 +20,9 @@ _SIGNS = {"ok": ("✓", "green"), "note": ("!", "yellow"), "bad": ("✗", "bold 
 
 
 def doctor(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """Try everything the relay needs: tmux and terminals, the folders it writes to, the daemon, and the CLIs.
+    """Check everything the relay needs: tmux, terminals, the directories it writes to, the daemon and the CLIs.
 
-    It runs a small program in each backend and writes a file in each folder, and removes them again. Ends with status 1 if
+    Runs a small program in each backend and writes a test file in each directory, then cleans up. Exits with status 1 if
     something does not work.
     """
     from agent_relay.cli.doctor.clis import check_clis

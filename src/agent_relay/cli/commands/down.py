@@ -23,16 +23,16 @@ _KILL_S = 5.0
 
 def down(
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0, help="How long it may take to stop by itself.")
+        float, typer.Option("--timeout", metavar="SECONDS", min=0, help="How long to wait for a clean stop.")
     ] = 5.0,
-    stop_all: Annotated[bool, typer.Option("--all", "-a", help="Stop the agents that run under it first.")] = False,
+    stop_all: Annotated[bool, typer.Option("--all", "-a", help="Stop its agents first.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Stop the project's daemon: it stores what it accepted, says goodbye to everyone, and removes its socket.
+    """Stop the project's daemon. Messages it accepted stay stored.
 
-    Agents in terminals go on running, and come back to the next daemon; --all stops them first.
+    Wrapped agents keep running and reconnect to the next daemon; --all stops them first.
     """
     from agent_relay.cli.process import remove_leftovers
     from agent_relay.cli.wrappers import find_wrappers, stop_wrappers
@@ -55,8 +55,8 @@ def down(
     else:
         screen.line("not running", " (removed what a killed daemon left behind)" if removed else "")
     if left:
-        goes_on = f"{_join(left)} still {'runs' if len(left) == 1 else 'run'}"
-        screen.line((goes_on, "yellow"), ", and will reconnect to the next daemon. To stop agents, too: agent-relay down --all")
+        goes_on = f"{_join(left)} {'is' if len(left) == 1 else 'are'} still running"
+        screen.line((goes_on, "yellow"), " and will reconnect to the next daemon. To stop agents too: agent-relay down --all")
     return 0 if pid is not None or ended else NOT_RUNNING
 
 
@@ -74,17 +74,14 @@ def find_daemon(place: Place) -> int | None:
         case Answer.RELAY:
             pid = found.pid or holder
             if pid is None:
-                raise Failure(f"The daemon at {place.socket} does not tell its process id; stop it where it was started.")
+                raise Failure(f"The daemon at {place.socket} does not report its process id; stop it where it was started.")
             return pid
         case Answer.NOBODY:
             return holder  # starting, or on its way out
         case Answer.SILENCE if holder is not None and found.pid in {None, holder}:
             return holder  # hangs: it is ours by its lock
         case _:
-            raise Failure(
-                found.why
-                or f"Something listens at {place.socket}, but it is not a daemon that answers this user; nothing was stopped."
-            )
+            raise Failure(found.why or f"Something listens at {place.socket}, but it is not your daemon; nothing was stopped.")
 
 
 def stop(pid: int, timeout_s: float) -> str:

@@ -26,12 +26,11 @@ _STYLES = {
     "resent": "yellow", "busy": "yellow", "unanswered": "yellow",
     "rejected": "red", "expired": "red",
 }  # fmt: skip
-_HEARD = ", heard from the screen, where what a tool prints may look like the agent's words"
+_HEARD = ", read off the screen, where tool output may look like the agent's own words"
 
 
 def explain(message_id: MessageId, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """Show what became of a message: when it was stored, every attempt to deliver it, who acknowledged it, and what it
-    waits for."""
+    """Show what happened to a message: when it was stored, each delivery attempt, who acknowledged it, and what it waits for."""
     from agent_relay.cli.link import run
 
     view, agents = run(_ask(find_place(socket, state_dir), message_id))

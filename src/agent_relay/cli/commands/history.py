@@ -27,19 +27,19 @@ def history(
     to: Annotated[str | None, agent_option("--to", "To this agent, #channel or '*'.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Under this topic.")] = None,
     thread: Annotated[str | None, typer.Option("--thread", metavar="NAME", help="In this thread.")] = None,
-    since: Annotated[str | None, typer.Option("--since", metavar="WHEN", help="Since then: 1h, 7d, or 2025-01-31 14:00.")] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="WHEN", help="Until then.")] = None,
-    search: Annotated[str | None, typer.Option("--search", metavar="WORDS", help="With all of these words.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most that many, the newest.")] = 50,
-    cursor: Annotated[str | None, typer.Option("--cursor", metavar="C", help="Go on where an earlier call ended.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on and show messages as they come, until Ctrl-C.")] = False,
+    since: Annotated[str | None, typer.Option("--since", metavar="WHEN", help="Start: 1h, 7d, or 2025-01-31 14:00.")] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="WHEN", help="End, in the same format.")] = None,
+    search: Annotated[str | None, typer.Option("--search", metavar="WORDS", help="Containing all of these words.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show at most this many, the newest.")] = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", metavar="C", help="Continue where an earlier call ended.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep showing new messages until Ctrl-C.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Show messages, the newest last.
+    """Show messages, newest last.
 
-    With --json: {"messages": [the newest first], "next_cursor": where to go on, or null}; with --follow one object a line.
+    With --json: {"messages": [newest first], "next_cursor": where to continue, or null}; with --follow, one object per line.
     """
     from agent_relay.cli.link import observe, run
 
@@ -123,7 +123,7 @@ def _show_one(screen: Screen, message: dict[str, Any], *, as_json: bool) -> None
 
 def _show_page(screen: Screen, page: HistoryPage) -> None:
     if page.next_cursor is not None:
-        screen.line((f"… there are older ones: --cursor {clean_line(page.next_cursor)}", "dim"))
+        screen.line((f"… older messages: --cursor {clean_line(page.next_cursor)}", "dim"))
     for message in reversed(page.messages):
         _show_one(screen, message, as_json=False)
     if not page.messages:
@@ -131,7 +131,7 @@ def _show_page(screen: Screen, page: HistoryPage) -> None:
 
 
 def read(message_id: MessageId, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """Show one message in full. It is not acknowledged by that."""
+    """Show one message in full. This does not acknowledge it."""
     message = ask_for_message(find_place(socket, state_dir), message_id).message
     screen = Screen()
     if as_json:

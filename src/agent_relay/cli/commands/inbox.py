@@ -30,22 +30,22 @@ _WINDOW = 32
 
 def inbox(
     name: Annotated[str | None, agent_option("--as", "Whose inbox; by default AGENT_RELAY_NAME's, else your own.")] = None,
-    peek: Annotated[bool, typer.Option("--peek", help="Only look: nothing is acknowledged, everything stays.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on and print messages as they come, until Ctrl-C.")] = False,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Stop after that many messages.")] = None,
+    peek: Annotated[bool, typer.Option("--peek", help="Only look; acknowledge nothing.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new messages until Ctrl-C.")] = False,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Stop after this many messages.")] = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Receive the messages that wait for an agent: each is printed, then acknowledged.
+    """Receive an agent's waiting messages: each is printed, then acknowledged.
 
-    Ends when nothing more is waiting, unless --follow is given. Your own inbox also has what the page has received for you since
-    the last look. With --json: one object a line.
+    Ends when nothing is left, unless --follow is given. Your own inbox includes what the page received for you since you last
+    looked. With --json: one object per line.
     """
     from agent_relay.cli.link import own_name, run
 
     if peek and follow:
-        raise typer.BadParameter("--peek looks once; it cannot follow.", param_hint="--follow")
+        raise typer.BadParameter("--peek and --follow cannot be combined.", param_hint="--follow")
     place = find_place(socket, state_dir)
     screen = Screen()
     if peek:
@@ -66,7 +66,7 @@ async def _receive(place: Place, screen: Screen, name: str | None, *, follow: bo
         )
     except NameInUse as taken:
         raise Failure(
-            f"{taken.sentence} Its messages go there; to look at what is waiting: agent-relay inbox --as {taken.name} --peek"
+            f"{taken.sentence} Its messages go there; to see what is waiting: agent-relay inbox --as {taken.name} --peek"
         ) from None
     is_person = is_you(relay.name)
     shown = 0

@@ -19,8 +19,8 @@ from agent_relay.cli.screen import Screen
 _KNOCK_S = 5.0
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 _HERE_ONLY = (
-    "The relay listens on this machine only, where a phone does not reach it. Start it with `agent-relay up --host 0.0.0.0 "
-    "--tls-cert … --tls-key …`, or put a tunnel before it; docs/dashboard.md says how."
+    "The relay listens on this machine only, so a phone cannot reach it. Start it with `agent-relay up --host 0.0.0.0 "
+    "--tls-cert … --tls-key …`, or put a tunnel in front of it; see docs/dashboard.md."
 )
 _FILE = "open.html"
 
@@ -28,20 +28,18 @@ _FILE = "open.html"
 def open_page(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     qr: Annotated[bool, typer.Option("--qr", help="Show the address as a QR code, for a phone.")] = False,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Let no browser in any more that was let in before; open nothing.")
-    ] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Sign out every browser, and open nothing.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Open the dashboard in the browser, and let that browser in.
+    """Open the dashboard in the browser and sign it in.
 
-    The address carries a code that works once and for a minute. The browser is known from then on, until it has not been used for
-    30 days or `--forget` is given. Without a screen, as over SSH, the address is only printed.
+    The address contains a code that works once, within a minute. The browser then stays signed in until it is unused for
+    30 days or you run `open --forget`. Without a display, as over SSH, the address is only printed.
     """
     if forget and qr:
-        raise Failure("--forget and --qr do not go together.", USAGE)
+        raise Failure("--forget and --qr cannot be combined.", USAGE)
     place = find_place(socket, state_dir)
     http = _find_http(place.socket, place.state_dir)
     screen = Screen()
@@ -50,7 +48,7 @@ def open_page(
         if as_json:
             screen.json({"forgotten": count})
         else:
-            screen.line(f"{count} browser{'' if count == 1 else 's'} forgotten; `agent-relay open` lets one in again.")
+            screen.line(f"{count} browser{'' if count == 1 else 's'} signed out; `agent-relay open` signs one in again.")
         return 0
     base_url = _outward_url(http) if qr else None
     url = page_address(place.state_dir, http, base_url)
@@ -126,7 +124,7 @@ def _own_address(bound: str) -> str:
             probe.connect((other, 9))
             return str(probe.getsockname()[0])
         except OSError:
-            raise Failure("This machine is in no network, so no phone reaches it.") from None
+            raise Failure("This machine is not on a network, so a phone cannot reach it.") from None
 
 
 def _show_qr(screen: Screen, url: str) -> None:

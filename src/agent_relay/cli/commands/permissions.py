@@ -18,8 +18,10 @@ KIND = "permission"
 
 permissions = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[list|approve|deny]")
 AgentName = Annotated[str | None, agent_option("--agent", "Only this agent's.")]
-Watch = Annotated[bool, typer.Option("--follow", "--watch", "-f", help="Go on and show each as it comes and goes, until Ctrl-C.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="The permission's id, or the beginning of it.", show_default=False)]
+Watch = Annotated[
+    bool, typer.Option("--follow", "--watch", "-f", help="Keep showing requests as they come and go, until Ctrl-C.")
+]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The request's id, or its first characters.", show_default=False)]
 
 
 @permissions.callback(invoke_without_command=True)
@@ -27,9 +29,9 @@ def root(
     context: typer.Context, agent: AgentName = None, watch: Watch = False, as_json: Json = False, socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:  # fmt: skip
-    """Show what agents ask to be allowed, and approve or deny it.
+    """Show agents' permission requests, and approve or deny them.
 
-    The first answer counts, wherever it is given: here, over the network, or at the agent's own terminal.
+    The first answer counts, whether given here, over HTTP, or at the agent's own terminal.
     """
     if context.invoked_subcommand is not None:
         context.obj = (socket, state_dir, as_json, agent)
@@ -42,7 +44,7 @@ def list_permissions(
     context: typer.Context, agent: AgentName = None, watch: Watch = False, as_json: Json = False, socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:  # fmt: skip
-    """List them, the oldest first; the same as `permissions` alone."""
+    """List open requests, oldest first; the same as `permissions` alone."""
     socket, state_dir, as_json, outer = inherit(context, socket, state_dir, as_json)
     return _list(find_place(socket, state_dir), agent or outer, watch=watch, as_json=as_json)
 
@@ -52,7 +54,7 @@ def approve(
     context: typer.Context, id_: Id, agent: AgentName = None, as_json: Json = False, socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:  # fmt: skip
-    """Allow it, this once."""
+    """Approve a request, this once."""
     return _decide(context, id_, agent, "approve", None, as_json, socket, state_dir)
 
 
@@ -60,13 +62,13 @@ def approve(
 def deny(
     context: typer.Context,
     id_: Id,
-    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the agent to read.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="The reason, shown to the agent.")] = None,
     agent: AgentName = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Refuse it."""
+    """Deny a request."""
     return _decide(context, id_, agent, "deny", reason, as_json, socket, state_dir)
 
 
@@ -89,4 +91,4 @@ def _decide(
 def _list(place: Place, agent: str | None, *, watch: bool, as_json: bool) -> int:
     if watch:
         return open_requests.follow(place, KIND, agent, as_json=as_json)
-    return open_requests.list_all(place, KIND, agent, "Nobody asks for a permission.", as_json=as_json)
+    return open_requests.list_all(place, KIND, agent, "There are no open permission requests.", as_json=as_json)

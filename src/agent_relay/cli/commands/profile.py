@@ -24,10 +24,10 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The profile's name.",
 
 @profile.callback(invoke_without_command=True)
 def root(context: typer.Context, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """Show, make and test profiles: what a program's prompt, its work and its dialogs look like.
+    """Show, create and test profiles: what a program's prompt, its busy screen and its dialogs look like.
 
-    Your own are in ~/.config/agent-relay/profiles. Those in .agent-relay/profiles of a project may only say that more screens
-    mean "busy" or "a dialog is open".
+    Your own are in ~/.config/agent-relay/profiles. A project's, in .agent-relay/profiles, can only mark more screens
+    as busy or as an open dialog.
     """
     if context.invoked_subcommand is not None:
         context.obj = (socket, state_dir, as_json)
@@ -69,26 +69,26 @@ def new(
     context: typer.Context,
     name: Name,
     command: Annotated[list[str] | None, typer.Argument(metavar="[-- CMD...]", help="The program to run.")] = None,
-    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Watch this agent, which runs already.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Watch this running agent.")] = None,
     recording: Annotated[str | None, typer.Option("--from", metavar="FILE", help="Use this recording.")] = None,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", min=1, metavar="S", help="Watch for so long; by default until it ends.")
+        float | None, typer.Option("--seconds", min=1, metavar="S", help="Watch for this long; by default until it ends.")
     ] = None,
     say: Annotated[
-        list[str] | None, typer.Option("--say", metavar="TEXT", help="Type this once it waits, so that it works for a while.")
+        list[str] | None, typer.Option("--say", metavar="TEXT", help="Type this at its prompt, to see it work.")
     ] = None,
-    prompt: Annotated[str | None, typer.Option("--prompt", metavar="REGEX", help="Its prompt, instead of what is found.")] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt", metavar="REGEX", help="Its prompt, instead of the one found.")] = None,
     busy: Annotated[list[str] | None, typer.Option("--busy", metavar="REGEX", help="A row that shows while it works.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Save it without asking.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the profile of that name.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing profile.")] = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Make a profile from a live terminal.
+    """Create a profile from a live terminal.
 
-    Runs the program here and watches: wait for its prompt, give it something to do, wait until it is done, and leave it. Then
-    shows what was found and what would be done with the last screen, and saves the profile with the recording, which `profile
-    test` replays. The recording holds everything the screen showed.
+    Runs the program here and watches: wait for its prompt, give it something to do, wait until it is done, then exit it. Shows
+    what was found and what the relay would do with the last screen, and saves the profile with the recording, which `profile
+    test` replays. The recording contains everything the screen showed.
     """
     from agent_relay.cli.profile_maker import Maker
 
@@ -108,7 +108,7 @@ def new(
 
 def _is_wanted(path: str) -> bool:
     if not sys.stdin.isatty():
-        sys.stderr.write("agent-relay: This is no terminal to ask in; --yes saves the profile.\n")
+        sys.stderr.write("agent-relay: Cannot ask for confirmation here; --yes saves the profile.\n")
         return False
     return typer.confirm(f"Save it as {clean_line(path)}?", default=True)
 
@@ -121,9 +121,9 @@ def try_out(
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Replay the recordings of your profiles, and say where a profile sees something else than was seen then.
+    """Replay the recordings of your profiles, and show where a profile now sees something different.
 
-    Exits with 1 where anything differs, and where a profile has no recording.
+    Exits with status 1 if anything differs or a profile has no recording.
     """
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     shelf, screen = _shelf(find_place(socket, state_dir)), Screen()
@@ -215,7 +215,7 @@ def _list(place: Place, *, as_json: bool) -> int:
         )  # fmt: skip
         return 0
     for each in shelf.profiles.values():
-        added = "  (the project adds to it)" if each.name in shelf.added else ""
+        added = "  (extended by the project)" if each.name in shelf.added else ""
         screen.line((f"{clean_line(each.name):<12}", "bold"), f"  {clean_line(each.origin) or 'built in'}{added}")
     for note in shelf.notes:
         screen.line(("note", "bold yellow"), "  ", clean_line(note))

@@ -23,9 +23,9 @@ NO_DAEMON = "no daemon"  # it runs, and its relay does not
 
 
 def projects(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """List your projects: whether the daemon is up, how many agents are connected, its port and where the project is.
+    """List your projects: state of the daemon, connected agents, port and folder.
 
-    A daemon whose directory is not in AGENT_RELAY_HOME is listed where --state-dir names it.
+    A daemon whose directory is outside AGENT_RELAY_HOME is only listed if --state-dir names it.
     """
     from agent_relay.cli.project_table import show_projects
 
@@ -36,17 +36,17 @@ def projects(as_json: Json = False, socket: Socket = None, state_dir: StateDir =
     elif found:
         show_projects(screen, found)
     else:
-        screen.line("There is no project yet; `agent-relay up` makes the first.")
+        screen.line("There are no projects yet; `agent-relay up` creates one.")
     return 0
 
 
 def ps(
-    show_all: Annotated[bool, typer.Option("--all", "-a", help="Also those who are not connected.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Also list offline agents.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """List the agents of all your projects that are connected or still run; with --all everybody."""
+    """List the connected or running agents of all your projects; with --all, offline ones too."""
     from agent_relay.cli.projects import UP
 
     found = _list(socket, state_dir)
@@ -58,7 +58,7 @@ def ps(
     elif rows:
         screen.table(_COLUMNS, [_show(row) for row in rows])
     else:
-        screen.line("No agent runs." if show_all else "No agent runs; --all shows those who are not connected, too.")
+        screen.line("No agents are running." if show_all else "No agents are running; --all also lists offline ones.")
     return 0
 
 

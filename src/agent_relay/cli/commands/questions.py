@@ -18,7 +18,7 @@ KIND = "question"
 
 questions = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[list|answer]")
 AgentName = Annotated[str | None, agent_option("--agent", "Only this agent's.")]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on and show each as it comes and goes, until Ctrl-C.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep showing questions as they come and go, until Ctrl-C.")]
 
 
 @questions.callback(invoke_without_command=True)
@@ -26,7 +26,7 @@ def root(
     context: typer.Context, agent: AgentName = None, follow: Follow = False, as_json: Json = False, socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:  # fmt: skip
-    """Show what agents ask people, and answer."""
+    """Show agents' questions to people, and answer them."""
     if context.invoked_subcommand is not None:
         context.obj = (socket, state_dir, as_json, agent)
         return 0
@@ -38,7 +38,7 @@ def list_questions(
     context: typer.Context, agent: AgentName = None, follow: Follow = False, as_json: Json = False, socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:  # fmt: skip
-    """List them, the oldest first; the same as `questions` alone."""
+    """List open questions, oldest first; the same as `questions` alone."""
     socket, state_dir, as_json, outer = inherit(context, socket, state_dir, as_json)
     return _list(find_place(socket, state_dir), agent or outer, follow=follow, as_json=as_json)
 
@@ -46,16 +46,16 @@ def list_questions(
 @questions.command("answer", epilog="\b\nExample:\n  agent-relay questions answer 3f9c2a11 blue")
 def answer(
     context: typer.Context,
-    id_: Annotated[str, typer.Argument(metavar="ID", help="The question's id, or the beginning of it.", show_default=False)],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="One of its options, or other words.", show_default=False)],
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The question's id, or its first characters.", show_default=False)],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="One of its options, or your own words.", show_default=False)],
     agent: AgentName = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Answer it."""
+    """Answer a question."""
     if not text:
-        raise typer.BadParameter("say the answer.", param_hint="TEXT")
+        raise typer.BadParameter("give an answer.", param_hint="TEXT")
     socket, state_dir, as_json, outer = inherit(context, socket, state_dir, as_json)
     done = open_requests.answer(find_place(socket, state_dir), KIND, id_, agent or outer, "answer", text)
     screen = Screen()
@@ -69,4 +69,4 @@ def answer(
 def _list(place: Place, agent: str | None, *, follow: bool, as_json: bool) -> int:
     if follow:
         return open_requests.follow(place, KIND, agent, as_json=as_json)
-    return open_requests.list_all(place, KIND, agent, "Nobody asks a question.", as_json=as_json)
+    return open_requests.list_all(place, KIND, agent, "There are no open questions.", as_json=as_json)

@@ -16,17 +16,17 @@ from agent_relay.cli.options import Json, Socket, StateDir, find_place
 def restart(
     no_http: Annotated[bool, typer.Option("--no-http", help="Start without the HTTP server.")] = False,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0, help="How long it may take to stop by itself.")
+        float, typer.Option("--timeout", metavar="SECONDS", min=0, help="How long to wait for a clean stop.")
     ] = 5.0,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
     **settings: str | bool | None,
 ) -> int:
-    """Stop the project's daemon and start it again, with the flags it was started with and those given now.
+    """Restart the project's daemon with its previous flags, plus those given now.
 
-    Agents go on: they reconnect by themselves, and what is sent meanwhile arrives. Where no daemon runs, one is started.
-    To drop a flag it had: agent-relay down, and then up.
+    Agents keep running and reconnect; messages sent meanwhile arrive. If no daemon is running, one is started. To drop a flag:
+    agent-relay down, then up.
     """
     from agent_relay.cli.commands.down import find_daemon, stop
     from agent_relay.cli.process import remove_leftovers
@@ -54,9 +54,9 @@ def restart(
 def _explain(error: Failure, *, was_running: bool, has_new: bool) -> Failure:
     stopped = "The daemon was stopped, and the new one" if was_running else "The daemon"
     again = (
-        "`agent-relay restart` starts it with the flags it had before" if has_new else "Mend that, and run: agent-relay restart"
+        "`agent-relay restart` starts it with the flags it had before" if has_new else "Fix that, then run: agent-relay restart"
     )
     return Failure(
-        f"{stopped} could not start: {error.sentence} {again}. Agents that run keep trying to reconnect, and nothing that was "
-        "accepted is lost.", error.status,
+        f"{stopped} could not start: {error.sentence} {again}. Running agents keep trying to reconnect, and no accepted "
+        "message is lost.", error.status,
     )  # fmt: skip

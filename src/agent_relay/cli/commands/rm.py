@@ -24,16 +24,18 @@ _ARC = "arc"  # such a name belongs to whoever registered it
 
 
 def rm(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Agents that do not run.", autocompletion=complete_names)],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, also where messages wait for them.")] = False,
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Agents that are not running.", autocompletion=complete_names)
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, even if messages wait for them.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Remove agents that do not run from the lists. Their messages, events and logs stay; `agent-relay forget` erases those.
+    """Remove offline agents from the lists. Their messages, events and logs stay; `agent-relay forget` erases those.
 
-    Messages that wait for one become dead letters, and their senders are told; you are asked before that happens, or say --yes.
-    The name is free for the next agent.
+    Messages waiting for them become dead letters, and their senders are told; you are asked first, unless you give --yes.
+    Other agents can then use their names.
     """
     from agent_relay.cli.link import run
 
@@ -58,14 +60,14 @@ def prune(
     older_than: Annotated[
         str, typer.Option("--older-than", metavar="TIME", help="Offline for at least this long, e.g. 12h or 30d.")
     ] = _WEEK,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say who would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show who would be removed.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Remove every agent from the lists that has been offline for a week. What was said stays.
+    """Remove agents that have been offline for a week from the lists. Their messages stay.
 
-    Nobody is removed while messages wait for them; `agent-relay rm NAME` does that.
+    Agents with waiting messages are kept; `agent-relay rm NAME` removes those.
     """
     from agent_relay.cli.link import ask_agents, run
     from agent_relay.cli.message_view import now_ms
@@ -88,7 +90,10 @@ def prune(
         screen.line((clean_line(agent.name), "bold"), f" {word}; last seen {format_span(now_ms() - agent.last_seen_at)} ago")
     for agent in kept:
         name = clean_line(agent.name)
-        screen.line((f"{name} stays", "yellow"), f": {count(_waits(agent), 'message')} for it; agent-relay rm {name}")
+        screen.line(
+            (f"{name} stays", "yellow"),
+            f": it has {count(_waits(agent), 'waiting message')}; to remove it: agent-relay rm {name}",
+        )
     if not away:
         screen.line(f"Nobody has been offline for {clean_line(older_than)}.")
     return 0
@@ -101,7 +106,7 @@ def _waits(agent: AgentInfo) -> int:
 def _ask(waiting: dict[str, int], *, as_json: bool) -> None:
     said = ", ".join(f"{count(number, 'message')} for {clean_line(name)}" for name, number in waiting.items())
     if as_json or not sys.stdin.isatty():
-        raise Failure(f"Nothing was removed: {said} would become dead letters. If that is right, add --yes.")
+        raise Failure(f"Nothing was removed: {said} would become dead letters. To remove anyway, add --yes.")
     if not typer.confirm(f"{said} would become dead letters. Remove anyway?"):
         raise Failure("Nothing was removed.")
 

@@ -33,17 +33,18 @@ def send(
     to: Annotated[
         str,
         typer.Argument(
-            metavar="TO", help="A name, several with commas, #channel, topic:NAME or '*'.", autocompletion=complete_names
+            metavar="TO", help="A name, names separated by commas, #channel, topic:NAME or '*'.", autocompletion=complete_names
         ),
     ],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from standard input.")],
     wait: Annotated[
-        str | None, typer.Option("--wait", metavar="[TIME]", help="Wait until everybody has it; at most 30s, or that long.")
+        str | None, typer.Option("--wait", metavar="[TIME]", help="Wait until everyone has it, at most 30s or the given time.")
     ] = None,
     reply: Annotated[
-        str | None, typer.Option("--reply", metavar="[TIME]", help="Wait for an answer and print it; at most 30s, or that long.")
+        str | None,
+        typer.Option("--reply", metavar="[TIME]", help="Wait for an answer and print it, at most 30s or the given time."),
     ] = None,
-    old_reply: Annotated[str | None, typer.Option("--await", metavar="TIME", help="The older name of --reply.")] = None,
+    old_reply: Annotated[str | None, typer.Option("--await", metavar="TIME", help="Old name of --reply.")] = None,
     sender: Annotated[
         str | None, agent_option("--from", "Send under this name; by default AGENT_RELAY_NAME, else your login.", "--as")
     ] = None,
@@ -61,8 +62,8 @@ def send(
 ) -> int:
     """Send a message and print its receipt.
 
-    When this returns, the message is stored and will be delivered, also to an agent that is offline now. With --wait it returns
-    when the message was delivered. With --reply it is a question: prints the answer, or why none came.
+    When this returns, the message is stored and will be delivered, even to an agent that is offline now. With --wait, it
+    returns once the message is delivered. With --reply, it is a question: prints the answer, or why none came.
     """
     from agent_relay.cli.link import run
 
@@ -129,7 +130,7 @@ def read_body(text: str) -> str:
 def read_target(to: str) -> str | list[str]:
     names = [name.strip() for name in to.split(",") if name.strip()]
     if not names:
-        raise Failure("Say who the message is for: a name, several with commas, #channel or '*'.", USAGE)
+        raise Failure("Say who the message is for: a name, names separated by commas, #channel or '*'.", USAGE)
     return names[0] if len(names) == 1 else names
 
 
@@ -254,5 +255,5 @@ def _why_not_yet(waited: str, message: dict[str, Any], waiting: list[tuple[str, 
         return f"{waited}, and it is not known whether the message was stored."
     where = ", ".join(f"{one['name']}: {one['status']}" for one in message.get("recipients") or [])
     why = "".join(f" {name} waits: {line}." for name, line in waiting)
-    stored = f"The message is stored ({short_id(message['message_id'])}); {where or 'nobody was there to get it'}."
+    stored = f"The message is stored ({short_id(message['message_id'])}); {where or 'nobody was there to receive it'}."
     return clean_line(f"{waited}. {stored}{why}")

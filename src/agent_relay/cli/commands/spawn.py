@@ -22,27 +22,28 @@ _CLOSE_S = 2.0
 
 
 def spawn(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", show_default=False)],
     cli: Annotated[str, typer.Argument(metavar="CLI", help="The program: claude, codex, gemini …", show_default=False)],
     task: Annotated[str | None, typer.Argument(metavar="TASK", help="Its first message; - reads it from standard input.")] = None,
-    cwd: Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="Where it works; by default here.")] = None,
+    cwd: Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="Its working directory; by default this one.")] = None,
     backend: Annotated[
-        str, typer.Option("--backend", metavar="auto|tmux|pty", help="Where it runs; auto takes tmux where there is one.")
+        str, typer.Option("--backend", metavar="auto|tmux|pty", help="Where it runs; auto is tmux if installed, else pty.")
     ] = "auto",
     permission_mode: Annotated[
-        str | None, typer.Option("--permission-mode", metavar="MODE", help="What it asks about, as its CLI calls it, e.g. plan.")
+        str | None, typer.Option("--permission-mode", metavar="MODE", help="A permission mode of its CLI, e.g. plan.")
     ] = None,
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="Behind a wall (bubblewrap, Linux); sandbox_network and sandbox_home are settings.")
+        bool,
+        typer.Option("--sandbox", help="In a sandbox (bubblewrap, Linux); see the settings sandbox_network and sandbox_home."),
     ] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """Have the daemon start an agent in the background, and return when its program runs.
+    """Start an agent in the background; returns once its program runs.
 
-    It goes on without you and without the daemon, until its program ends or it is released. The task is a message from you
-    (inside a wrapped agent: from that agent), and so are the answers to it.
+    It keeps running without you, even without the daemon, until its program ends or you release it. The task is a message from
+    you (inside a wrapped agent: from that agent); answers go to the sender.
     """
     from agent_relay.cli.commands.send import read_body
 
@@ -53,8 +54,8 @@ def spawn(
     if outbox is not None:
         if backend != "auto" or permission_mode is not None or sandbox:
             raise Failure(
-                "Inside a wrapped agent leave out --backend, --permission-mode and --sandbox: a new agent stands behind the same "
-                "wall as the one that starts it, and the rest cannot be chosen.", USAGE,
+                "Inside a wrapped agent, leave out --backend, --permission-mode and --sandbox: a new agent gets the sandbox of "
+                "the one that starts it, and the rest cannot be chosen.", USAGE,
             )  # fmt: skip
         session_id = str(ask_through(outbox, kind="spawn", name=name, cli=cli, cwd=folder, body=words or "").get("session_id"))
     else:
@@ -77,12 +78,12 @@ def spawn(
 
 def release(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
-    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the record.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="The reason, for the record.")] = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
-    """End an agent that the daemon started, and return when its program has ended."""
+    """Stop an agent started with `spawn`; returns once its program has ended."""
     place = find_place(socket, state_dir)
     outbox = own_outbox(None, place.socket)
     if outbox is not None:

@@ -26,9 +26,7 @@ _KNOCK_S = 5.0
 
 
 def status(
-    show_all: Annotated[
-        bool, typer.Option("--all", "-a", help="Also agents that are not connected, and your other projects.")
-    ] = False,
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Also show offline agents and your other projects.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -53,7 +51,7 @@ def status(
             _show_other_projects(screen, place, show_all)
         return NOT_RUNNING
     if found.answer is Answer.SILENCE:
-        raise Failure(f"The daemon at {place.socket} is there but does not answer; `agent-relay down` ends it if need be.")
+        raise Failure(f"The daemon at {place.socket} does not answer; `agent-relay down` stops it.")
     view = _ask(place)
     if as_json:
         screen.json(
@@ -145,7 +143,7 @@ def show_server(
             _row(screen, "", (f"WARNING: {clean_line(str(warning))}", "bold red"))
     _show_events(screen, server.get("events") or {})
     _row(
-        screen, "messages", f"{accepted:,} accepted ({_rate(server):.2f} a second on average), ",
+        screen, "messages", f"{accepted:,} accepted ({_rate(server):.2f} per second on average), ",
         (f"{refused:,} refused", "yellow" if refused else ""), ", ",
         (count(dead, "dead letter"), "red" if dead else ""),
     )  # fmt: skip
@@ -164,7 +162,11 @@ def _show_events(screen: Screen, events: dict[str, Any]) -> None:
     if lost := int(events.get("lost") or 0):
         _row(screen, "", (f"WARNING: {count(lost, 'event')} could not be written and will be missing", "yellow"))
     for name in events.get("damaged") or ():
-        _row(screen, "", (f"WARNING: {clean_line(str(name))} is damaged; a gap stands for what cannot be read", "yellow"))
+        _row(
+            screen,
+            "",
+            (f"WARNING: {clean_line(str(name))} is damaged; a gap stands for the events that cannot be read", "yellow"),
+        )
 
 
 def _row(screen: Screen, label: str, *parts: Part) -> None:

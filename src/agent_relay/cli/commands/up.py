@@ -63,16 +63,16 @@ def read_settings(settings: Mapping[str, str | bool | None], *, no_http: bool) -
 
 @with_settings
 def up(
-    foreground: Annotated[bool, typer.Option("--foreground", help="Stay here and be the daemon, until Ctrl-C.")] = False,
+    foreground: Annotated[bool, typer.Option("--foreground", help="Run in the foreground until Ctrl-C.")] = False,
     no_http: Annotated[bool, typer.Option("--no-http", help="Start without the HTTP server.")] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
     **settings: str | bool | None,
 ) -> int:
-    """Start the project's daemon, and wait until it answers.
+    """Start the project's daemon; returns once it answers.
 
-    Every setting can also be given as an environment variable or in a config.toml; docs/configuration.md lists them.
+    Every setting can also be an environment variable or a line in config.toml; see docs/configuration.md.
     """
     chosen = read_settings(settings, no_http=no_http)
     if foreground:
@@ -165,9 +165,7 @@ def start(place: Place, settings: dict[str, str]) -> tuple[int | None, bool]:
     if found.answer is Answer.RELAY:
         return found.pid, True
     if found.answer is Answer.STRANGER:
-        raise Failure(
-            found.why or f"Something at {place.socket} answers, and it is not a daemon for this user; choose another --socket."
-        )
+        raise Failure(found.why or f"Something at {place.socket} answers, but it is not your daemon; choose another --socket.")
     log = prepare(place, settings)
     show_config_notes(place)
     return run_until_interrupted(_start(place, settings, log))
@@ -240,7 +238,7 @@ async def _wait_until_it_answers(
         raise
     if child.poll() is None:
         child.terminate()
-        raise Failure(f"The daemon did not answer within {START_DEADLINE_S:g} s and was stopped; {log} says how far it came.")
+        raise Failure(f"The daemon did not answer within {START_DEADLINE_S:g} s and was stopped; {log} shows how far it got.")
     status = USAGE if child.returncode == USAGE else FAILED
     raise Failure(last_words(log, said_before) or _guess(place.state_dir, log), status)
 

@@ -27,30 +27,32 @@ if TYPE_CHECKING:
 _END_S = 30.0  # after the session is gone, for the wrapper to end
 _LOOK_S = 0.1
 _SHOWN_LINES = 20
-_NOT_READ = "Standard input is not read with --detach. To give the agent a text: agent-relay send NAME -"
+_NOT_READ = "Standard input is not read with --detach. To send the agent text: agent-relay send NAME -"
 
 
 def wrap(
     command: Annotated[list[str], typer.Argument(metavar="CMD...", help="The program and its arguments.", show_default=False)],
-    name: Annotated[str | None, typer.Option("--name", "-n", metavar="NAME", help="Its name; by default a free one.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", "-n", metavar="NAME", help="The agent's name; by default a free one.")
+    ] = None,
     backend: Annotated[
-        str, typer.Option("--backend", metavar="auto|tmux|pty", help="Where it runs; auto takes tmux where there is one.")
+        str, typer.Option("--backend", metavar="auto|tmux|pty", help="Where it runs; auto is tmux if installed, else pty.")
     ] = "auto",
-    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What begins a line that is a message.")] = "->relay:",
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="The prefix of a line that is a message.")] = "->relay:",
     strict_prefix: Annotated[
         bool,
         typer.Option(
-            "--strict-prefix", help="On its screen only commands with the run's nonce count, which it is told at the start."
+            "--strict-prefix", help="Ignore commands on its screen without the run's nonce, which it is told at the start."
         ),
     ] = False,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Run it in the background, and return.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Run it in the background.")] = False,
     no_intro: Annotated[bool, typer.Option("--no-intro", help="Do not tell the agent how to send messages.")] = False,
     cli: Annotated[
         str | None, typer.Option("--cli", metavar="CLI", help="Use this CLI's profile, e.g. claude, or one of your own.")
     ] = None,
     prompt: Annotated[
         list[str] | None,
-        typer.Option("--prompt", metavar="REGEX", help="Its prompt: at such a row it is ready. May be given several times."),
+        typer.Option("--prompt", metavar="REGEX", help="Its prompt: a row that shows it is ready. May be repeated."),
     ] = None,
     busy: Annotated[list[str] | None, typer.Option("--busy", metavar="REGEX", help="A row that shows while it works.")] = None,
     dialog: Annotated[
@@ -61,16 +63,16 @@ def wrap(
         typer.Option(
             "--doors",
             metavar="probe|known|off",
-            help="Better ways in than typing: those that pass their probe, those of tested versions only, or none.",
+            help="Better ways in than typing: those that pass their probe, only those of tested versions, or none.",
         ),
     ] = None,
     no_doors: Annotated[bool, typer.Option("--no-doors", help="Type every message; the same as --doors off.")] = False,
-    try_doors: Annotated[bool, typer.Option("--try-doors", help="The same as --doors probe, which is the default now.")] = False,
+    try_doors: Annotated[bool, typer.Option("--try-doors", help="The same as --doors probe, now the default.")] = False,
     codex_hooks: Annotated[
         bool,
         typer.Option(
             "--codex-hooks",
-            help="Let Codex ask whether the relay's hooks may run, where they are of use. Once is enough: it remembers.",
+            help="Have Codex ask you to approve the relay's hooks if they would be used. Once is enough.",
         ),
     ] = False,
     record: Annotated[
@@ -78,14 +80,14 @@ def wrap(
     ] = None,
     sandbox: Annotated[
         bool,
-        typer.Option("--sandbox", help="Behind a wall (bubblewrap, Linux): what the relay keeps is out of its reach."),
+        typer.Option("--sandbox", help="In a sandbox (bubblewrap, Linux), without access to the relay's files."),
     ] = False,
     sandbox_network: Annotated[
-        str | None, typer.Option("--sandbox-network", metavar="on|off", help="Whether it has the network there; by default on.")
+        str | None, typer.Option("--sandbox-network", metavar="on|off", help="Network access in the sandbox; by default on.")
     ] = None,
     sandbox_home: Annotated[
         str | None,
-        typer.Option("--sandbox-home", metavar="ro|rw|none|PATHS", help="What it has of your home there; by default ro."),
+        typer.Option("--sandbox-home", metavar="ro|rw|none|PATHS", help="Access to your home in the sandbox; by default ro."),
     ] = None,
     ready: Annotated[int | None, typer.Option("--ready-descriptor", hidden=True)] = None,
     session: Annotated[str | None, typer.Option("--session", hidden=True)] = None,
@@ -95,10 +97,9 @@ def wrap(
 ) -> int:
     """Run an agent's CLI under the relay; `agent-relay -n Alice claude` is the short form.
 
-    Without `wrap` and without a name, only a CLI that the relay knows is run: `agent-relay claude`.
-    Starts the daemon if there is none. The agent goes on when you detach (Ctrl-b d; inside your own tmux
-    usually Ctrl-b Ctrl-b d); otherwise this ends with the
-    exit status of the program.
+    Without `wrap` and a name, only CLIs that the relay knows are run: `agent-relay claude`. Starts the daemon if needed. When
+    you detach (Ctrl-b d; inside your own tmux usually Ctrl-b Ctrl-b d), the agent keeps running; otherwise this exits with the
+    program's status.
     """
     from msgspec.structs import replace
 
@@ -228,14 +229,14 @@ def _run_apart(place: Place, wish: Wish, own_daemon: int | None, *, detach: bool
         if session == before:
             if said:
                 screen.line(("tmux", "bold red"), f"  {clean_line(said)}")
-            screen.line(f"{name} goes on running; to see it again: agent-relay attach {name}")
+            screen.line(f"{name} keeps running; to see it again: agent-relay attach {name}")
             return 0
-        screen.line(f"{name} ended at once, and is started once more without what the relay adds.")
+        screen.line(f"{name} ended at once; starting it again without the relay's additions.")
     try:
         status = process.wait(_END_S)
     except subprocess.TimeoutExpired:
         raise Failure(
-            f"{name} has ended, and its wrapper (pid {process.pid}) has not; its log is {_log_of(place, name)}."
+            f"{name} has ended, but its wrapper (pid {process.pid}) has not; see its log: {_log_of(place, name)}."
         ) from None
     if status:
         _show_last_screen(screen, place, name)
@@ -290,7 +291,7 @@ def _start_wrapper(place: Place, wish: Wish, own_daemon: int | None) -> tuple[su
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         said = pipe.read()
-    told = json.loads(said) if said else {"sentence": "The wrapper ended before it began; AGENT_RELAY_DEBUG=1 may show why."}
+    told = json.loads(said) if said else {"sentence": "The wrapper failed to start; AGENT_RELAY_DEBUG=1 may show why."}
     if "name" not in told:
         process.wait(_END_S)
         clear_up(place, process.pid, began_ms, own_daemon)

@@ -55,11 +55,11 @@ def _check_tmux() -> Finding:
         deadline = time.monotonic() + _ANSWER_S
         while _WORD not in run("capture-pane", "-p"):
             if time.monotonic() > deadline:
-                return Finding("tmux", Verdict.BAD, f"{name} shows nothing of a program that it runs", _USE_PTY)
+                return Finding("tmux", Verdict.BAD, f"{name} shows no output of a program that it runs", _USE_PTY)
             time.sleep(0.02)
     except (OSError, subprocess.TimeoutExpired) as error:
         why = error.strerror if isinstance(error, OSError) else "it does not answer"
-        return Finding("tmux", Verdict.BAD, f"{name} runs no program: {why}", _USE_PTY)
+        return Finding("tmux", Verdict.BAD, f"{name} cannot run a program: {why}", _USE_PTY)
     finally:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             run("kill-server")
@@ -72,20 +72,22 @@ def _check_pty() -> Finding:
     try:
         ours, theirs = pty.openpty()
     except OSError as error:
-        return Finding("pty", Verdict.BAD, f"the system gives no terminals: {error.strerror}", "Mount /dev/pts, or close some.")
+        return Finding(
+            "pty", Verdict.BAD, f"the system cannot open a terminal: {error.strerror}", "Mount /dev/pts, or close some terminals."
+        )
     try:
         child = subprocess.Popen(  # noqa: S603 - a fixed program
             _PROGRAM, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
         )
     except OSError as error:
         os.close(ours)
-        return Finding("pty", Verdict.BAD, f"no program can be run: {error.strerror}", "Free some memory or processes.")
+        return Finding("pty", Verdict.BAD, f"cannot run a program: {error.strerror}", "Free some memory, or end some processes.")
     finally:
         os.close(theirs)
     try:
         if _WORD in _read(ours):
             return Finding("pty", Verdict.OK, "runs programs")
-        return Finding("pty", Verdict.BAD, "a program in a terminal of its own shows nothing", "Look at what /bin/sh does.")
+        return Finding("pty", Verdict.BAD, "a program in its own terminal shows no output", "Check that /bin/sh works.")
     finally:
         os.close(ours)
         child.kill()

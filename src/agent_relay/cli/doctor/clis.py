@@ -29,20 +29,24 @@ def check_cli(profile: Profile, doors: str = PROBE) -> Finding:
         return Finding(profile.name, Verdict.ABSENT, "not installed")
     version = ask_version(path)
     if not version:
-        return Finding(profile.name, Verdict.NOTE, f"{path} does not say its version", f"Try `{path} --version` yourself.")
+        return Finding(profile.name, Verdict.NOTE, f"{path} does not report its version", f"Try `{path} --version` yourself.")
     what = f"{version} at {path}"
     if not profile.doors:
         return Finding(profile.name, Verdict.OK, f"{what}; messages are typed")
     if doors == OFF:
-        mend = f"Leave out `{SETTING} = {OFF}` to use its better ways in."
-        return Finding(profile.name, Verdict.NOTE, f"{what}; messages are typed, since doors are off", mend)
+        mend = f"Leave out `{SETTING} = {OFF}` to use its doors."
+        return Finding(profile.name, Verdict.NOTE, f"{what}; messages are typed, because doors are off", mend)
     objection, mend = Versions(profile.title, profile.recorded, is_strict=doors == KNOWN).objection(version)
     if not objection:
         objection, mend = objection_to_start(profile.name, version)
     if objection:
         return Finding(profile.name, Verdict.NOTE, f"{what}; messages are typed: {objection}", mend)
     ways = ", then ".join([*profile.doors, "typing"])
-    tested = "" if is_known(version, profile.recorded) else f"; {profile.recorded} was tested, so doors are on trial at first"
+    tested = (
+        ""
+        if is_known(version, profile.recorded)
+        else f"; {profile.recorded} is the tested version, so doors are on trial at first"
+    )
     return Finding(
         profile.name, Verdict.OK, f"{what}; messages go in by {ways}, whichever passes its probe{tested}{_hooks(profile)}"
     )
@@ -54,4 +58,4 @@ def _hooks(profile: Profile) -> str:
         return ""
     if are_trusted(home_of(profile.transcript, os.environ)):
         return "; the relay's hooks are approved"
-    return f"; the relay's hooks are not approved, and `wrap {HOOKS_FLAG}` asks for it where they would be used"
+    return f"; the relay's hooks are not approved: `wrap {HOOKS_FLAG}` asks for it if they would be used"

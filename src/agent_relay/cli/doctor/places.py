@@ -31,28 +31,31 @@ def _check_state(state_dir: str) -> Iterator[Finding]:
     except FileNotFoundError:
         parent = _nearest_folder(state_dir)
         if why := _try_folder(parent):
-            yield Finding("state", Verdict.BAD, f"{state_dir} cannot be made: {parent}: {why}", _ELSEWHERE)
+            yield Finding("state", Verdict.BAD, f"{state_dir} cannot be created: {parent}: {why}", _ELSEWHERE)
         else:
-            yield Finding("state", Verdict.OK, f"{state_dir} is made when the daemon starts")
+            yield Finding("state", Verdict.OK, f"{state_dir} will be created when the daemon starts")
         return
     except OSError as error:
         yield Finding("state", Verdict.BAD, f"{state_dir}: {error.strerror}", _ELSEWHERE)
         return
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        yield Finding("state", Verdict.BAD, f"{state_dir} is not a folder of yours", _ELSEWHERE)
+        yield Finding("state", Verdict.BAD, f"{state_dir} is not a directory that you own", _ELSEWHERE)
         return
     if stat.S_IMODE(found.st_mode) & 0o077:
-        yield Finding("state", Verdict.BAD, f"others can look into {state_dir}", f"chmod 700 {state_dir}")
+        yield Finding("state", Verdict.BAD, f"other users can read {state_dir}", f"chmod 700 {state_dir}")
     if why := _try_file(state_dir):
-        yield Finding("state", Verdict.BAD, f"{state_dir} cannot be written to: {why}", f"chmod u+rwx {state_dir}, or make room")
+        yield Finding("state", Verdict.BAD, f"{state_dir} is not writable: {why}", f"chmod u+rwx {state_dir}, or free some space")
         return
     free = shutil.disk_usage(state_dir).free
     if free < _LEAST_FREE_BYTES:
         yield Finding(
-            "disk", Verdict.BAD, f"only {format_bytes(free)} free below {state_dir}", "Make room: a full disk stops sending."
+            "disk",
+            Verdict.BAD,
+            f"only {format_bytes(free)} free in {state_dir}",
+            "Free some space: on a full disk nothing can be sent.",
         )
     else:
-        yield Finding("state", Verdict.OK, f"{state_dir} can be written to, {format_bytes(free)} free")
+        yield Finding("state", Verdict.OK, f"{state_dir} is writable, {format_bytes(free)} free")
 
 
 def _check_socket(path: str) -> Finding:
@@ -60,8 +63,8 @@ def _check_socket(path: str) -> Finding:
     if not os.path.isdir(folder):
         parent = _nearest_folder(folder)
         if error := _try_folder(parent):
-            return Finding("socket", Verdict.BAD, f"{folder} cannot be made: {parent}: {error}", _OTHER_SOCKET)
-        return Finding("socket", Verdict.OK, f"{path} is made when the daemon starts")
+            return Finding("socket", Verdict.BAD, f"{folder} cannot be created: {parent}: {error}", _OTHER_SOCKET)
+        return Finding("socket", Verdict.OK, f"{path} will be created when the daemon starts")
     # No longer than the real one's name, which is known to fit.
     trial = os.path.join(folder, secrets.token_hex(3))
     try:
@@ -73,11 +76,11 @@ def _check_socket(path: str) -> Finding:
             listener.listen()
             caller.connect(trial)
     except OSError as error:
-        return Finding("socket", Verdict.BAD, f"no socket works in {folder}: {error.strerror or error}", _OTHER_SOCKET)
+        return Finding("socket", Verdict.BAD, f"sockets do not work in {folder}: {error.strerror or error}", _OTHER_SOCKET)
     finally:
         with contextlib.suppress(OSError):
             os.unlink(trial)
-    return Finding("socket", Verdict.OK, f"{folder} takes sockets")
+    return Finding("socket", Verdict.OK, f"sockets work in {folder}")
 
 
 def _check_log(path: str) -> Iterator[Finding]:
@@ -87,7 +90,7 @@ def _check_log(path: str) -> Iterator[Finding]:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        yield Finding("log", Verdict.BAD, f"{path} cannot be written to: {error.strerror}", f"Remove it, or: chmod u+rw {path}")
+        yield Finding("log", Verdict.BAD, f"{path} is not writable: {error.strerror}", f"Remove it, or: chmod u+rw {path}")
 
 
 def _nearest_folder(path: str) -> str:

@@ -12,7 +12,7 @@ from agent_relay.sdk.locate import Place
 def check_profiles(place: Place, environ: Mapping[str, str]) -> Iterator[Finding]:
     shelf = load_shelf(place.root, place.home, environ)
     for text in shelf.broken.values():
-        yield Finding("profile", Verdict.BAD, text, "Correct the file, and try it with: agent-relay profile test")
+        yield Finding("profile", Verdict.BAD, text, "Fix the file, then run: agent-relay profile test")
     for note in shelf.notes:
         if note not in shelf.broken.values():
             yield Finding("profile", Verdict.NOTE, note)

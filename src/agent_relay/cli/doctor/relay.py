@@ -32,16 +32,18 @@ def check_relay(place: Place) -> Iterator[Finding]:
         yield from _check_store(place)
         if os.path.exists(place.socket):
             yield Finding(
-                "daemon", Verdict.NOTE, f"nobody listens at {place.socket}, which a daemon left behind", "agent-relay up"
+                "daemon", Verdict.NOTE, f"nothing listens at {place.socket}, which a killed daemon left behind", "agent-relay up"
             )
         else:
             yield Finding("daemon", Verdict.OK, "not running; `agent-relay up`, or wrapping an agent, starts it")
         return
     if answer is Answer.SILENCE:
-        yield Finding("daemon", Verdict.BAD, f"the one at {place.socket} does not answer", "agent-relay down, then up")
+        yield Finding("daemon", Verdict.BAD, f"the daemon at {place.socket} does not answer", "agent-relay down, then up")
         return
     if answer is Answer.STRANGER:
-        yield Finding("daemon", Verdict.BAD, clean_line(found.why or f"what listens at {place.socket} is not a daemon of yours"))
+        yield Finding(
+            "daemon", Verdict.BAD, clean_line(found.why or f"something listens at {place.socket}, but it is not your daemon")
+        )
         return
     view = _ask(place)
     version = str(view.server.get("version", ""))
@@ -80,7 +82,7 @@ def _check_events(events: dict[str, Any]) -> Iterator[Finding]:
     for name in events.get("damaged") or ():
         yield Finding(
             "events", Verdict.NOTE, f"{clean_line(str(name))} is damaged: readers get a stream.gap for what cannot be read",
-            "nothing, or restore it from a copy while the daemon is down",
+            "ignore it, or restore it from a copy while the daemon is down",
         )  # fmt: skip
 
 
@@ -88,7 +90,7 @@ def _check_http(place: Place) -> Iterator[Finding]:
     """A daemon without it does its work; the page is missing."""
     http = read_http_place(place.state_dir)
     if http is not None and http.url is None:
-        yield Finding("http", Verdict.NOTE, f"there is no page: {clean_line(http.reason)}", "agent-relay up --port N, after down")
+        yield Finding("http", Verdict.NOTE, f"there is no page: {clean_line(http.reason)}", "agent-relay restart --port N")
     elif http is not None and http.warning:
         yield Finding("http", Verdict.NOTE, clean_line(http.warning))
 

@@ -184,7 +184,7 @@ class Writer:
     def _go_on_after(self, ending: Ending, found: Found) -> None:
         """Leaves a gap where something may be missing, and passes over numbers that somebody may have seen."""
         if found.was_torn:
-            _log.info("The last event in %s was half written, and is cut off.", self._shelf.path)
+            _log.info("The last event in %s was half written and was cut off.", self._shelf.path)
         if found.was_damaged:
             _log.warning("%s held no events; it was moved to %s.damaged.", self._shelf.path, self._shelf.path)
         is_short = found.last.seq < self._life.last_seq
@@ -256,7 +256,7 @@ class Writer:
         keep_bytes = self._rotation.keep_bytes
         if keep_bytes is not None and self._shelf.size_bytes() + coming_bytes > keep_bytes:
             removed = self._shelf.prune(0, keep_bytes - coming_bytes)
-            _log.info("%d files of the oldest events were removed: together they were too large.", removed)
+            _log.info("%d files of the oldest events were removed: the event log was too large.", removed)
 
     def _prune(self, before_ms: int) -> None:
         try:
@@ -336,7 +336,7 @@ class Writer:
             if self._syncs:
                 self._shelf.sync()
             if not self._shelf.is_in_place:
-                _log.warning("%s was taken away; another takes its place.", self._shelf.path)
+                _log.warning("%s was removed; a new file replaces it.", self._shelf.path)
                 self._open()
         except OSError as error:
             self._complain(error)
@@ -359,7 +359,7 @@ class Writer:
         text = f"{error.strerror or error} ({self._shelf.path})"
         if text != self.last_error:  # a full disk fails every write, and would fill the log too
             self.last_error = text
-            _log.warning("Events cannot be written now: %s. They wait, and are lost if it stays so for long.", text)
+            _log.warning("Events cannot be written now: %s. They wait in memory and are lost if this lasts.", text)
 
 
 def _keep_number(data: bytes, last_seq: int) -> tuple[bytes, int]:

@@ -29,7 +29,7 @@ def choose_backend(wanted: Backend | str, search_path: str | None = None) -> Cho
     try:
         backend = Backend(wanted)
     except ValueError:
-        raise BackendMissing(f"There is no backend {wanted!r}; there are auto, tmux and pty.") from None
+        raise BackendMissing(f"There is no backend {wanted!r}; use auto, tmux or pty.") from None
     if backend is Backend.PTY:
         return Choice(Backend.PTY, reason="asked for")
     try:

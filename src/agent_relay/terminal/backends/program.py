@@ -16,7 +16,7 @@ def check_program(argv: Sequence[str], cwd: str, environment: Mapping[str, str])
     if not argv or not argv[0]:
         raise TerminalError("There is no program to run.")
     if any("\0" in argument for argument in argv):
-        raise TerminalError("An argument holds a NUL character, which no program can be given.")
+        raise TerminalError("An argument contains a NUL character, which programs cannot take.")
     if not os.path.isdir(cwd):
         raise TerminalError(f"The folder {cwd} does not exist.")
     program = argv[0]

@@ -248,7 +248,7 @@ class TmuxTerminal:
     async def attach(self) -> None:
         self._check_running()
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise TerminalError("There is no terminal to attach; run this in one.")
+            raise TerminalError("Attaching needs a terminal; run this in one.")
         environment = client_environment(os.environ)
         said = ""
         for term in (environment.get("TERM") or _FALLBACK_TERMS[0], *_FALLBACK_TERMS):
@@ -314,7 +314,9 @@ class TmuxTerminal:
         if self._ended is not None:
             await self._client.close()
             if not self._ended.done():
-                self._ended.set_exception(TerminalEnded("This end of the terminal was closed; the program runs on in tmux."))
+                self._ended.set_exception(
+                    TerminalEnded("This end of the terminal was closed; the program keeps running in tmux.")
+                )
                 self._ended.exception()  # nobody has to ask
 
     async def _watch_end(self) -> None:

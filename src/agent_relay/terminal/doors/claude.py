@@ -57,7 +57,7 @@ class ClaudeKit:
         words = program.argv[1:]
         flags = _flags(words)
         if words and words[0] in _SUBCOMMANDS:
-            return Prepared(program, notes=(Note(f"`claude {words[0]}` opens no session to write to.", ALL),))
+            return Prepared(program, notes=(Note(f"`claude {words[0]}` opens no session that could receive messages.", ALL),))
         if flags.keys() & _ELSEWHERE:
             found = min(flags.keys() & _ELSEWHERE)
             return Prepared(program, notes=(Note(f"With {found} Claude Code opens no session here.", ALL),))
@@ -69,7 +69,7 @@ class ClaudeKit:
         added = ["--session-id", session_id] if session_id and "--session-id" not in flags else []
         facts = {"door": "1", "session": session_id or ""}
         if taken := flags.keys() & _HOOKLESS:
-            text = f"You started Claude Code with {min(taken)}, so ours are left out: it cannot be answered from outside."
+            text = f"You started Claude Code with {min(taken)}, so the relay's are left out: no remote answers."
             notes.append(Note(text, (ClaudeStopHook.name,), f"Start it without {min(taken)} to have them."))
         else:
             facts["hooks"] = hook_socket_path(place.folder, place.project_id, place.agent)

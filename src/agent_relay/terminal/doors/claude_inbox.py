@@ -27,7 +27,7 @@ from agent_relay.terminal.doors.launching import AgentPlace
 from agent_relay.terminal.observations import Observation
 
 PEER_PROTOCOL = 1
-_UPDATE = "A later release of Agent Relay may know it; messages go another way until then."
+_UPDATE = "A later release of Agent Relay may support it; until then messages go another way."
 HAND_OVER_S = 5.0
 TAKEN_S = 5.0
 _QUOTE = {'"': "&quot;"}
@@ -102,7 +102,7 @@ class ClaudeInbox:
         try:
             return await mailboxes.address(sender)
         except OSError as error:
-            reason = f"No address for answers can be made beside the inbox of Claude Code ({error.strerror or error})."
+            reason = f"A reply address could not be created beside the inbox of Claude Code ({error.strerror or error})."
             self._session.end(reason)
             raise DoorShut(reason) from None
 
@@ -119,8 +119,8 @@ class ClaudeInbox:
 
     def _miss(self, handed: Handed) -> None:
         self._session.end(
-            f"Claude Code took message {handed.message.id} from its inbox and did not give it to the agent; "
-            "this version may want it in another form."
+            f"Claude Code took message {handed.message.id} from its inbox but did not give it to the agent; this version may "
+            "expect another format."
         )
 
     # --- the rest --------------------------------------------------------------------------------------------------------
@@ -137,9 +137,7 @@ class ClaudeInbox:
 def _check(record: SessionRecord) -> None:
     """Raises DoorShut for a session without an inbox we know."""
     if record.kind != "interactive":
-        raise DoorShut(
-            f"The session of Claude Code is of the kind {record.kind[:40]!r}, and only interactive ones have an inbox."
-        )
+        raise DoorShut(f"The session of Claude Code is of the kind {record.kind[:40]!r}; only interactive ones have an inbox.")
     if record.peer_protocol != PEER_PROTOCOL:
         raise DoorShut(
             f"The inbox of Claude Code {record.version[:40]} speaks protocol {record.peer_protocol}, not {PEER_PROTOCOL}.",
@@ -150,7 +148,7 @@ def _check(record: SessionRecord) -> None:
     except (OSError, ValueError):
         raise DoorShut("The session of Claude Code has no inbox.") from None
     if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.getuid():
-        raise DoorShut("The inbox of Claude Code is no socket of this user's.")
+        raise DoorShut("The inbox of Claude Code is not a socket that you own.")
 
 
 def _line(message: DoorMessage, address: str) -> bytes:
@@ -173,7 +171,7 @@ async def _hand_over(path: str, line: bytes) -> bool:
         async with asyncio.timeout(HAND_OVER_S):
             await loop.sock_connect(connection, path)
             if peer_uid(connection) != os.geteuid():
-                raise PermissionError("The inbox of Claude Code is another user's.")
+                raise PermissionError("The inbox of Claude Code belongs to another user.")
             await loop.sock_sendall(connection, line)
         try:
             connection.shutdown(socket.SHUT_WR)

@@ -71,7 +71,7 @@ class Requests:
             held.resolution = Resolution.ALLOWED
             held.release(_output({"behavior": "allow"}))
         elif not decision.answer:
-            raise DoorError("A question is answered with one of its options, or with a text.")
+            raise DoorError("Answer a question with one of its options, or with text.")
         else:
             held.answers[request.details["question"]] = decision.answer
             if len(held.answers) == len({other.details["question"] for other in held.requests}):
@@ -83,7 +83,7 @@ class Requests:
             for request in held.requests:
                 if request.id == request_id and held.resolution is None:
                     return held, request
-        raise NotOpen("It was answered already, or is not asked any more.")
+        raise NotOpen("It was already answered or withdrawn.")
 
     # --- how it ended ----------------------------------------------------------------------------------------------------
 

@@ -127,10 +127,8 @@ class ClaudeSession:
                 return found
             if self._wait.is_over(loop.time()):
                 if found is not None:
-                    raise DoorShut(
-                        f"The session record of Claude Code {found.version[:20]} has no state that is understood.", _UPDATE
-                    )
-                raise DoorShut("Claude Code keeps no record of a session that is this agent's.", _UPDATE)
+                    raise DoorShut(f"The session record of Claude Code {found.version[:20]} has an unknown state.", _UPDATE)
+                raise DoorShut("Claude Code has no session record of this agent.", _UPDATE)
             await asyncio.sleep(STARTING_POLL_S)
 
     async def close(self) -> None:
@@ -217,7 +215,7 @@ class ClaudeSession:
                 await self.look()
             except Exception:  # noqa: BLE001 - a fault must end as a lost door, not as silence
                 _log.exception("the session of Claude Code cannot be watched")
-                self.end("The session of Claude Code cannot be watched any more.")
+                self.end("The session of Claude Code can no longer be watched.")
 
     async def look(self) -> None:
         """Reads what is new, and tells it."""

@@ -92,7 +92,7 @@ class SignalReader(SignalKeeper[Signal]):
         text = as_text(record.get("content"))
         ending = as_dict(as_dict(record.get("promptSubmitEnding")).get("ending"))
         if ending.get("kind") == "blocked_by_hook":
-            self.signals.append(NotGiven(text, f"A hook of the user's blocked it: {as_text(ending.get('reason'))[:200]}"))
+            self.signals.append(NotGiven(text, f"One of your hooks blocked it: {as_text(ending.get('reason'))[:200]}"))
 
     def _decide(self, call_id: str, *, is_allowed: bool, by_hook: bool) -> None:
         call = self._calls.get(call_id)

@@ -92,7 +92,7 @@ class ClaudeStopHook:
 
     def _miss(self, handed: Handed) -> None:
         self._session.handed.pop(handed.message.uuid, None)
-        self._refuse(handed.message, "A hook gave it to Claude Code, which did not give it to the agent.", was_given=True)
+        self._refuse(handed.message, "A hook gave it to Claude Code, but the agent did not get it.", was_given=True)
 
     def _refuse(self, message: DoorMessage, reason: str, *, was_given: bool = False) -> None:
         if not self._session.is_over:

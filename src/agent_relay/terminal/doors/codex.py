@@ -58,7 +58,7 @@ class CodexKit:
             else:
                 told = ["-c", f"developer_instructions={_toml(f'{introduction} [{mark}]')}"]
         facts = {"codex": program.argv[0], "mark": mark if told else "", "since": str(int(time.time() * 1000))}
-        reason = given.unserved or ("You gave Codex permissions of your own." if "default_permissions" in settings else "")
+        reason = given.unserved or ("You gave Codex your own permissions." if "default_permissions" in settings else "")
         plain = [*told, *_environment_flags(program.environment)]
         environment = dict(program.environment)
         if reason:
@@ -71,7 +71,7 @@ class CodexKit:
             argv = given.with_flags([*plain, *(hook_flags() if is_hooked else [])])
         else:
             if self._asks_for_hooks:
-                notes.append(Note("It has an app-server of its own, which tells more than hooks do: they are left out."))
+                notes.append(Note("Its app-server reports more than hooks do, so hooks are left out."))
             facts["server"] = path = _socket_path(place, mark)
             argv = _launch(path, os.path.join(place.folder, LOG_FILE), given, told, given.with_flags(plain))
         changed = Program(tuple(argv), program.cwd, environment)
@@ -80,7 +80,7 @@ class CodexKit:
     def _decide_on_hooks(self, given: Arguments, home: Path) -> tuple[bool, Note | None]:
         """Whether it is started with ours, and what is to be known of that."""
         if given.mentions("hooks"):
-            return False, Note("You gave Codex hooks with its start, so the relay's are left out.", (CodexStopHook.name,))
+            return False, Note("You started Codex with your own hooks, so the relay's are left out.", (CodexStopHook.name,))
         if are_trusted(home):
             return True, None
         if self._asks_for_hooks:

@@ -63,12 +63,12 @@ def read_arguments(argv: Sequence[str]) -> Arguments:
             if words[at] in _RESUMING:
                 command, command_at = words[at], at
             elif not any(character.isspace() for character in words[at]):
-                elsewhere = f"`codex {words[at]}` may be no conversation that could be written to."
+                elsewhere = f"`codex {words[at]}` may not be a conversation that can receive messages."
         at += length
     given = Arguments(program, words, command, command_at, settings)
     found = next((name for name in flags if name in _ELSEWHERE), "")
     if found or elsewhere:
-        return _replace(given, elsewhere=elsewhere or f"With {found} the conversation is not Codex's here.")
+        return _replace(given, elsewhere=elsewhere or f"With {found} the conversation does not run here.")
     return _replace(given, unserved=_why_unserved(given, flags))
 
 
@@ -78,9 +78,9 @@ def _why_unserved(given: Arguments, flags: list[str]) -> str:
         return f"You started Codex with {unknown}, which means something else with an app-server."
     permits = any(name in _PERMISSIONS for name in flags) or given.mentions("approval_policy") or given.mentions("sandbox_mode")
     if given.resumes and permits:
-        return "Codex takes up no conversation with other permissions through an app-server."
+        return "Through an app-server, Codex cannot resume a conversation with other permissions."
     if given.mentions("permissions"):
-        return "You gave Codex permissions of your own."
+        return "You gave Codex your own permissions."
     return ""
 
 

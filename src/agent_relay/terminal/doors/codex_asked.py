@@ -52,8 +52,8 @@ class HookRequests:
     def answer(self, request_id: str, decision: Decision) -> None:
         del decision
         if not any(asked.request.id == request_id for asked in self._open):
-            raise NotOpen("It was answered already, or is not asked any more.")
-        raise DoorError("A hook of Codex's would keep the person waiting: the dialog is answered on the screen.")
+            raise NotOpen("It was already answered or withdrawn.")
+        raise DoorError("A Codex hook would keep the person waiting: answer the dialog on the screen.")
 
     def note_decided(self, decided: Decided) -> None:
         found = next((asked for asked in self._open if asked.fits(decided.call)), None)

@@ -86,14 +86,14 @@ class Requests:
         held, request = self._find(request_id)
         if held.is_question:
             if not decision.is_allowed or not decision.answer:
-                raise DoorError("A question of Codex is answered with one of its options, or with a text.")
+                raise DoorError("Answer a question of Codex with one of its options, or with text.")
             held.answers[request.details["question"]] = decision.answer
             if len(held.answers) < len({other.details["question"] for other in held.requests}):
                 return
             answers = {key: {"answers": [said]} for key, said in held.answers.items()}
             await self._say(held, Resolution.ANSWERED, {"answers": answers})
         elif decision.is_allowed and not request.can_allow:
-            raise DoorError("Codex lets nobody permit this from outside.")
+            raise DoorError("Codex does not let this be approved remotely.")
         elif decision.is_allowed:
             await self._say(held, Resolution.ALLOWED, {"decision": "accept"})
         else:
@@ -111,14 +111,14 @@ class Requests:
             held.ours = None
             raise DoorError("Codex did not confirm the answer.") from None
         if by != _DOOR:
-            raise NotOpen("Somebody at the terminal was faster.")
+            raise NotOpen("Somebody at the terminal answered first.")
 
     def _find(self, request_id: str) -> tuple[_Held, Request]:
         for held in self._held:
             for request in held.requests:
                 if request.id == request_id and held.ours is None and not held.is_answered:
                     return held, request
-        raise NotOpen("It was answered already, or is not asked any more.")
+        raise NotOpen("It was already answered or withdrawn.")
 
     # --- how it ended ----------------------------------------------------------------------------------------------------
 

@@ -154,7 +154,7 @@ class Rpc:
             return
         if "error" in message:
             said = as_text(as_dict(message["error"]).get("message"))
-            answer.set_exception(Refused(said[:200] or "no reason was given"))
+            answer.set_exception(Refused(said[:200] or "no reason given"))
         else:
             answer.set_result(as_dict(message.get("result")))
 
@@ -181,6 +181,6 @@ def _check_socket(path: str) -> None:
     try:
         status = os.stat(path)
     except (OSError, ValueError):
-        raise Unreachable("Codex has no app-server of this agent's.") from None
+        raise Unreachable("Codex has no app-server for this agent.") from None
     if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.getuid():
-        raise Unreachable("The app-server of Codex is no socket of this user's.")
+        raise Unreachable("The app-server of Codex is not a socket that you own.")

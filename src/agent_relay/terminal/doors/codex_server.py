@@ -86,9 +86,9 @@ class CodexServer:
                 return False
             page = await rpc.call("thread/queue/list", {"threadId": self._threads.id, "cursor": None})
             if not isinstance(page.get("data"), list):  # a version without queues is of no use to us
-                raise DoorShut("This version of Codex lists its queue in a way that is not understood.", _UPDATE)
+                raise DoorShut("This version of Codex lists its queue in an unknown format.", _UPDATE)
         except Refused as error:
-            raise DoorShut(f"This version of Codex keeps its conversations in another way: {error}", _UPDATE) from None
+            raise DoorShut(f"This version of Codex stores its conversations differently: {error}", _UPDATE) from None
         except Unreachable as error:
             raise DoorShut(str(error)) from None
         self._note_status(self._threads.state, self._threads.waiting_for)
@@ -104,7 +104,7 @@ class CodexServer:
             try:
                 await rpc.connect(self._path)
             except Refused as error:
-                raise DoorShut(f"The app-server of Codex does not want us: {error}") from None
+                raise DoorShut(f"The app-server of Codex refused the connection: {error}") from None
             except Unreachable as error:
                 if _now() > deadline:
                     raise DoorShut(str(error)) from None
@@ -130,7 +130,7 @@ class CodexServer:
             try:
                 rpc = await self._link(RELINK_S)
             except DoorShut as error:
-                self._end(f"The app-server of Codex is gone, and did not come back. {error}")
+                self._end(f"The app-server of Codex is gone and did not come back. {error}")
                 return
             self._due.set()
 
@@ -190,7 +190,7 @@ class CodexServer:
         if self._is_over or self._rpc is None:
             raise DoorShut("The app-server of Codex is not open.")
         if self._rpc.lost.is_set() or not self._threads.is_loaded:
-            raise NotTaken("Codex is connecting to its app-server anew.")
+            raise NotTaken("Codex is reconnecting to its app-server.")
         return self._rpc
 
     async def _add(self, rpc: Rpc, handed: _Handed) -> None:

@@ -71,9 +71,9 @@ class CodexStopHook:
         if not self._session.is_working:
             raise NotTaken("The agent is idle, and the hook runs only at the end of a turn.")
         if _size(message) > MAX_BYTES:
-            raise NotTaken("It is too long for a hook of Codex's.")
+            raise NotTaken("It is too long for a Codex hook.")
         if _REWRITTEN & set(message.text):
-            raise NotTaken("Codex would write angle brackets and ampersands in it as something else.")
+            raise NotTaken("Codex would escape its angle brackets and ampersands.")
         self._waiting.append(message)
         self._mark()
         self._session.hurry()

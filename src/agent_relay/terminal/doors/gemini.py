@@ -75,7 +75,7 @@ def _why_not(program: Program) -> tuple[str, str]:
     words = program.argv[1:]
     flags = _flags(words)
     if words and words[0] in _SUBCOMMANDS:
-        return f"`gemini {words[0]}` opens no session to write to.", ""
+        return f"`gemini {words[0]}` opens no session that could receive messages.", ""
     if flags.keys() & _ELSEWHERE:
         return f"With {min(flags.keys() & _ELSEWHERE)} Gemini CLI opens no session here.", ""
     if flags.keys() & _SANDBOX or program.environment.get("GEMINI_SANDBOX", "false") not in {"", "0", "false"}:
@@ -86,7 +86,7 @@ def _why_not(program: Program) -> tuple[str, str]:
         return text, f"Add {NAME} to them."
     if not _is_linked(program):
         command = f"gemini extensions link {shlex.quote(str(EXTENSION))}"
-        return "The relay's extension is not linked, which reaches Gemini CLI while it works.", f"Link it once: {command}"
+        return "The relay's extension, which reaches Gemini CLI while it works, is not linked.", f"Link it once: {command}"
     return "", ""
 
 

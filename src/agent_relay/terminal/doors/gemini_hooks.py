@@ -45,7 +45,7 @@ MAX_CONTEXT_CHARACTERS = 8_000  # with a tool's result, which the CLI may shorte
 MAX_TRIES = 2
 _HELPER_TOOL = "invoke_agent"
 _SIGNS = " (In this note &lt; and &gt; stand for the less-than and the greater-than sign: write the signs themselves.)"
-_AGAIN = "These messages came during the request that was cancelled:"
+_AGAIN = "These messages arrived during the cancelled request:"
 _log = logging.getLogger("agent_relay.terminal")
 
 
@@ -109,7 +109,7 @@ class GeminiHooks:
                     await self._started.wait()
             except TimeoutError:
                 raise DoorShut(
-                    f"Gemini CLI ran no hook of the relay's within {START_S:.0f} s.",
+                    f"Gemini CLI ran none of the relay's hooks within {START_S:.0f} s.",
                     "See `/hooks` and `/extensions` in Gemini CLI: they may be disabled.",
                 ) from None
         self._task = asyncio.create_task(self._run())
@@ -195,7 +195,7 @@ class GeminiHooks:
                 self._give_back()
             except Exception:  # noqa: BLE001 - a fault must end as a lost door, not as silence
                 _log.exception("the session of Gemini CLI cannot be watched")
-                self._lose("The session of Gemini CLI cannot be watched any more.")
+                self._lose("The session of Gemini CLI can no longer be watched.")
 
     async def _look(self) -> None:
         """Reads what is new, and tells it."""
@@ -217,7 +217,7 @@ class GeminiHooks:
             case Answered():
                 self._unheard += 1
                 if self._waiting and self._unheard >= UNHEARD_ANSWERS:
-                    self._lose("Gemini CLI does not run the relay's hooks any more.")
+                    self._lose("Gemini CLI no longer runs the relay's hooks.")
             case Decided():
                 self._requests.note_decided(signal)
                 self._mark()
@@ -251,7 +251,7 @@ class GeminiHooks:
         now = _now()
         late = [handed for handed in self._handed if handed.is_at_end and not handed.is_taken and now - handed.at > UNTAKEN_S]
         if late:
-            self._end_turn("Gemini CLI was given it, and did not go on.")
+            self._end_turn("Gemini CLI got it but did not continue.")
         elif self._waiting and not self._requests.is_open and now - self._last_sign > QUIET_S:
             waiting, self._waiting = self._waiting, []
             self._mark()
@@ -331,7 +331,7 @@ class GeminiHooks:
             if self._has_proof:
                 self._waiting[:0] = given
             else:
-                self._refuse(given, "Its turn ended, and nothing shows that it was read.", were_given=True)
+                self._refuse(given, "Its turn ended without a sign that it was read.", were_given=True)
         self._is_working = True
         return self._context()
 
@@ -363,7 +363,7 @@ class GeminiHooks:
         lost, self._handed = [handed.message for handed in self._handed], []
         tries = MAX_TRIES if self._has_proof else 1
         hopeless = [message for message in lost if self._tries.get(message.uuid, 0) >= tries]
-        self._refuse(hopeless, "Gemini CLI was given it, and did not give it to the agent.", were_given=True)
+        self._refuse(hopeless, "Gemini CLI got it but did not give it to the agent.", were_given=True)
         self._waiting[:0] = [message for message in lost if message not in hopeless]
         waiting, self._waiting = self._waiting, []
         if not waiting:

@@ -113,12 +113,12 @@ class GeminiRequests:
     def answer(self, request_id: str, decision: Decision) -> None:
         found = [asked for asked in self._open if any(request.id == request_id for request in asked.requests)]
         if not found or found[0].is_denied:
-            raise NotOpen("It was answered already, or is not asked any more.")
+            raise NotOpen("It was already answered or withdrawn.")
         asked = found[0]
         if decision.is_allowed:
-            raise DoorError("Gemini CLI lets only the person at its terminal permit something or answer a question.")
+            raise DoorError("With Gemini CLI, only the person at its terminal can approve requests and answer questions.")
         if asked.output is None or asked.output.done():
-            raise DoorError("Its dialog is open, and Gemini CLI lets only the person at its terminal answer it.")
+            raise DoorError("Its dialog is open; with Gemini CLI, only the person at its terminal can answer it.")
         said = f"Denied by {decision.by or 'the relay'}"
         reason = f"{said}: {decision.reason}" if decision.reason else f"{said}."
         asked.is_denied = True

@@ -68,7 +68,7 @@ class _Body:
     async def _read_chunk(self) -> bytes:
         size = _count((await self._reader.readline()).partition(b";")[0].strip().decode("latin-1"), 16)
         if size is None or size > MAX_ANSWER_BYTES:
-            raise HttpFailed("the answer is cut in a way that is not known")
+            raise HttpFailed("the answer has an unknown transfer encoding")
         piece = await self._reader.readexactly(size)
         await self._reader.readline()
         return piece
@@ -123,7 +123,7 @@ class LoopbackHttp:
             async with asyncio.timeout(REQUEST_S):
                 reader, writer = await asyncio.open_connection(HOST, self.port, limit=65_536)
         except OSError as error:
-            raise HttpRefused(f"nobody answers at port {self.port} ({error.strerror or type(error).__name__})") from None
+            raise HttpRefused(f"nothing answers at port {self.port} ({error.strerror or type(error).__name__})") from None
         try:
             content = msgspec.json.encode(body) if body is not None else b""
             lines = [f"{method} {path} HTTP/1.1", f"Host: {HOST}:{self.port}", "Connection: close", "Accept: */*"]

@@ -54,7 +54,7 @@ class OpencodeKit:
         notes: list[Note] = []
         if "--pure" in flags or environment.get(PURE) or environment.get(TUI_CONFIG):
             notes.append(
-                Note("opencode does not say which session it shows: its plugins are switched off, or settings of yours used.")
+                Note("opencode does not say which session it shows: its plugins are off, or it uses other settings of yours.")
             )
         else:
             environment[TUI_CONFIG] = write_view_settings(place.folder)
@@ -68,14 +68,14 @@ class OpencodeKit:
     def _why_not(self, words: Sequence[str], flags: Mapping[str, str]) -> tuple[str, str]:
         """Why its server cannot be used, and what to do; empty where it can."""
         if words and words[0] in _SUBCOMMANDS:
-            return f"`opencode {words[0]}` opens no session to write to.", ""
+            return f"`opencode {words[0]}` opens no session that could receive messages.", ""
         if flags.keys() & _ELSEWHERE:
-            return f"With {min(flags.keys() & _ELSEWHERE)} opencode opens no session that is known.", ""
+            return f"With {min(flags.keys() & _ELSEWHERE)} opencode opens no known session.", ""
         if flags.keys() & _OWN_ADDRESS and "--port" not in flags:
             found = min(flags.keys() & _OWN_ADDRESS)
             return f"You started opencode with {found} and no --port, so its server cannot be found.", "Add a --port."
         if "--port" in flags and not _is_port(flags["--port"]):
-            return "You started opencode with a --port of its own choice, so it cannot be found.", "Name the port."
+            return "You started opencode with a --port that it chooses itself, so its server cannot be found.", "Name the port."
         return objection_to_start("opencode", self._version())
 
     def doors(

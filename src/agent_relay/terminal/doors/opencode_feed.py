@@ -57,7 +57,7 @@ class Feed:
                 await asyncio.sleep(AGAIN_S)
         except Exception:  # noqa: BLE001 - a fault must end as a lost door, not as silence
             _log.exception("the events of opencode cannot be followed")
-            reason = "The events of opencode cannot be followed any more."
+            reason = "The events of opencode can no longer be followed."
         self._lost(reason)
 
     async def _follow(self) -> str:

@@ -20,7 +20,7 @@ MAX_TEXT = 2_000
 MAX_ID = 100
 PERMISSION, QUESTION = "permission", "question"
 _PERSON, _DOOR = "person", "door"
-_LATE = "It was answered already, or is not asked any more."
+_LATE = "It was already answered or withdrawn."
 _SUBJECTS = ("command", "filepath", "file", "path", "url", "query", "pattern")
 
 Post = Callable[[str, dict[str, Any]], Awaitable[bool]]  # whether it was still open; raises DoorError
@@ -101,7 +101,7 @@ class Requests:
         elif not decision.is_allowed:
             await self._reply(one, f"/question/{one.id}/reject", {}, Resolution.DENIED)
         elif not decision.answer:
-            raise DoorError("A question is answered with one of its options, or with a text.")
+            raise DoorError("Answer a question with one of its options, or with text.")
         else:
             one.answers[request.id] = decision.answer
             if len(one.answers) == len(one.requests):

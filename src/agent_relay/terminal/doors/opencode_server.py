@@ -87,10 +87,10 @@ class OpencodeServer:
         version = await self._wait_for_server()
         await self._check()
         if not await self._feed.open(START_S):
-            raise DoorShut("The server of opencode tells nothing of what happens.")
+            raise DoorShut("The server of opencode sends no events.")
         note = await self._note()
         if self._is_over:
-            raise DoorShut("The server of opencode went away while it was looked at.")
+            raise DoorShut("The server of opencode ended during its probe.")
         self._is_open = True
         return Probe(version, note)
 
@@ -101,7 +101,7 @@ class OpencodeServer:
         while _now() < until:
             owner = await asyncio.to_thread(owner_of_port, self._http.port)
             if owner is not None and owner != os.getuid():
-                raise DoorShut(f"Somebody else's program listens at port {self._http.port}, and not opencode.")
+                raise DoorShut(f"Another user's program listens at port {self._http.port}, not opencode.")
             try:
                 answer = await self._http.request("GET", "/global/health", timeout_s=patience_s)
             except HttpFailed as error:
@@ -120,7 +120,7 @@ class OpencodeServer:
             except HttpFailed as error:
                 raise DoorShut(f"The server of opencode does not answer: {error}.") from None
             if answer.status != 200 or not isinstance(answer.json(), shape):
-                raise DoorShut(f"The server of opencode answers {path} in a way that is not known (status {answer.status}).")
+                raise DoorShut(f"The server of opencode answers {path} in an unknown way (status {answer.status}).")
 
     async def _note(self) -> str:
         if not self._facts.get("view"):
@@ -163,7 +163,7 @@ class OpencodeServer:
             return "stored in the session"
         session = await self._sessions.find_or_begin()
         if session is None:
-            raise NotTaken("opencode shows no session, and begins none.")
+            raise NotTaken("opencode shows no session and starts none.")
         ids = self._given.get(message.uuid) or self._ids.make(message.uuid, time.time_ns() // 1_000_000)
         self._given[message.uuid] = ids
         self._hand(ids.message, message)
@@ -183,7 +183,7 @@ class OpencodeServer:
 
     async def _wait_until_stored(self, session: str, id_: str, stored: asyncio.Future[str]) -> None:
         """Only then may the next one go: opencode answers before it has done anything."""
-        trouble = "opencode accepted it and did not store it."
+        trouble = "opencode accepted it but did not store it."
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STORED_S):
                 trouble = await asyncio.shield(stored)
@@ -360,7 +360,7 @@ def _version(answer: Answer) -> str:
         raise DoorShut("The server of opencode does not know the password it was started with.")
     found = as_dict(answer.json())
     if answer.status != 200 or found.get("healthy") is not True:
-        raise DoorShut(f"What answers at opencode's port is not known (status {answer.status}).")
+        raise DoorShut(f"Something unknown answers at opencode's port (status {answer.status}).")
     return as_text(found.get("version"))
 
 

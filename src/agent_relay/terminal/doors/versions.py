@@ -26,8 +26,8 @@ class Versions(Struct, frozen=True):
         """Why a door of this version is not used, and what to do; empty where it is used."""
         if not self.is_strict or self.is_tested(version):
             return "", ""
-        way_out = f'`--{SETTING} {PROBE}` or `{SETTING} = "{PROBE}"` uses it where its probe passes.'
-        return f"{self._say(version)}, and only {self.tested} was tested", way_out
+        way_out = f'`--{SETTING} {PROBE}` or `{SETTING} = "{PROBE}"` uses it if its probe passes.'
+        return f"{self._say(version)}, but only {self.tested} was tested", way_out
 
     def is_tested(self, version: str) -> bool:
         return is_known(version, self.tested)
@@ -36,10 +36,10 @@ class Versions(Struct, frozen=True):
         """What is to be known of a door until a message was read through it; empty for a tested version."""
         if self.is_tested(version):
             return ""
-        return f"{self._say(version)}, and {self.tested} was tested: on trial until a first message is read"
+        return f"{self._say(version)}, but {self.tested} was tested: on trial until a first message is read"
 
     def _say(self, version: str) -> str:
-        return f"{self.title} {version[:20]}" if version else f"{self.title} does not say its version"
+        return f"{self.title} {version[:20]}" if version else f"{self.title} does not report its version"
 
 
 def is_known(version: str, tested: str) -> bool:

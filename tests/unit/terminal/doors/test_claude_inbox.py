@@ -219,7 +219,7 @@ def test_another_process_under_the_old_number_is_not_ours(monkeypatch: pytest.Mo
         ({"peerProtocol": 2}, "speaks protocol 2"),
         ({"kind": "bg"}, "only interactive"),
         ({"messagingSocketPath": "/nonexistent/x.sock"}, "has no inbox"),
-        ({"messagingSocketPath": "/etc/passwd"}, "no socket"),
+        ({"messagingSocketPath": "/etc/passwd"}, "not a socket"),
         ({"messagingSocketPath": 7}, "has no inbox"),
     ],
 )
@@ -241,7 +241,7 @@ def test_a_program_without_a_record_is_given_up(monkeypatch: pytest.MonkeyPatch)
         (stage.cli.home / "sessions" / "1.json").write_text('["no record"]')
         (stage.cli.home / "sessions" / "2.json").write_bytes(b"\xff{")
         inbox, _ = stage.doors()
-        with pytest.raises(DoorShut, match="no record"):
+        with pytest.raises(DoorShut, match="no session record"):
             await inbox.open()
 
     play(scene)
@@ -251,11 +251,11 @@ def test_the_second_door_does_not_wait_for_the_same_record_again(monkeypatch: py
     async def scene(stage: Stage) -> None:
         inbox, stop = stage.doors()
         monkeypatch.setattr(claude_session, "START_S", 0.1)
-        with pytest.raises(DoorShut, match="no record"):
+        with pytest.raises(DoorShut, match="no session record"):
             await inbox.open()
         await inbox.close()
         monkeypatch.setattr(claude_session, "STARTING_POLL_S", 3_600.0)  # a second wait would take an hour
-        with pytest.raises(DoorShut, match="no record"):
+        with pytest.raises(DoorShut, match="no session record"):
             await stop.open()
 
     play(scene)
@@ -408,7 +408,7 @@ def test_a_message_that_a_hook_of_the_users_blocks_is_rejected_and_not_read() ->
         )
         ending = {"ending": {"kind": "blocked_by_hook", "reason": "not here"}, "promptKept": False}
         stage.cli.write({"type": "system", "subtype": "informational", "content": content, "promptSubmitEnding": ending})
-        assert await stage.heard.until("rejected") == [("msg_0001", "A hook of the user's blocked it: not here")]
+        assert await stage.heard.until("rejected") == [("msg_0001", "One of your hooks blocked it: not here")]
         assert await inbox.look_up(message(1)) is Whereabouts.NOWHERE
 
     assert play(scene).heard.of("read") == []

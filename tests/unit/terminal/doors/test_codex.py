@@ -135,7 +135,7 @@ def test_the_users_own_permissions_stay(desk: Desk, flags: list[str]) -> None:
         (desk.home / "config.toml").write_text('default_permissions = "mine"\n')
     prepared = desk.prepare(*flags)
     assert prepared.program.argv[0] == "codex"
-    assert "permissions of your own" in prepared.notes[0].whole
+    assert "your own permissions" in prepared.notes[0].whole
 
 
 # --- hooks -----------------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_the_users_own_hooks_of_the_start_stay(desk: Desk) -> None:
     own = ["-p", "work", "-c", 'hooks.Stop=[{hooks=[{type="command",command="say done"}]}]']
     prepared = desk.prepare(*own, asks_for_hooks=True)
     assert hooks_of(prepared) == own[-1:]
-    assert "hooks with its start" in prepared.notes[-1].whole
+    assert "with your own hooks" in prepared.notes[-1].whole
     assert desk.doors(prepared) == [CodexQueue.__name__]
 
 

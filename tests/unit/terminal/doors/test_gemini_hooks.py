@@ -58,7 +58,7 @@ def test_it_does_not_open_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemini_hooks, "START_S", 0.1)
 
     async def scene(stage: Stage) -> None:
-        with pytest.raises(DoorShut, match="no hook"):
+        with pytest.raises(DoorShut, match="none of the relay's hooks"):
             await stage.door().open()
 
     play(scene)

@@ -430,12 +430,12 @@ def test_a_server_that_forgets_the_first_who_ask_is_asked_again(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("path", "answer", "reason"),
     [
-        ("/global/health", (200, b"<html>hello</html>"), "not known"),
-        ("/global/health", (200, b'{"healthy":"yes"}'), "not known"),
+        ("/global/health", (200, b"<html>hello</html>"), "Something unknown"),
+        ("/global/health", (200, b'{"healthy":"yes"}'), "Something unknown"),
         ("/global/health", (401, b""), "password"),
-        ("/permission", (404, b""), "in a way that is not known"),
-        ("/session/status", (200, b"[1]"), "in a way that is not known"),
-        ("/event", (404, b""), "tells nothing"),
+        ("/permission", (404, b""), "in an unknown way"),
+        ("/session/status", (200, b"[1]"), "in an unknown way"),
+        ("/event", (404, b""), "sends no events"),
     ],
 )
 def test_what_is_not_opencode_as_it_is_known_is_not_opened(
@@ -464,7 +464,7 @@ def test_somebody_elses_server_is_told_nothing(tmp_path: Path, monkeypatch: pyte
     async def run() -> None:
         cli = OpencodeCli(tmp_path)
         await cli.start()
-        with pytest.raises(DoorShut, match="Somebody else"):
+        with pytest.raises(DoorShut, match="Another user"):
             await cli.door(Heard()).open()
         assert cli.paths == []
         await cli.stop()

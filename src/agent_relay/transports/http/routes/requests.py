@@ -66,10 +66,10 @@ ROUTES = (
             "POST", f"{_ONE}/permissions/{{requestId}}/{command}", _decider(command), summary, _TAG, Done,
             body=Decision, needs_body=False, errors=_FAILS, right="approve", takes_key=True,
         )
-        for command, summary in (("approve", "Allow it."), ("deny", "Refuse it."))
+        for command, summary in (("approve", "Approve a request."), ("deny", "Deny a request."))
     ),
     Route(
-        "POST", _ONE + "/questions/{questionId}/answer", answer, "Answer it.", _TAG, Done, body=AnswerBody, errors=_FAILS,
+        "POST", _ONE + "/questions/{questionId}/answer", answer, "Answer a question.", _TAG, Done, body=AnswerBody, errors=_FAILS,
         right="approve", takes_key=True,
     ),
 )  # fmt: skip
