@@ -141,7 +141,7 @@ def test_one_that_was_not_tested_is_used_and_on_trial(cli: str, number: int, ver
     told = probe(cli, version, first=number).told
     assert told["door"] == profile.doors[number]
     said = f"{profile.title} {version}" if version else f"{profile.title} does not report its version"
-    assert f"{said}, and {profile.recorded} was tested: on trial until a first message is read" in told["doorNote"]
+    assert f"{said}, but {profile.recorded} was tested: on trial until a first message is read" in told["doorNote"]
 
 
 @every_door
@@ -155,5 +155,5 @@ def test_under_the_strict_setting_it_is_not_used_and_the_reason_and_the_way_out_
     unused = {each["door"]: each for each in told["unusedDoors"]}
     assert list(unused) == list(profile.doors)
     for door in profile.doors[number:]:
-        assert f"and only {profile.recorded} was tested" in unused[door]["reason"]
+        assert f"but only {profile.recorded} was tested" in unused[door]["reason"]
         assert '`--doors probe` or `doors = "probe"`' in unused[door]["mend"]

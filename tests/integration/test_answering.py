@@ -131,7 +131,7 @@ def test_a_dialog_that_was_replaced_gets_nothing(make: Make, tmp_path: Path) -> 
         await scene.terminal.write(b"\r")
         second = await scene.sees("proceed with the second")
         before = scene.keys
-        with pytest.raises(NotOpen, match="not on the screen"):
+        with pytest.raises(NotOpen, match="no longer on the screen"):
             await scene.answerer.answer(first.digest, ALLOW)
         assert scene.keys == before
         await scene.answerer.answer(second.digest, DENY)

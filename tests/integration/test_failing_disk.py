@@ -193,7 +193,7 @@ def test_while_the_disk_fails_nothing_is_accepted_and_everything_can_be_read(sce
     code, said = scene.command("status")
     assert (code, f"WARNING: {problem}" in said) == (0, True), said
     code, said = scene.command("doctor")
-    assert (code, "not known yet" in said) == (1, True), said
+    assert (code, "not yet known" in said) == (1, True), said
     with httpx.Client(base_url=scene.daemon.wait_for_url(), headers=scene.daemon.api_headers) as http:
         assert http.get("/api/v1/status").json()["storage"]["problem"] == problem
         assert http.get("/ready").status_code == 503

@@ -171,7 +171,7 @@ def test_from_the_start_a_file_that_is_there_is_kept(stage: Stage) -> None:
     program = stage.run(["-n", "Bob", "--backend", "pty", "--record", str(file), *stage.where, "cat", "-u"])
     _, err = program.communicate(timeout=DEADLINE_S)
     assert (program.returncode, file.read_text()) == (1, "mine")
-    assert "is there already" in err
+    assert "already exists" in err
 
 
 # --- following ---------------------------------------------------------------------------------------------------------

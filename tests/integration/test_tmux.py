@@ -416,7 +416,7 @@ def test_without_a_terminal_there_is_nothing_to_attach(server: TmuxServer, monke
         terminal, _ = await start(server, ["cat"])
         with open(os.devnull) as nothing:
             monkeypatch.setattr(sys, "stdin", nothing)
-            with pytest.raises(TerminalError, match="no terminal"):
+            with pytest.raises(TerminalError, match="needs a terminal"):
                 await terminal.attach()
         await terminal.stop(0.5)
 

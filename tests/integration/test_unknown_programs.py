@@ -157,7 +157,7 @@ def test_a_shell_is_refused_at_once(stage: Stage) -> None:
         process = stage.run(["wrap", "-n", "Shell", *stage.where, "--", program])
         said = process.communicate(timeout=DEADLINE_S)[1]
         assert process.returncode != 0
-        assert "would run the messages" in said
+        assert "would run messages as commands" in said
 
 
 def test_a_piped_standard_input_is_typed_once_the_program_is_ready(stage: Stage, tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_what_cannot_be_run_is_said_in_one_sentence(stage: Stage) -> None:
     stage.start("Bob", "pty")
     status, said = run("-n", "Bob", "cat")
     assert (status, said.count("\n")) == (1, 1)
-    assert "Bob is connected already" in said
+    assert "Bob is already connected" in said
 
 
 def test_a_person_attaches_detaches_and_comes_back(stage: Stage) -> None:
@@ -181,7 +181,7 @@ def test_a_person_attaches_detaches_and_comes_back(stage: Stage) -> None:
     until(lambda: "1" in subprocess.run(has_seen, check=True, capture_output=True, text=True).stdout, "tmux has seen the prefix")
     bob.window.type(b"d")
     assert bob.wait() == 0
-    until(lambda: b"Bob goes on running" in bob.window.shown)
+    until(lambda: b"Bob keeps running" in bob.window.shown)
     with stage.daemon.connect_sync("Carol") as carol:
         carol.send("Bob", "still there?")
         until(lambda: bob.messages == ["still there?"])

@@ -120,7 +120,7 @@ def test_what_the_program_does_not_take_is_reported_and_kept(stage: Stage) -> No
                 await sent.delivered(timeout=60)
 
         until((stage.daemon.state_dir / "team/Bob/wrapper.log").exists)
-        with pytest.raises(RelayError, match=r"Enter was pressed 4 times\. It stands in the agent's inbox file\."):
+        with pytest.raises(RelayError, match=r"Enter was pressed 4 times\. It is in the agent's inbox file\."):
             asyncio.run(ask())
     finally:
         process.terminate()

@@ -68,7 +68,7 @@ def test_a_program_that_ends_at_once_is_started_once_more_without_what_we_add(st
     assert [each["door"] for each in found["unused_doors"]] == ["claude inbox", "claude stop hook"]
     assert all(reason in each["reason"] for each in found["unused_doors"])
     if window is not None:
-        until(lambda: b"started once more" in window.shown, "the person is told")
+        until(lambda: b"starting it again without them" in window.shown, "the person is told")
         assert b"unknown option" in window.shown
 
 

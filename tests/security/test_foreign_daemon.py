@@ -88,7 +88,7 @@ def test_the_sdk_says_nothing(fake: Fake) -> None:
         async with RelayClient("Alice", socket=fake.socket):
             pass
 
-    with pytest.raises(StrangerAtSocket, match=f"is another user \\(uid {STRANGER_UID}\\)"):
+    with pytest.raises(StrangerAtSocket, match=f"belongs to another user \\(uid {STRANGER_UID}\\)"):
         asyncio.run(connect())
     fake.wait_until_all_have_gone()
     assert fake.heard == b""
