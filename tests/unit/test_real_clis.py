@@ -14,6 +14,7 @@ import pytest
 
 from agent_relay.terminal.profile import profile_for
 from scripts import real_clis
+from tests.integration.stage import until
 from tests.real_clis import results
 from tests.real_clis.clis import CLIS
 from tests.real_clis.door_clis import DOOR_CLIS
@@ -88,6 +89,7 @@ def test_the_model_answers_by_its_script_in_every_dialect(dialect: Any, shell: s
         assert texts(json.loads(ask(model, path, body, streams=False))) == "->relay:Dave hello to you"
         assert deltas(ask(model, path, body, streams=True)) == "->relay:Dave hello to you"
         assert model.times_given("hello") == 1
+        until(lambda: len(model.answered) == 2, "both are noted, which is after they were read")
         assert [answered.is_whole for answered in model.answered] == [True, True]
 
 

@@ -28,7 +28,9 @@ def test_the_kernel_knows_who_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
         check_peer(one, "/s.sock", {})
         monkeypatch.setattr(os, "geteuid", lambda: OTHER)
         if (real := os.getuid()) != 0:  # root is trusted by everybody
-            with pytest.raises(StrangerAtSocket, match=rf"/s.sock is another user \(uid {real}\).*AGENT_RELAY_PEER_UIDS={real}"):
+            with pytest.raises(
+                StrangerAtSocket, match=rf"/s.sock belongs to another user \(uid {real}\).*AGENT_RELAY_PEER_UIDS={real}"
+            ):
                 check_peer(one, "/s.sock", {})
             check_peer(one, "/s.sock", {"AGENT_RELAY_PEER_UIDS": str(real)})
 
