@@ -20,6 +20,7 @@ from agent_relay.testing.raw_client import RawClient, Unexpected
 
 NAMES = ("Ann", "Bob", "Cyd", "Dan")
 ROUNDS = 8
+ENOUGH = 500  # arrivals, for the check to mean something
 WINDOW = 40  # unanswered SENDs a client has at most
 SETTLE_S = 40.0
 TTL_MS = 3_600_000
@@ -119,7 +120,7 @@ class Agent(threading.Thread):
 
 
 def expected_arrivals(agents: list[Agent]) -> int:
-    return sum(receipt["recipients"] for agent in agents for receipt in agent.stored.values())
+    return sum(receipt["recipients"] for agent in agents for receipt in list(agent.stored.values()))
 
 
 def wait_until_all_are_known(agents: list[Agent]) -> None:
@@ -129,6 +130,14 @@ def wait_until_all_are_known(agents: list[Agent]) -> None:
         time.sleep(0.01)
     for agent in agents:
         agent.sending = True
+
+
+def wait_until_much_was_said(agents: list[Agent]) -> None:
+    """A busy machine needs longer than the kills leave it."""
+    deadline = time.monotonic() + SETTLE_S
+    while expected_arrivals(agents) < ENOUGH or min(agent.connections for agent in agents) < 2:
+        assert time.monotonic() < deadline, describe(agents)
+        time.sleep(0.02)
 
 
 def wait_until_calm(agents: list[Agent]) -> None:
@@ -183,10 +192,9 @@ def test_what_was_acknowledged_arrives_exactly_once_and_in_order_however_often_t
             for _ in range(ROUNDS):
                 time.sleep(rng.choice((0.0, 0.02, 0.1, 0.4, 0.8, 1.2)))  # the moment of death is what this test is about
                 daemon.restart()
+            wait_until_much_was_said(agents)
             wait_until_calm(agents)
             check(agents)
-            assert min(agent.connections for agent in agents) > 1
-            assert expected_arrivals(agents) > 500, describe(agents)
         except BaseException as failure:
             failure.add_note(f"AGENT_RELAY_CRASH_SEED={seed}; the daemon printed: {daemon.output[-2_000:]}")
             raise
