@@ -71,6 +71,7 @@ def test_after_ten_failures_a_minute_an_address_is_told_to_wait(make_stage: Call
 
 
 def _ask(connection: socket.socket, stage: Stage, *lines: str, path: str = "/arc") -> str:
+    """The head of the answer; the first frame may come with it."""
     head = [
         f"GET {path} HTTP/1.1", f"Host: {stage.url.removeprefix('http://')}", "Connection: Upgrade", "Upgrade: websocket", *lines,
     ]  # fmt: skip
@@ -79,7 +80,12 @@ def _ask(connection: socket.socket, stage: Stage, *lines: str, path: str = "/arc
     if not any(line.startswith("Sec-WebSocket-Version") for line in lines):
         head += ["Sec-WebSocket-Version: 13"]
     connection.sendall("\r\n".join(head).encode() + b"\r\n\r\n")
-    return connection.recv(65_536).decode()
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        part = connection.recv(65_536)
+        assert part, answer
+        answer += part
+    return answer.partition(b"\r\n\r\n")[0].decode()
 
 
 @pytest.mark.parametrize(
