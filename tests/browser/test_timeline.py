@@ -98,6 +98,15 @@ def test_the_timeline_is_zoomed_and_moved_by_buttons_keys_wheel_and_hand(open_vi
     until(page, lambda: length(page) > end - begin, "everything")
 
 
+def test_the_window_of_a_young_relay_grows_with_it(open_view: OpenPage, stage: Stage) -> None:
+    page, _ = open_timeline(open_view)
+    expect(page.get_by_role("button", name="1h", exact=True)).to_have_attribute("aria-pressed", "true")
+    until(page, lambda: length(page) < 3_000_000, "there is less than an hour to show")
+    page.evaluate("() => { const { now } = Date; Date.now = () => now() + 1_200_000; }")  # twenty minutes later
+    until(page, lambda: 1_200_000 < length(page) < 3_000_000, "what was shown is still shown")
+    assert shown_time(page)[0] < first_moment(stage)
+
+
 def first_moment(stage: Stage) -> float:
     """Of the oldest event, in milliseconds."""
     answer = httpx.get(f"{stage.url}/api/v1/events", params={"limit": "1"}, timeout=60, headers=stage.daemon.api_headers)

@@ -33,6 +33,8 @@ const AHEAD = 0.03; // of the window, after now
 const data = new TimelineData();
 const frame = signal({ from: Date.now() - FIRST_LOOK_MS, to: Date.now() });
 const isLive = signal(true);
+/** How much is looked at while it is live. Of a young relay there is less: the window grows with it. */
+const wantedMs = signal(FIRST_LOOK_MS);
 const hiddenGroups = signal(new Set());
 const wanted = signal("");
 
@@ -62,11 +64,17 @@ function look(next, { live = false } = {}) {
   batch(() => {
     frame.value = confine(next, data.oldest ?? next.from, now);
     isLive.value = live || (isLive.value && frame.value.to >= now);
+    if (!live) wantedMs.value = span() / (1 + AHEAD);
   });
 }
 
 const span = () => frame.value.to - frame.value.from;
-const lookAtLast = (ms) => look({ from: Date.now() - ms, to: Date.now() + ms * AHEAD }, { live: true });
+function lookAtLast(ms) {
+  const now = Date.now();
+  const shown = Math.min(ms, Math.max(now - (data.oldest ?? 0), MINUTE) * 1.02); // the first event is not at the very edge
+  wantedMs.value = ms;
+  look({ from: now - shown, to: now + shown * AHEAD }, { live: true });
+}
 const zoomBy = (factor) => (isLive.value ? lookAtLast((span() * factor) / (1 + AHEAD)) : look(zoom(frame.value, factor, 0.5)));
 const panBy = (share) => look({ from: frame.value.from + span() * share, to: frame.value.to + span() * share });
 
@@ -93,7 +101,7 @@ async function lookAtChosen() {
 }
 
 const KINDS = [{ value: "lanes", label: "Lanes" }, { value: "table", label: "Table" }];
-const lookAtAll = () => look({ from: data.oldest ?? 0, to: Date.now() }, { live: true });
+const lookAtAll = () => lookAtLast(Infinity);
 const shortcuts = [
   ["+", "Zoom in", () => zoomBy(0.5)], ["=", "Zoom in", () => zoomBy(0.5)], ["-", "Zoom out", () => zoomBy(2)],
   ["ArrowLeft", "Earlier", () => panBy(-0.2)], ["ArrowRight", "Later", () => panBy(0.2)],
@@ -133,7 +141,7 @@ function useFollowing() {
     const read = afterQuiet(120, (from) => data.want(from - span() * 0.2));
     const stop = effect(() => read(frame.value.from));
     const timer = setInterval(() => {
-      if (isLive.value && !document.hidden) lookAtLast(span() / (1 + AHEAD));
+      if (isLive.value && !document.hidden) lookAtLast(wantedMs.value);
     }, TICK_MS);
     return () => {
       stop();
@@ -152,7 +160,7 @@ function Where() {
 }
 
 function ZoomTools() {
-  const current = Object.entries(SPANS).find(([, ms]) => isLive.value && Math.abs(span() / (1 + AHEAD) - ms) < ms * 0.02)?.[0];
+  const current = Object.entries(SPANS).find(([, ms]) => isLive.value && Math.abs(wantedMs.value - ms) < ms * 0.02)?.[0];
   const { from, to } = frame.value;
   const toggleLive = () => {
     if (isLive.value) isLive.value = false;
