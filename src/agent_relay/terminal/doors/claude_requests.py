@@ -10,6 +10,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_relay.ports.door import Decision, DoorError, DoorListener, DoorState, NotOpen, Request, RequestKind, Resolution
 from agent_relay.protocol.tool_names import FILE_TOOLS, GLOB, GREP, LIST, kind_of
@@ -143,12 +144,14 @@ def _requests(id_: str, tool: str, given: dict[str, Any]) -> list[Request]:
     if tool == QUESTION_TOOL and questions:
         return [_question(f"{id_}-{number}", entry) for number, entry in enumerate(questions, 1)]
     name = clean(tool)[:100] or "a tool"
-    subject = next((clean(text) for text in (as_text(given.get(key)) for key in _SUBJECTS) if text), "")[:MAX_SUBJECT_CHARACTERS]
+    whole = next((text for text in (as_text(given.get(key)) for key in _SUBJECTS) if text), "")
+    subject = clean(whole)[:MAX_SUBJECT_CHARACTERS]
     text = f"Claude Code asks to use {name}{': ' + subject if subject else ''}"
     description = clean(as_text(given.get("description")))[:MAX_SUBJECT_CHARACTERS]
     details = {"description": description} if description else {}
     path, pattern = _files(kind_of(tool), given)
-    return [Request(id_, RequestKind.PERMISSION, text, name, subject, ("allow", "deny"), details, path=path, pattern=pattern)]
+    asked = Request(id_, RequestKind.PERMISSION, text, name, subject, ("allow", "deny"), details, path=path, pattern=pattern)
+    return [replace(asked, is_exact=subject == whole)]  # else a rule would judge a part of what is run
 
 
 def _files(kind: str, given: dict[str, Any]) -> tuple[str | None, str]:

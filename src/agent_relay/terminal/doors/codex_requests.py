@@ -207,7 +207,10 @@ def _unwrapped(command: str) -> str:
 def _file_change(id_: str, params: dict[str, Any], touched: str) -> Request:
     subject = _shown(touched)
     text = f"Codex asks to change {subject or 'files'}"
-    return Request(id_, RequestKind.PERMISSION, text, "apply_patch", subject, ("allow", "deny"), _details(params))
+    return Request(
+        id_, RequestKind.PERMISSION, text, "apply_patch", subject, ("allow", "deny"), _details(params),
+        is_exact=subject == touched,
+    )  # fmt: skip
 
 
 def _question(id_: str, entry: dict[str, Any]) -> Request:

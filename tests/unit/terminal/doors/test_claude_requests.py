@@ -68,6 +68,26 @@ def test_a_permission_is_given_from_outside() -> None:
     assert len(play(scene).heard.of("resolved")) == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "is_exact"),
+    [
+        ("git status", True),
+        ("git status" + " " * 2_000 + "; rm -rf ~", False),  # what is shown of it is harmless
+        ("git status\x1b[2K", False),
+    ],
+    ids=["whole", "cut", "cleaned"],
+)
+def test_a_command_that_is_not_shown_whole_is_not_taken_for_exact(command: str, is_exact: bool) -> None:
+    """No rule may approve what it has seen only a part of."""
+
+    async def scene(stage: Stage) -> None:
+        await open_inbox(stage)
+        (request,) = await Asking(stage, "Bash", {"command": command}).asked()
+        assert request.is_exact == is_exact
+
+    play(scene)
+
+
 def test_a_permission_is_refused_from_outside_with_the_reason() -> None:
     async def scene(stage: Stage) -> None:
         inbox = await open_inbox(stage)
