@@ -142,6 +142,7 @@ def test_every_command_has_words_here() -> None:
 
 
 @pytest.mark.terminals
+@pytest.mark.timeout(600)  # forty programs, one after another
 def test_no_command_runs_what_lies_there(place: Place) -> None:
     """One after another, with the daemon, the wrappers and the agents that they start."""
     assert place.relay("up").returncode == 0
