@@ -62,6 +62,7 @@ class _Clearing(Struct):
     done: list[Callable[[], None]]
     is_merging: bool = True
     begins: bool = True
+    has_failed: bool = False
     tries: int = 0
 
 
@@ -172,11 +173,19 @@ class Writer:
     def _behind(self) -> bool:
         return not self.caught_up and not self._index_failed
 
+    @property
+    def _patience_s(self) -> float | None:
+        """How long there is nothing to do, unless somebody asks; None: for good."""
+        if self._behind:
+            return _IDLE_SECONDS
+        since = self._uncleared_since
+        return None if since is None else max(since + _CLEARED_EVERY_S - time.monotonic(), 0.0)
+
     def _take(self) -> list[_Item]:
         """Waits for something to do; everything that is queued by then, or nothing: then there is time for the index."""
         busy = self._readers or self._clearing or (self._idle and self._behind)
         try:
-            items = [self._queue.get_nowait() if busy else self._queue.get(timeout=_IDLE_SECONDS if self._behind else None)]
+            items = [self._queue.get_nowait() if busy else self._queue.get(timeout=self._patience_s)]
         except Empty:
             self._idle = True
             return []
@@ -329,7 +338,7 @@ class Writer:
         if looked_at >= limit:
             post_answer(self._post, partial(done, looked_at))
             return
-        told = [] if self._clearing is None else self._clearing.done
+        told = [] if self._clearing is None else self._clearing.done  # begun anew, for what was erased just now as well
         self._clearing = _Clearing([*told, partial(post_answer, self._post, partial(done, looked_at))])
 
     def _clear(self) -> None:
@@ -340,15 +349,19 @@ class Writer:
         clearing = self._clearing
         if clearing is None:
             return
-        self._uncleared_since = None
         if clearing.is_merging:
+            if clearing.begins:  # what is pruned from now on is for the next clearing
+                self._uncleared_since = None
             more = self._commits.transact(partial(merge_index, begins=clearing.begins))
             clearing.begins = False
-            clearing.is_merging = more is True  # where it failed, the next clearing tries again
+            clearing.is_merging = more is True
+            clearing.has_failed = isinstance(more, StoreError)
             return
         clearing.tries += 1
         if self._empty_wal() or clearing.tries >= _WAL_TRIES:
             self._shrink()
+            if (clearing.has_failed or clearing.tries >= _WAL_TRIES) and self._uncleared_since is None:
+                self._uncleared_since = time.monotonic()  # the next clearing tries again
             self._end_clearing()
 
     def _empty_wal(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from pathlib import Path
 
@@ -59,6 +60,30 @@ def test_nothing_of_what_was_pruned_is_left_once_the_files_are_cleared(tmp_path:
             assert time.monotonic() < deadline, left_in(path)
             time.sleep(0.01)
         assert driver.find(search="common", limit=1) == [1000]
+    check_words(path)
+
+
+def test_what_is_pruned_while_the_files_are_cleared_is_cleared_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "messages.sqlite"
+    monkeypatch.setattr(sqlite_writer, "_CLEARED_EVERY_S", 0.0)
+    merge_index = sqlite_writer.merge_index
+    with opened(path) as driver:
+        fill(driver)
+        store, waiting = driver.store, [time_at(900)]
+
+        def prune_before_the_merge_ends(connection: sqlite3.Connection, *, begins: bool) -> bool:
+            more = merge_index(connection, begins=begins)
+            if more or not waiting:
+                return more
+            store.prune(waiting.pop(), 1_000, lambda _: None)
+            return True
+
+        monkeypatch.setattr(sqlite_writer, "merge_index", prune_before_the_merge_ends)
+        assert driver.prune(time_at(10), limit=5)
+        deadline = time.monotonic() + DEADLINE_S
+        while waiting or left_in(path):
+            assert time.monotonic() < deadline, left_in(path)
+            time.sleep(0.01)
     check_words(path)
 
 
