@@ -5,18 +5,26 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import os
+import sys
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from agent_relay.cli.demo.evidence import Arrival, Crash, Evidence, compare, judge
 from agent_relay.cli.demo.game import GAME, NAMES, OPENING, Saying, all_sayings, find_turn
 from agent_relay.cli.demo.reports import Report, Reports
+from agent_relay.cli.demo.stage import Stage
 from agent_relay.cli.demo.summary import as_json, holds, show_summary
+from agent_relay.cli.demo.transcript import Transcript
+from agent_relay.cli.demo.view import View
 from agent_relay.cli.screen import Screen
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.views import MessageView
+from agent_relay.terminal.backends.tmux_program import Tmux
+from agent_relay.terminal.backends.tmux_server import TmuxServer
 
 # --- the game --------------------------------------------------------------------------------------------------------
 
@@ -141,3 +149,23 @@ def test_a_loss_is_shown_with_the_line_it_befell() -> None:
     assert not holds(found)
     assert "The promise was broken" in shown(found)
     assert "Alice printed 'two' and sent None" in shown(found)
+
+
+def test_a_view_that_is_gone_keeps_neither_the_story_nor_the_end_from_going_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    master, slave = os.openpty()
+    person_master, person_slave = os.openpty()
+    with open(person_slave, "rb", buffering=0) as keyboard:
+        monkeypatch.setattr(sys, "stdin", keyboard)
+        tmux = Tmux("/bin/true", (3, 3))
+        stage = cast("Stage", SimpleNamespace(root=tmp_path, environ=dict(os.environ)))
+        view = View(stage, tmux, TmuxServer(tmux, str(tmp_path / "agents.sock")))
+        view.story = open(slave, "w", encoding="utf-8")  # noqa: SIM115 - closed by the view
+        transcript = Transcript(Screen(io.StringIO()), silent=False)
+        transcript.turn_to(view.story)
+        os.close(master)
+        transcript.event("Alice", "is there")
+        view.close()
+        assert view.story is None
+    os.close(person_master)

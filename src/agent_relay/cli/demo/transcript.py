@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TextIO
 
 from agent_relay.cli.safe_text import clean_line
@@ -18,11 +19,13 @@ class Transcript:
     def __init__(self, screen: Screen, *, silent: bool) -> None:
         self._screen = screen
         self._silent = silent
+        self._may_be_gone = False
         self._scenes = 0
 
     def turn_to(self, stream: TextIO) -> None:
-        """From now on it is written there."""
+        """From now on it is written there, for as long as that is there: `View.check` reports that it is gone, and why."""
         self._screen = Screen(stream)
+        self._may_be_gone = True
 
     def scene(self, title: str) -> None:
         self._scenes += 1
@@ -49,5 +52,6 @@ class Transcript:
 
     def _line(self, *parts: Part) -> None:
         if not self._silent:
-            self._screen.line(*parts)
-            self._screen.flush()
+            with contextlib.suppress(*((OSError,) if self._may_be_gone else ())):
+                self._screen.line(*parts)
+                self._screen.flush()

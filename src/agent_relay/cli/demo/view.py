@@ -7,6 +7,7 @@ only looks as well, and Ctrl-C or `q` ends it. The person's terminal is put back
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -130,7 +131,8 @@ class View:
     def close(self) -> None:
         """Any number of times; the terminal is the person's again."""
         if self.story is not None:
-            self.story.close()
+            with contextlib.suppress(OSError):  # its terminal may be gone, with a line still to be written
+                self.story.close()
             self.story = None
         subprocess.run([*self._server.base, "kill-server"], capture_output=True, check=False, env=self._stage.environ)  # noqa: S603
         if self._client is not None:
