@@ -209,9 +209,11 @@ class Writer:
     def _write_all(self) -> None:
         at_once = _AT_ONCE
         while self._drafts:
+            if not self._shelf.is_open and not self._open():  # which may put a gap before everything that waits
+                return
             chunk = self._drafts[:at_once]
             try:
-                written = self._write(chunk)
+                self._write(chunk)
             except OSError as error:
                 self._complain(error)
                 return
@@ -223,9 +225,6 @@ class Writer:
                 with self._lock:
                     self.lost += 1
                     self._untold += 1
-                written = True
-            if not written:
-                return
             del self._drafts[: len(chunk)]
             with self._lock:
                 self.waiting -= len(chunk)
@@ -233,9 +232,7 @@ class Writer:
             self._waiting_bytes -= self._taken_bytes
         self._taken_bytes = 0
 
-    def _write(self, drafts: list[Draft]) -> bool:
-        if not self._shelf.is_open and not self._open():
-            return False
+    def _write(self, drafts: list[Draft]) -> None:
         first_seq = self.last.seq + 1
         data, ts = encode_drafts(drafts, first_seq, self.last.ts)
         self._make_room(len(data), ts)
@@ -245,7 +242,6 @@ class Writer:
         if self._unsynced_since is None:
             self._unsynced_since = time.monotonic()
         post_answer(self._post, partial(self._on_appended, first_seq, len(drafts), data))
-        return True
 
     def _make_room(self, coming_bytes: int, ts: int) -> None:
         began = self._shelf.newest_began_ms

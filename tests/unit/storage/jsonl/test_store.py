@@ -348,6 +348,32 @@ def test_what_is_lost_at_the_end_is_told_as_well(tmp_path: Path, disk: Disk, mon
     assert lines[-1]["lost"] == 3
 
 
+def test_a_gap_that_is_found_late_stands_before_what_waits_and_nothing_is_doubled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "_RETRY_S", 0.02)
+    driver = make_driver(tmp_path)
+    driver.open()
+    put(driver, 2)
+    path, aside, life = tmp_path / "events.jsonl", tmp_path / "aside", tmp_path / "events.life"
+    killed = life.read_bytes()
+    driver.store.close()
+    life.write_bytes(killed)  # as if it had never said goodbye
+    path.rename(aside)
+    path.symlink_to("nowhere/at/all")
+    later = make_driver(tmp_path)
+    later.open()
+    later.store.append([make_note(place) for place in (3, 4, 5)])
+    assert later.store.stats().last_error
+    aside.rename(path)
+    later.wait_until(lambda: not later.store.stats().waiting)
+    later.store.close()
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [event["type"] for event in events[2:]] == ["stream.gap", *[events[0]["type"]] * 3]
+    assert [event["_seq"] for event in events] == [1, 2, 3, 4, 5, 6]
+    assert len({event["_ts"] for event in events[3:]}) == 3
+
+
 def test_a_place_that_cannot_be_opened_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "_RETRY_S", 0.02)
     (tmp_path / "events.jsonl").mkdir()
