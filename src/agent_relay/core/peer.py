@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.context import Context
-from agent_relay.ports.connection import ARC_UID, Connection
+from agent_relay.ports.connection import REGISTERED_UID, Connection
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import RelayError, error_payload
 from agent_relay.protocol.states import DAEMON, CloseReason, DaemonEvent, DaemonState, advance
@@ -30,7 +30,7 @@ class Peer:
         self.connection = connection
         self.uid = uid
         self.deliver = deliver  # None: it is sent DELIVER
-        self.arc = uid == ARC_UID
+        self.arc = uid == REGISTERED_UID
         self.guest = uid in context.limits.allowed_uids  # another user, who may send and read messages and nothing else
         self.state = DaemonState.HANDSHAKING
         self.active = False

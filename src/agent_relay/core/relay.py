@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from agent_relay.core.acting import Acting, stopping_error
 from agent_relay.core.agents import Agent
-from agent_relay.core.arc_agents import ArcAgents
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.controls import Controls
@@ -29,6 +28,7 @@ from agent_relay.core.policy import Policy
 from agent_relay.core.publishing import publish_request, publish_state
 from agent_relay.core.queries import Queries
 from agent_relay.core.recovery import recover
+from agent_relay.core.registered_names import RegisteredNames
 from agent_relay.core.registry import Registry
 from agent_relay.core.removal import Removal
 from agent_relay.core.reports import OnInput, Reports
@@ -110,7 +110,7 @@ class Relay:
             Reports(context, store, self.journal, self.requests, self.on_input),
             self._controls, self.queries, self.spawning, self._watching, erasing, self.rights, self._end,
         )  # fmt: skip
-        self.arc = ArcAgents(context, self.registry, self.sending.committer, self.ledger, self._handshake.is_arriving)
+        self.names = RegisteredNames(context, self.registry, self.sending.committer, self.ledger, self._handshake.is_arriving)
         self._housekeeping = Housekeeping(
             context, self.registry, self.tokens, self.journal, self.sending.committer, store, self.spawning
         )
@@ -385,7 +385,7 @@ class Relay:
         agent = peer.agent
         if agent is not None:
             self.registry.connected[agent.key] = agent
-            self.arc.changed(agent, is_here=True)
+            self.names.changed(agent, is_here=True)
             self.context.log.note("connected", agent=agent.name, session_id=agent.session_id, uid=peer.uid)
             tell_what_was_missed(agent)
             self.spawning.connected(agent)
@@ -423,7 +423,7 @@ class Relay:
         agent.last_seen_at = self.context.wall_ms
         if self.registry.connected.pop(agent.key, None) is not None:
             publish_state(self.context, agent)
-            self.arc.changed(agent, is_here=False)
+            self.names.changed(agent, is_here=False)
         self.requests.disconnected(agent)
         self.ledger.disconnected(agent, peer)
         if peer.arc and self.context.limits.arc_ephemeral:

@@ -15,7 +15,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.registry import Registry
 from agent_relay.core.tokens import Tokens
-from agent_relay.ports.connection import ARC_UID, NOBODY_UID
+from agent_relay.ports.connection import NOBODY_UID, REGISTERED_UID
 from agent_relay.ports.store import Batch, MemberRow, StoreError, SubscriptionRow
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import did_you_mean, show
@@ -47,7 +47,7 @@ class Removal:
                 name=show(name, 80),
                 did_you_mean=known,
             )
-        if agent.uid == ARC_UID:
+        if agent.uid == REGISTERED_UID:
             raise RelayError(
                 ErrorCode.REJECTED, f"{agent.name} is registered over ARC, where a name belongs to its owner. To end that: "
                 f"agent-relay arc revoke {agent.name}", reason="arc_name", name=agent.name,

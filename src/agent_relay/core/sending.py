@@ -22,7 +22,7 @@ from agent_relay.core.outcomes import Outcomes, not_stored, say_outcomes
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Route, Router
-from agent_relay.ports.connection import ARC_UID
+from agent_relay.ports.connection import REGISTERED_UID
 from agent_relay.ports.relay import ReadSend, Told
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.checksums import check_checksum
@@ -191,7 +191,7 @@ class Sending:
 
     def _without_absent(self, wanted: list[Agent], *, is_refused: bool) -> list[Agent]:
         """Where nothing is kept for agents over ARC, whoever of them is not there gets nothing."""
-        absent = [agent for agent in wanted if agent.peer is None and agent.uid == ARC_UID]
+        absent = [agent for agent in wanted if agent.peer is None and agent.uid == REGISTERED_UID]
         if absent and is_refused:
             raise RelayError(
                 ErrorCode.AGENT_OFFLINE, f"{absent[0].name} is offline, and nothing is kept for it.", to=absent[0].name

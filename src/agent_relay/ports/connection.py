@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from agent_relay.ports.callers import Caller
 from agent_relay.protocol.states import CloseReason
 
-ARC_UID = -1  # whose connections and names those over ARC are: no user of this machine has that number
+REGISTERED_UID = -1  # whose connections and names those over ARC are: no user of this machine has that number
 NOBODY_UID = -2  # whose names those are that the owner has freed: whoever asks first gets them
 
 

@@ -37,7 +37,7 @@ _CONVERSATIONS = 1_000
 
 class InnerService:
     def __init__(
-        self, pump: Pump[Any], uid: int, wall_ms: Callable[[], int], owner_token: str | None = None, name: str = ""
+        self, pump: Pump, uid: int, wall_ms: Callable[[], int], owner_token: str | None = None, name: str = ""
     ) -> None:  # fmt: skip
         self._pump = pump
         self._uid = uid
@@ -45,7 +45,7 @@ class InnerService:
         self._owner_token = owner_token
         self.name = name or SENDER  # the owner's
         self._observer = InnerClient(pump, uid, SENDER, observer=True, wall_ms=wall_ms)
-        self._senders: dict[str, InnerClient[Any]] = {}
+        self._senders: dict[str, InnerClient] = {}
         self._choosing = asyncio.Lock()
         self._coming_back: set[asyncio.Task[None]] = set()
         self._is_over = False
@@ -186,7 +186,7 @@ class InnerService:
             sent = Sent(stored.message_id or "", stored.recipients or 0, stored.queued or 0, stored.skipped)
             return await self._wait(sender, answers, sent, message) if is_awaited else sent
 
-    async def _wait(self, sender: InnerClient[Any], answers: Answers, sent: Sent, message: Outgoing) -> Sent:
+    async def _wait(self, sender: InnerClient, answers: Answers, sent: Sent, message: Outgoing) -> Sent:
         """Until everyone has it, or, where an answer is wanted, until that is here."""
         by: list[str] = []
         failure: str | None = None
@@ -227,7 +227,7 @@ class InnerService:
         if not says_same or _names(before["to"]) != _names(fields["to"]) or before["topic"] != fields["topic"]:
             raise KeyReused(key)
 
-    async def _open_sender(self) -> InnerClient[Any]:
+    async def _open_sender(self) -> InnerClient:
         """Connected under the owner's name, or under one that stands in for it while somebody else has it."""
         async with self._choosing:
             deadline = asyncio.get_running_loop().time() + _NAME_WAIT_S
@@ -247,7 +247,7 @@ class InnerService:
                 ErrorCode.SERVICE_UNAVAILABLE, f"Every name from {self.name} to {spare_names(self.name)[-1]} is taken."
             )
 
-    def _sender_of(self, name: str) -> InnerClient[Any]:
+    def _sender_of(self, name: str) -> InnerClient:
         if name not in self._senders:
             self._senders[name] = InnerClient(
                 self._pump, self._uid, name, observer=False, wall_ms=self._wall_ms, owner_token=self._owner_token,
@@ -260,7 +260,7 @@ class InnerService:
         self._coming_back.add(task)
         task.add_done_callback(self._coming_back.discard)
 
-    async def _come_back(self, client: InnerClient[Any]) -> None:
+    async def _come_back(self, client: InnerClient) -> None:
         """When the command that took our name is over: what is written to the owner meanwhile waits until then."""
         while not self._is_over:
             await asyncio.sleep(_COME_BACK_S)

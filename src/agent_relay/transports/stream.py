@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Generic, TypeVar, cast
+from typing import cast
 
 from agent_relay.ports.callers import OWNER, Caller
+from agent_relay.ports.relay import PeerHandle
 from agent_relay.protocol.framing import HEADER_BYTES, FrameDecoder
 from agent_relay.protocol.states import CloseReason
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.trace import trace
-
-P = TypeVar("P")
 
 _STOP_READING_BYTES = 32 * 1024 * 1024  # a client that sends and never reads its receipts is not read from beyond this
 _CLOSE_GRACE_S = 5.0  # how long a closed connection may take to read its last words
@@ -24,7 +23,7 @@ _CLOSE_GRACE_S = 5.0  # how long a closed connection may take to read its last w
 log = logging.getLogger(__name__)
 
 
-class StreamConnection(asyncio.Protocol, Generic[P]):
+class StreamConnection(asyncio.Protocol):
     """Implements `ports.Connection` for the relay and asyncio's protocol for the loop."""
 
     __slots__ = (
@@ -43,11 +42,11 @@ class StreamConnection(asyncio.Protocol, Generic[P]):
         "unsent_bytes",
     )  # fmt: skip
 
-    def __init__(self, pump: Pump[P], max_frame_bytes: int) -> None:
+    def __init__(self, pump: Pump, max_frame_bytes: int) -> None:
         self._pump = pump
         self._decoder = FrameDecoder(max_frame_bytes)
         self._transport: asyncio.Transport | None = None
-        self._peer: P | None = None
+        self._peer: PeerHandle | None = None
         self._out: list[bytes] = []
         self._queued = False  # the pump will call flush at the end of this turn
         self._stalled = False  # the system has not taken the last write yet

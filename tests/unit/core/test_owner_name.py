@@ -39,8 +39,8 @@ def test_no_agent_is_wrapped_or_spawned_or_registered_under_it(relay: RelayHarne
     assert refusal(wrapper) == "INVALID_TARGET"
     with pytest.raises(RelayError, match="the name of the relay's owner"):
         check_wish(Spawn("anna", "claude"), relay.limits)
-    assert not relay.relay.arc.claim("anna")
-    assert relay.relay.arc.claim("other")
+    assert not relay.relay.names.claim("anna")
+    assert relay.relay.names.claim("other")
 
 
 def test_not_from_inside_an_agents_terminal_even_with_the_token(relay: RelayHarness) -> None:

@@ -10,11 +10,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from agent_relay.ports.callers import OWNER, Caller
-from agent_relay.ports.connection import ARC_UID
-from agent_relay.ports.relay import Handed, ReadSend
+from agent_relay.ports.connection import REGISTERED_UID
+from agent_relay.ports.relay import Handed, PeerHandle, ReadSend
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
 from agent_relay.protocol.arc.reading import Said, is_command, read_ref, read_said
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from agent_relay.transports.arc.hub import Hub
     from agent_relay.transports.arc.registrar import Record
 
-P = TypeVar("P")
 T = TypeVar("T")
 
 _TEXT = int(Kind.TEXT)  # as a plain number, for what is done with every frame
@@ -48,14 +47,14 @@ _MOST_ANSWERS_BYTES = 8 * 1024 * 1024  # that wait for a client which asks on; b
 log = logging.getLogger(__name__)
 
 
-class ArcConnection(asyncio.Protocol, Generic[P]):
+class ArcConnection(asyncio.Protocol):
     __slots__ = (
         "_early", "_hub", "_numbers", "_out", "_peer", "_prefix", "_queued", "_reader", "_refs", "_refused", "_transport",
         "_unread", "_was_held", "address", "agent_id", "catching_up", "changes", "closed_with", "heard_ms", "is_open", "lookups",
         "notify_drained", "opened_ms", "pinged_ms", "record", "unsent_bytes",
     )  # fmt: skip
 
-    def __init__(self, hub: Hub[P], record: Record, transport: asyncio.Transport, address: str) -> None:
+    def __init__(self, hub: Hub, record: Record, transport: asyncio.Transport, address: str) -> None:
         self._hub = hub
         self.record = record
         self.agent_id = record.agent_id
@@ -63,7 +62,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         self._transport: asyncio.Transport | None = transport
         self._out = Outbox(transport)
         self._reader = FrameReader(hub.settings.max_bytes, hub.settings.hard_bytes)
-        self._peer: P | None = None
+        self._peer: PeerHandle | None = None
         self._early: list[bytes] = []  # what came before the relay had opened the session
         self._queued = False  # the pump will call flush at the end of this turn
         self._prefix = hub.next_prefix()  # of the ids that the relay knows our messages under, each with a number of its own
@@ -85,7 +84,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         """The upgrade is answered; now the relay has to know who came."""
         self._hub.pump.begin_turn()
         relay = self._hub.pump.relay
-        self._peer = relay.accepted(self, ARC_UID, self._deliver)
+        self._peer = relay.accepted(self, REGISTERED_UID, self._deliver)
         payload = {"agent": self.agent_id, "cli": "arc", "version": 2, "capabilities": {}}
         hello = encode_envelope("HELLO", "hello", self._hub.clock.wall_ms(), payload)
         self._tell(relay.received, [hello[HEADER_BYTES:]])
@@ -217,7 +216,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             self._tell(self._hub.pump.relay.sent, sends)
             sends.clear()
 
-    def _tell(self, tell: Callable[[P, list[T]], None], said: list[T]) -> None:
+    def _tell(self, tell: Callable[[PeerHandle, list[T]], None], said: list[T]) -> None:
         peer = self._peer
         if peer is None:
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_relay.ports.relay import Told
 from agent_relay.ports.store import MessageRow
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RECEIPT = "receipt"
 
 
-def make_receipt(hub: Hub[Any], connection: ArcConnection[Any], said: Said) -> Told:
+def make_receipt(hub: Hub, connection: ArcConnection, said: Said) -> Told:
     """What the relay calls once it knows."""
     wanted, ref = [] if BROADCAST in said.to else said.to, read_ref(said)
 
