@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
     from agent_relay.core.peer import Peer
 
-FULL_BUFFER_BYTES = 4 * 1024 * 1024  # a connection with more than this unsent is not given further deliveries
 _LEAST_ADVICE_MS = 50
 _MOST_ADVICE_MS = 30_000
 
@@ -29,7 +28,7 @@ class Backpressure:
         box, peer = recipient.mailbox, recipient.peer
         depth = box.waiting + box.reserved + extra
         held = recipient.loop is not None and recipient.loop.barrier is not None
-        if peer is not None and peer.active and not held and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES:
+        if peer is not None and peer.active and not held and not peer.connection.is_full:
             if not peer.acks:
                 return 0
             depth -= peer.window - len(box.inflight)

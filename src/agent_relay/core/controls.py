@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
 from agent_relay.core.context import Context
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
@@ -136,7 +135,7 @@ class Controls:
                 name=agent.name,
                 command=asked.command,
             )
-        if holder.connection.unsent_bytes > FULL_BUFFER_BYTES:
+        if holder.connection.is_full:
             raise RelayError(
                 ErrorCode.AGENT_BUSY, f"{agent.name} does not read what it is sent.", retry_after_ms=_RETRY_MS, name=agent.name
             )

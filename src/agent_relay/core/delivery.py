@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES, Backpressure
+from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.correlation import Correlations, seen_in
 from agent_relay.core.dispatch import Dispatch
@@ -81,7 +81,7 @@ class Ledger:
                 and not box.holds
                 and recipient.loop is None
                 and len(box.inflight) + len(peer.outgoing) < peer.window
-                and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES
+                and not peer.connection.is_full
                 and message.expires > now
             ):
                 put(peer, delivery)
@@ -242,12 +242,7 @@ class Ledger:
                 self._loops.look_again(recipient)
             if peer is not None and peer.active:
                 inflight, connection = box.inflight, peer.connection
-                while (
-                    box.lanes
-                    and not box.holds
-                    and len(inflight) + len(peer.outgoing) < peer.window
-                    and connection.unsent_bytes <= FULL_BUFFER_BYTES
-                ):
+                while box.lanes and not box.holds and len(inflight) + len(peer.outgoing) < peer.window and not connection.is_full:
                     if standing is not None and not self._loops.lets_go(standing, box.first()):
                         break
                     if not is_counted(box.first()):
@@ -260,7 +255,7 @@ class Ledger:
                         self._endings.expired(delivery)
                 self._dispatch.send()
                 self._rest.read(recipient, partial(self._took_page, recipient))
-                if box.waiting and connection.unsent_bytes > FULL_BUFFER_BYTES:
+                if box.waiting and connection.is_full:
                     connection.notify_drained = True
             if box.told_busy:
                 self._backpressure.relax(recipient)
@@ -404,7 +399,7 @@ class Ledger:
         if peer is None or not peer.active:
             box.next_retry = NEVER
             return
-        full, uncounted = peer.connection.unsent_bytes > FULL_BUFFER_BYTES, []
+        full, uncounted = peer.connection.is_full, []
         for delivery in list(box.inflight.values()):
             if delivery.deadline <= now:
                 if full:  # it has not even read what it was sent; more of the same would not help

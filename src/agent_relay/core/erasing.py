@@ -21,7 +21,6 @@ from agent_relay.core.removal import Removal
 from agent_relay.core.rights import ADMIN, Rights
 from agent_relay.core.spawning import Spawning
 from agent_relay.core.tokens import Tokens
-from agent_relay.ports.connection import REGISTERED_UID
 from agent_relay.ports.leavings import Leavings, Left
 from agent_relay.ports.store import Batch, MessageStore, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -165,7 +164,7 @@ class Erasing:
         if agent is not None and (agent.mailbox.reserved or agent.pending or not agent.mailbox.idle):
             self._settle(name, erased, tell)
             return
-        if agent is None or agent.uid == REGISTERED_UID:  # an ARC name is its owner's for ever; what was said goes
+        if agent is None or agent.is_registered:  # such a name is its owner's for ever; what was said goes
             self._erase_messages(name, erased, tell)
             return
         self._committer.change(

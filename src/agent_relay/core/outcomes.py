@@ -42,7 +42,7 @@ class Outcomes:
         answers: list[bytes] = []  # to that one
         for message in messages:
             row, peer, client_id = message.row, message.peer, message.row.client_id
-            if peer is None or not peer.arc:
+            if peer is None or peer.dedups:
                 sender = message.sender
                 del sender.pending[client_id]
                 sender.seen.remember(client_id, row.number)

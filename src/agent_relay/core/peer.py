@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.context import Context
-from agent_relay.ports.connection import REGISTERED_UID, Connection
+from agent_relay.ports.connection import Connection
+from agent_relay.ports.relay import PLAIN, PeerTraits
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import RelayError, error_payload
 from agent_relay.protocol.states import DAEMON, CloseReason, DaemonEvent, DaemonState, advance
@@ -19,18 +20,21 @@ if TYPE_CHECKING:
 
 class Peer:
     __slots__ = (
-        "acks", "active", "agent", "allowance", "arc", "at_ease", "backpressure", "bad_frames", "close_reason", "closed",
-        "confirmed", "connection", "context", "deliver", "greeted_at", "guest", "hears_events", "held",
+        "acks", "active", "agent", "allowance", "at_ease", "backpressure", "bad_frames", "close_reason", "closed",
+        "confirmed", "connection", "context", "dedups", "deliver", "greeted_at", "guest", "hears_events", "held",
         "last_heard", "observer", "outgoing", "outgoing_bytes", "pinged",
-        "state", "takes_control", "uid", "unwritten", "version", "window",
+        "state", "takes_control", "traits", "uid", "unwritten", "version", "window",
     )  # fmt: skip
 
-    def __init__(self, context: Context, connection: Connection, uid: int, deliver: Deliver | None = None) -> None:
+    def __init__(
+        self, context: Context, connection: Connection, uid: int, traits: PeerTraits = PLAIN, deliver: Deliver | None = None
+    ) -> None:
         self.context = context
         self.connection = connection
         self.uid = uid
         self.deliver = deliver  # None: it is sent DELIVER
-        self.arc = uid == REGISTERED_UID
+        self.traits = traits
+        self.dedups = traits.dedups  # asked for every message
         self.guest = uid in context.limits.allowed_uids  # another user, who may send and read messages and nothing else
         self.state = DaemonState.HANDSHAKING
         self.active = False

@@ -48,7 +48,8 @@ from agent_relay.ports.entropy import Entropy
 from agent_relay.ports.events import EventSink, EventStats
 from agent_relay.ports.leavings import Leavings, NoLeavings
 from agent_relay.ports.log import Log
-from agent_relay.ports.relay import Deliver, ReadSend, Told
+from agent_relay.ports.names import NameTraits
+from agent_relay.ports.relay import PLAIN, Deliver, PeerTraits, ReadSend, Told
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import BadFrame, decode_client_frame
@@ -68,10 +69,12 @@ class Relay:
         leavings: Leavings | None = None,
         event_stats: Callable[[], EventStats] | None = None,
         project: str = "",
+        registered: NameTraits | None = None,
     ) -> None:  # fmt: skip
         self.context = context = Context(
             limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events, snapshot.first_seq
         )  # fmt: skip
+        registered = registered or NameTraits()
         self._peers: dict[Peer, None] = {}
         self._heartbeat_at = self._ticked_at = steady_ms
         self.registry = Registry()
@@ -84,10 +87,11 @@ class Relay:
         rest = Rest(context, self.registry, store, self.journal, snapshot.last_number)
         self.ledger = Ledger(context, self.journal, self.correlations, self.backpressure, self.loops, rest)
         self.sending = Sending(
-            context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure
+            context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure,
+            keeps_registered=registered.keeps_offline,
         )  # fmt: skip
         self._watching = Watching(context, bus)
-        removal = Removal(context, self.registry, self.tokens, self.sending.committer, self.ledger)
+        removal = Removal(context, self.registry, self.tokens, self.sending.committer, self.ledger, registered)
         self.spawning = Spawning(context, self.registry, self.sending, self.rights, self._session_changed, removal)
         self.requests = Requests(context, policy or Policy(), self._request_changed)
         self.queries = Queries(
@@ -110,7 +114,9 @@ class Relay:
             Reports(context, store, self.journal, self.requests, self.on_input),
             self._controls, self.queries, self.spawning, self._watching, erasing, self.rights, self._end,
         )  # fmt: skip
-        self.names = RegisteredNames(context, self.registry, self.sending.committer, self.ledger, self._handshake.is_arriving)
+        self.names = RegisteredNames(
+            context, self.registry, self.sending.committer, self.ledger, registered.kind, self._handshake.is_arriving
+        )
         self._housekeeping = Housekeeping(
             context, self.registry, self.tokens, self.journal, self.sending.committer, store, self.spawning
         )
@@ -118,8 +124,8 @@ class Relay:
 
     # --- what the transport says ----------------------------------------------------------------------------------------
 
-    def accepted(self, connection: Connection, uid: int, deliver: Deliver | None = None) -> Peer:
-        peer = Peer(self.context, connection, uid, deliver)
+    def accepted(self, connection: Connection, uid: int, traits: PeerTraits = PLAIN, deliver: Deliver | None = None) -> Peer:
+        peer = Peer(self.context, connection, uid, traits, deliver)
         self._peers[peer] = None
         return peer
 
@@ -277,8 +283,8 @@ class Relay:
         limits = self.context.limits
         for peer in list(self._peers):
             silent = now - peer.last_heard
-            if peer.arc:
-                continue  # its transport has heartbeats of its own
+            if peer.traits.has_heartbeat:
+                continue
             if peer.state is DaemonState.HANDSHAKING:
                 if now - peer.greeted_at >= limits.handshake_timeout_ms:
                     self._end(peer, CloseReason.HANDSHAKE_TIMEOUT)
@@ -426,7 +432,7 @@ class Relay:
             self.names.changed(agent, is_here=False)
         self.requests.disconnected(agent)
         self.ledger.disconnected(agent, peer)
-        if peer.arc and self.context.limits.arc_ephemeral:
+        if not peer.traits.keeps_offline:
             self.ledger.drop(agent)
         self.journal.agent_changed(agent)
         self.spawning.parted(agent)

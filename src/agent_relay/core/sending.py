@@ -22,7 +22,6 @@ from agent_relay.core.outcomes import Outcomes, not_stored, say_outcomes
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Route, Router
-from agent_relay.ports.connection import REGISTERED_UID
 from agent_relay.ports.relay import ReadSend, Told
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.checksums import check_checksum
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 class Sending:
     def __init__(
         self, context: Context, registry: Registry, store: MessageStore, journal: Journal, ledger: Ledger,
-        correlations: Correlations, backpressure: Backpressure,
+        correlations: Correlations, backpressure: Backpressure, *, keeps_registered: bool,
     ) -> None:  # fmt: skip
         self._context = context
         self._registry = registry
@@ -52,7 +51,7 @@ class Sending:
         self.outcomes = Outcomes(context, journal, ledger, correlations, backpressure)
         self.committer = Committer(context, store, journal, self.outcomes.stored, self.outcomes.failed)
         self._by_name = registry.by_name
-        self._is_ephemeral = context.limits.arc_ephemeral
+        self._keeps_registered = keeps_registered  # messages wait for registered agents that are not connected
         self._ttl_ms = context.limits.message_ttl_ms
 
     # --- accepting ----------------------------------------------------------------------------------------------------
@@ -70,13 +69,13 @@ class Sending:
     def receive_plain(self, peer: Peer, sender: Agent, sends: list[ReadSend]) -> None:
         """Messages in a row that were read and found sound. Nearly all are new, and to one agent with room for them: those are
         accepted right here, with what they share looked up once."""
-        if peer.allowance is not None or sender.loop is not None or self._is_ephemeral:
+        if peer.allowance is not None or sender.loop is not None or not self._keeps_registered:
             for send in sends:
                 self._receive_read(peer, sender, send)
             return
         by_name, name, add = self._by_name, sender.name, self.committer.messages.append
         pending, younger, older = sender.pending, sender.seen.younger, sender.seen.older
-        may_repeat = not peer.arc
+        may_repeat = peer.dedups
         warn_at, queue_bytes = self._backpressure.warn_at, self._backpressure.queue_bytes
         head, now = encode_tail_head(name), self._context.steady_ms
         expires = now + self._ttl_ms
@@ -143,19 +142,20 @@ class Sending:
         self, peer: Peer, sender: Agent, client_id: str, to: str | list[str] | None, topic: str, payload: Raw | bytes,
         raw_meta: Raw, kind: str, thread: str | None, body: str, meta: payloads.SendMeta, told: Told | None = None,
     ) -> None:  # fmt: skip
-        if not peer.arc and self._is_duplicate(peer, sender, client_id, meta):
+        if peer.dedups and self._is_duplicate(peer, sender, client_id, meta):
             return
         name = sender.name
         tail = encode_tail(name, topic, payload, raw_meta)
         tail_bytes = len(tail)
         skipped: tuple[str, ...] = ()
+        skips_unknown = peer.traits.skips_unknown
         recipients, target, shown, shared = self._route(peer, sender, to, topic)
         warn_at, queue_bytes = self._backpressure.warn_at, self._backpressure.queue_bytes
         for agent in recipients:
             box = agent.mailbox
             if box.waiting + box.reserved + 1 >= warn_at or box.held_bytes + tail_bytes >= queue_bytes:  # it gets tight
-                recipients, skipped = self._choose(peer, sender, recipients, tail, skip_full=shared or peer.arc)
-                if skipped and peer.arc and told is None:  # it is sent no receipt that could name them
+                recipients, skipped = self._choose(peer, sender, recipients, tail, skip_full=shared or skips_unknown)
+                if skipped and skips_unknown and told is None:  # it is sent no receipt that could name them
                     peer.say_nack(self._backpressure.full_error(self._router.find(skipped[0])), client_id)
                 break
         for agent in recipients:
@@ -173,25 +173,26 @@ class Sending:
             message.aside = Aside(answer=lambda row: told(not_stored(row) if isinstance(row, StoreError) else row))
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
-        if not peer.arc:
+        if peer.dedups:
             sender.pending[client_id] = message
         self.committer.messages.append(message)
 
     def _route(self, peer: Peer, sender: Agent, to: str | list[str] | None, topic: str) -> Route:
         """Raises RelayError where nobody can be meant."""
-        if peer.arc:
+        skips_unknown = peer.traits.skips_unknown
+        if skips_unknown:
             recipients, target, shown, shared = self._router.resolve_known(sender, to)
         else:
             recipients, target, shown, shared = self._router.resolve(sender, to, topic)
-        if self._is_ephemeral:
-            recipients = self._without_absent(recipients, is_refused=not peer.arc and not shared)
+        if not self._keeps_registered:
+            recipients = self._without_absent(recipients, is_refused=not skips_unknown and not shared)
         if target[:1] == CHANNEL_MARK:
             self._begin_history(target)
         return recipients, target, shown, shared
 
     def _without_absent(self, wanted: list[Agent], *, is_refused: bool) -> list[Agent]:
-        """Where nothing is kept for agents over ARC, whoever of them is not there gets nothing."""
-        absent = [agent for agent in wanted if agent.peer is None and agent.uid == REGISTERED_UID]
+        """Those of them that nothing is kept for get nothing while they are not there."""
+        absent = [agent for agent in wanted if agent.peer is None and agent.is_registered]
         if absent and is_refused:
             raise RelayError(
                 ErrorCode.AGENT_OFFLINE, f"{absent[0].name} is offline, and nothing is kept for it.", to=absent[0].name

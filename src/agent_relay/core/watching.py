@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
 from agent_relay.core.context import Context
 from agent_relay.core.paging import read_cursor
 from agent_relay.events.bus import EventBus, Subscription
@@ -140,7 +139,7 @@ class Watching:
 
     def _send(self, watch: _Watch, subscription: Subscription) -> None:
         connection = watch.peer.connection
-        while connection.unsent_bytes <= FULL_BUFFER_BYTES:
+        while not connection.is_full:
             records = subscription.take(_AT_ONCE)
             for record in records:
                 self._say(watch, record.type, record.seq, record.line)

@@ -133,6 +133,7 @@ class Daemon:
             limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
             policy=config.permissions, events=recording.recorder, bus=recording.bus, leavings=leavings,
             owner_token=self._api_token, event_stats=recording.store.stats, project=config.project_root,
+            registered=config.arc_settings.name_traits,
         )  # fmt: skip
         self._pump: Pump = Pump(self._loop, self._relay, clock)
         wrappers = WrapperProcesses(config, self._post, self._relay.spawning)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from agent_relay.ports.connection import Connection
 from agent_relay.ports.store import MessageRow
@@ -21,10 +21,24 @@ Told = Callable[[MessageRow | RelayError], None]
 ReadSend = tuple[str, str | list[str], bytes | Raw, str]  # the client's id, `to`, the payload as JSON, and the body that is in it
 
 
+class PeerTraits(Struct, frozen=True):
+    """A client's ways that depend on its transport, which says them when it presents one. The core knows no transport by name."""
+
+    dedups: bool = True  # the same id twice is one message; False: the ids are the transport's, and none comes twice
+    skips_unknown: bool = False  # whoever is unknown or full is passed over; False: then the whole message is refused
+    keeps_offline: bool = True  # what waits for it is kept when it goes
+    has_heartbeat: bool = False  # its transport notices by itself when it is gone
+
+
+PLAIN = PeerTraits()
+
+
 class RelayCore(Protocol):
     def clock_says(self, steady_ms: int, wall_ms: int) -> None: ...
 
-    def accepted(self, connection: Connection, uid: int, deliver: Deliver | None = None) -> PeerHandle:
+    def accepted(
+        self, connection: Connection, uid: int, traits: PeerTraits = PLAIN, deliver: Deliver | None = None
+    ) -> PeerHandle:
         """`deliver` is for clients that are given messages in words of their own, in place of DELIVER."""
         ...
 

@@ -36,7 +36,7 @@ class InnerClient:
         superseded: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         self.name = name
-        self.unsent_bytes = 0
+        self.is_full = False
         self.notify_drained = False
         self._pump = pump
         self._uid = uid

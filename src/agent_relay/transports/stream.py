@@ -11,6 +11,7 @@ import logging
 from typing import cast
 
 from agent_relay.ports.callers import OWNER, Caller
+from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.ports.relay import PeerHandle
 from agent_relay.protocol.framing import HEADER_BYTES, FrameDecoder
 from agent_relay.protocol.states import CloseReason
@@ -38,6 +39,7 @@ class StreamConnection(asyncio.Protocol):
         "_seen_bytes",
         "_stalled",
         "_transport",
+        "is_full",
         "notify_drained",
         "unsent_bytes",
     )  # fmt: skip
@@ -54,7 +56,8 @@ class StreamConnection(asyncio.Protocol):
         self._reading_paused = False
         self._seen_bytes = 0
         self._seen_at = 0
-        self.unsent_bytes = 0
+        self.unsent_bytes = 0  # queued and not yet taken by the system
+        self.is_full = False
         self.notify_drained = False
 
     # --- from the loop --------------------------------------------------------------------------------------------------
@@ -124,6 +127,7 @@ class StreamConnection(asyncio.Protocol):
     def send_all(self, frames: list[bytes]) -> None:
         self._out += frames
         self.unsent_bytes += sum(map(len, frames))
+        self.is_full = self.unsent_bytes > FULL_BYTES
         if not self._queued:
             self._queued = True
             self._pump.will_flush(self)
@@ -164,6 +168,7 @@ class StreamConnection(asyncio.Protocol):
             self._out.clear()
             transport.write(data)
         self.unsent_bytes = transport.get_write_buffer_size()
+        self.is_full = self.unsent_bytes > FULL_BYTES
         if self._closing is not None:
             transport.close()  # it writes what is left first
         elif not self.unsent_bytes:

@@ -1,16 +1,19 @@
-"""Agents over ARC in the core: their names, whom they hear, and what is kept for them."""
+"""Names that are registered with a transport: whose they are, whom their agents hear, and what is kept for them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agent_relay.ports.connection import NOBODY_UID, REGISTERED_UID
-from agent_relay.ports.relay import ReadSend
+from agent_relay.ports.names import NameTraits
+from agent_relay.ports.relay import PeerTraits, ReadSend
 from agent_relay.ports.store import StoreError
 from agent_relay.protocol.encode import encode_json
 from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.unit.core.test_erasing import ask
 
 DAY_MS = 86_400_000
 
@@ -26,9 +29,12 @@ def register(relay: RelayHarness, name: str) -> None:
     assert answers == [None]
 
 
-def connect(relay: RelayHarness, name: str) -> HarnessClient:
+TRAITS = PeerTraits(dedups=False, skips_unknown=True, has_heartbeat=True)
+
+
+def connect(relay: RelayHarness, name: str, traits: PeerTraits = TRAITS) -> HarnessClient:
     """As the transport does: nothing is acknowledged, the bytes count."""
-    return relay.connect(name, uid=REGISTERED_UID, capabilities={"ack": False}, cli="arc")
+    return relay.connect(name, uid=REGISTERED_UID, traits=traits, capabilities={"ack": False}, cli="phone")
 
 
 def follow(relay: RelayHarness, name: str, others: list[str], *, active: bool = True) -> StoreError | None:
@@ -52,6 +58,14 @@ def test_a_name_is_claimed_once(relay: RelayHarness) -> None:
     relay.connect("Sock")
     for name in ("ann-1", "ANN-1", "sock"):
         assert not relay.relay.names.claim(name)
+
+
+def test_an_owner_who_removes_one_is_told_how_its_transport_ends_a_registration() -> None:
+    relay = RelayHarness(registered=NameTraits(kind="phone", removal="Hang up: end {name}, not {name}."))
+    register(relay, "ann-1")
+    answer = ask(relay, "remove", "ann-1")
+    assert (answer["code"], answer["message"]) == ("REJECTED", "Hang up: end ann-1, not ann-1.")
+    assert answer["details"] == {"reason": "phone_name", "name": "ann-1"}
 
 
 def test_a_name_that_is_just_arriving_is_taken(relay: RelayHarness) -> None:
@@ -182,20 +196,21 @@ def test_what_waits_for_one_that_is_away_waits_for_a_day(relay: RelayHarness, aw
 
 
 def test_where_nothing_is_kept_the_sender_is_told_or_not_as_its_contract_says() -> None:
-    relay = RelayHarness(arc_ephemeral=True)
+    relay = RelayHarness(registered=NameTraits(keeps_offline=False))
+    passing = replace(TRAITS, keeps_offline=False)
     register(relay, "ann-1")
     register(relay, "bob-1")
-    sock, ann = relay.connect("Sock"), connect(relay, "ann-1")
+    sock, ann = relay.connect("Sock"), connect(relay, "ann-1", passing)
     sock.send("bob-1")
     assert sock.payload("NACK")["code"] == "AGENT_OFFLINE"
     ann.send(["bob-1", "sock"], "x")
     assert sock.bodies() == ["x"]
-    bob = connect(relay, "bob-1")
+    bob = connect(relay, "bob-1", passing)
     bob.stall()
     sock.send("bob-1", "unread")
     bob.take()
     bob.drop()
-    again = connect(relay, "bob-1")
+    again = connect(relay, "bob-1", passing)
     assert again.bodies() == []
     sock.send("bob-1", "read")
     assert again.bodies() == ["read"]
@@ -245,7 +260,7 @@ def test_a_client_with_words_of_its_own_sends_and_is_given_messages_as_any_other
 
 def test_nothing_is_taken_from_a_client_that_is_not_here_or_while_the_relay_stops(relay: RelayHarness) -> None:
     sock, ann = relay.connect("Sock"), connect(relay, "ann-1")
-    stranger = relay.open(REGISTERED_UID)
+    stranger = relay.open(REGISTERED_UID, TRAITS)
     relay.turn(lambda: relay.relay.sent(stranger.peer, [read_send("sock", "x", "one")]))
     ann.drop()
     relay.turn(lambda: relay.relay.sent(ann.peer, [read_send("sock", "x", "two")]))

@@ -13,7 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
 from agent_relay.ports.callers import OWNER, Caller
-from agent_relay.ports.connection import REGISTERED_UID
+from agent_relay.ports.connection import FULL_BYTES, REGISTERED_UID
 from agent_relay.ports.relay import Handed, PeerHandle, ReadSend
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TEXT = int(Kind.TEXT)  # as a plain number, for what is done with every frame
-_HELD = 1 << 40  # said to be unsent, so that the relay keeps the rest of what it stored until this is gone
 _CATCH_UP_BYTES = 256 * 1024
 _CLOSE_GRACE_S = 10.0  # how long a closed connection may take to read its last words
 _MOST_ANSWERS_BYTES = 8 * 1024 * 1024  # that wait for a client which asks on; beyond that it is ended as too slow
@@ -49,9 +48,9 @@ log = logging.getLogger(__name__)
 
 class ArcConnection(asyncio.Protocol):
     __slots__ = (
-        "_early", "_hub", "_numbers", "_out", "_peer", "_prefix", "_queued", "_reader", "_refs", "_refused", "_transport",
-        "_unread", "_was_held", "address", "agent_id", "catching_up", "changes", "closed_with", "heard_ms", "is_open", "lookups",
-        "notify_drained", "opened_ms", "pinged_ms", "record", "unsent_bytes",
+        "_early", "_hub", "_is_holding", "_numbers", "_out", "_peer", "_prefix", "_queued", "_reader", "_refs", "_refused",
+        "_transport", "_unread", "_unsent_bytes", "_was_held", "address", "agent_id", "catching_up", "changes", "closed_with",
+        "heard_ms", "is_full", "is_open", "lookups", "notify_drained", "opened_ms", "pinged_ms", "record",
     )  # fmt: skip
 
     def __init__(self, hub: Hub, record: Record, transport: asyncio.Transport, address: str) -> None:
@@ -77,14 +76,16 @@ class ArcConnection(asyncio.Protocol):
         self.lookups = 0  # commands that are being answered
         self.changes = 0  # of its subscriptions, that are being stored
         self.opened_ms = self.heard_ms = self.pinged_ms = hub.pump.steady_ms
-        self.unsent_bytes = 0
+        self._unsent_bytes = 0
+        self._is_holding = False  # the relay keeps the rest of what it stored until what we have is gone
+        self.is_full = False
         self.notify_drained = False
 
     def begin(self) -> None:
         """The upgrade is answered; now the relay has to know who came."""
         self._hub.pump.begin_turn()
         relay = self._hub.pump.relay
-        self._peer = relay.accepted(self, REGISTERED_UID, self._deliver)
+        self._peer = relay.accepted(self, REGISTERED_UID, self._hub.settings.peer_traits, self._deliver)
         payload = {"agent": self.agent_id, "cli": "arc", "version": 2, "capabilities": {}}
         hello = encode_envelope("HELLO", "hello", self._hub.clock.wall_ms(), payload)
         self._tell(relay.received, [hello[HEADER_BYTES:]])
@@ -231,7 +232,7 @@ class ArcConnection(asyncio.Protocol):
         count = unread.answered(content)
         if count and self._peer is not None:
             self._hub.pump.relay.read(self._peer, count)
-        if unread.should_ask or (self.unsent_bytes >= _HELD and not unread.is_too_much):
+        if unread.should_ask or (self._is_holding and not unread.is_too_much):
             self._will_flush()
 
     def _hear_close(self, content: bytes) -> None:
@@ -324,15 +325,17 @@ class ArcConnection(asyncio.Protocol):
     def write(self, frames: bytes) -> None:
         """Encoded frames, all of them whole, to be written with the others of this turn."""
         self._out.put(frames)
-        self.unsent_bytes += len(frames)
-        if self._unread.is_too_much or (self.catching_up and self.unsent_bytes > _CATCH_UP_BYTES):
+        self._unsent_bytes += len(frames)
+        if self._unread.is_too_much or (self.catching_up and (self._is_holding or self._unsent_bytes > _CATCH_UP_BYTES)):
             self._hold()
+        else:
+            self.is_full = self._is_holding or self._unsent_bytes > FULL_BYTES
         self._will_flush()
 
     def _hold(self) -> None:
         """The relay keeps the rest until this is gone, and read. It is our haste that is held, not slowness of the peer."""
         self.catching_up = self._was_held = True
-        self.unsent_bytes = _HELD
+        self._is_holding = self.is_full = True
 
     def _will_flush(self) -> None:
         if not self._queued:
@@ -349,7 +352,9 @@ class ArcConnection(asyncio.Protocol):
         if self._unread.should_ask and self._peer is not None:
             self._out.put(encode_frame(Kind.PING, self._unread.ask()))  # right behind the messages it asks about
         self._out.flush(self._hub.pump.steady_ms)
-        unsent = self.unsent_bytes = self._out.unsent_bytes
+        unsent = self._unsent_bytes = self._out.unsent_bytes
+        self._is_holding = False
+        self.is_full = unsent > FULL_BYTES
         if self.closed_with is not None:
             if self._reader.broken is not None and not unsent:
                 self._hang_up(self._transport)  # its own close cannot be read
@@ -360,7 +365,7 @@ class ArcConnection(asyncio.Protocol):
             self._drained()
         elif self.catching_up:  # it is our haste, not its slowness
             if unsent > _CATCH_UP_BYTES:
-                self.unsent_bytes = _HELD
+                self._is_holding = self.is_full = True
         elif unsent > self._hub.settings.slow_bytes:
             self.end_slow()
 
