@@ -23,7 +23,7 @@ from agent_relay.core.limits import Limits
 from agent_relay.core.loops import Loops
 from agent_relay.core.membership import Membership
 from agent_relay.core.notices import tell_what_was_missed
-from agent_relay.core.peer import Peer
+from agent_relay.core.peer import PaceEvent, Peer
 from agent_relay.core.policy import Policy
 from agent_relay.core.publishing import publish_request, publish_state
 from agent_relay.core.queries import Queries
@@ -135,7 +135,7 @@ class Relay:
         plain: list[ReadSend] = []  # messages in a row are accepted together,
         acks: list[Ack] = []  # and acknowledgements in a row settled
         for data in frames:
-            if not peer.at_ease:
+            if not peer.fast:
                 if peer.state is DaemonState.OPENING:
                     peer.held.append(data)
                     continue
@@ -145,10 +145,10 @@ class Relay:
                 frame = decode_client_frame(data)
             except BadFrame as bad:
                 self._catch_up(peer, plain, acks)
-                self._hear_nonsense(peer, bad)
+                self._bad_frame(peer, bad)
                 continue
             agent = peer.agent
-            if not peer.at_ease or agent is None or frame.from_ is not None:
+            if not peer.fast or agent is None or frame.from_ is not None:
                 self._catch_up(peer, plain, acks)
                 self._hear(peer, frame)
             elif frame.__class__ is e.Ack:
@@ -186,9 +186,9 @@ class Relay:
         if agent is None or not peer.active:
             return
         peer.last_heard = self.context.steady_ms
-        if not peer.at_ease:
-            self._settle_in(peer, agent)
-        if peer.at_ease:
+        if not peer.fast:
+            self._confirm_session(peer, agent)
+        if peer.fast:
             self.sending.receive_plain(peer, agent, sends)
         else:
             for client_id, *_ in sends:
@@ -199,9 +199,9 @@ class Relay:
         if agent is None or not peer.active:
             return
         peer.last_heard = self.context.steady_ms
-        if not peer.at_ease:
-            self._settle_in(peer, agent)
-        if peer.at_ease:
+        if not peer.fast:
+            self._confirm_session(peer, agent)
+        if peer.fast:
             self.sending.receive_asking(peer, agent, send, told)
         else:
             told(stopping_error())
@@ -300,7 +300,7 @@ class Relay:
         """No new sessions, no new messages; what was accepted is still stored and answered."""
         self.context.stopping = True
         for peer in self._peers:
-            peer.at_ease = False
+            peer.set_pace(PaceEvent.STOPPED)
         self.sending.committer.when_written(lambda: None)
         self.turn_ended()
 
@@ -327,19 +327,19 @@ class Relay:
         elif agent is None:
             self._acting.act_for_observer(peer, frame)
         else:
-            self._settle_in(peer, agent)
+            self._confirm_session(peer, agent)
             if frame.from_ is not None and fold_name(frame.from_) != agent.key:
                 sentence = f"This connection is {agent.name}; it cannot send as another."
                 peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, sentence, field="from"), frame.id)
             else:
                 self._acting.act(peer, agent, frame)
 
-    def _settle_in(self, peer: Peer, agent: Agent) -> None:
+    def _confirm_session(self, peer: Peer, agent: Agent) -> None:
         """It was heard, so its new token has arrived."""
         if not peer.confirmed:
             peer.confirmed = True
             self.tokens.confirm(agent)
-        peer.at_ease = not self.context.stopping
+        peer.set_pace(PaceEvent.HEARD)
 
     def _greet(self, peer: Peer, frame: e.ClientFrame) -> None:
         if self.context.stopping:
@@ -353,7 +353,7 @@ class Relay:
                 peer, RelayError(ErrorCode.INVALID_FORMAT, "The first frame must be HELLO or RESUME.", field="type"), frame.id
             )
 
-    def _hear_nonsense(self, peer: Peer, bad: BadFrame) -> None:
+    def _bad_frame(self, peer: Peer, bad: BadFrame) -> None:
         if not peer.active:
             error = bad if bad.code is ErrorCode.INVALID_FORMAT else RelayError(
                 ErrorCode.INVALID_FORMAT, "The first frame must be HELLO or RESUME.", field="type"
@@ -362,7 +362,7 @@ class Relay:
             return
         if bad.malformed:
             peer.bad_frames += 1
-            peer.at_ease = False
+            peer.set_pace(PaceEvent.CHANGED)
             last = peer.bad_frames >= self.context.limits.bad_frames
             peer.say_error(bad, fatal=last)
             if last:
@@ -403,7 +403,7 @@ class Relay:
         confirmed, peer.confirmed = peer.confirmed, True  # what was said before WELCOME does not show that it arrived
         self.received(peer, held)
         peer.confirmed = confirmed
-        peer.at_ease = False
+        peer.set_pace(PaceEvent.CHANGED)
 
     def _refuse(self, peer: Peer, error: RelayError, request_id: str | None) -> None:
         peer.say_error(error, request_id, fatal=True)
