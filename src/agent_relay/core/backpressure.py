@@ -9,6 +9,7 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
+    from agent_relay.core.mailbox import Mailbox
     from agent_relay.core.peer import Peer
 
 _LEAST_ADVICE_MS = 50
@@ -22,6 +23,10 @@ class Backpressure:
         self.warn_at = max(1, -(-self.capacity * 8 // 10))  # rounded up: 80 % is reached, not nearly reached
         self._clear_at = self.capacity * 5 // 10
         self.queue_bytes = context.limits.queue_bytes
+
+    def is_tight(self, box: Mailbox, size: int) -> bool:
+        """One more of that size is worth a warning, or too much. Cheap, for it is asked for every message."""
+        return box.waiting + box.reserved + 1 >= self.warn_at or box.held_bytes + size >= self.queue_bytes
 
     def depth(self, recipient: Agent, extra: int = 0) -> int:
         """Messages that have to wait: what could go on the wire at once does not count."""

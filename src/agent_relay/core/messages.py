@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from agent_relay.core.mailbox import NEVER
 from agent_relay.ports.store import MessageRow, StoreError
+from agent_relay.protocol.payloads import DEFAULT_PRIORITY
 from agent_relay.protocol.ulid import COUNTER_LIMIT, encode_counter
 
 if TYPE_CHECKING:
@@ -66,6 +67,18 @@ class Delivery(Struct, gc=False):
     deadline: int = NEVER  # when to send it again, while it is on the wire
     sent: int = 0
     replay: bool = False  # settled long ago, shown again because a RESUME asked for it; nobody is told
+
+
+def make_message(
+    sender: Agent, recipients: list[Agent], client_id: str, target: str, tail: bytes, now: int, expires: int, peer: Peer | None,
+    body: str, *, topic: str = "", kind: str = "message", thread: str | None = None, priority: int = DEFAULT_PRIORITY,
+    skipped: tuple[str, ...] = (), shared: bool = False, to: str | None = None, requires_ack: bool = False,
+    aside: Aside | None = None,
+) -> Message:  # fmt: skip
+    """A message that was accepted just now; its row's number, id and times are filled in when its batch sets off."""
+    # Both by position, here and nowhere else: one of each is made per message, and names cost.
+    row = MessageRow(0, "", sender.name, client_id, target, topic, kind, thread, 0, 0, priority, 0, skipped, (), tail)
+    return Message(row, sender, recipients, shared, to, requires_ack, now, expires, len(recipients), peer, body, aside)
 
 
 def delivery_id(row: MessageRow, place: int) -> str:

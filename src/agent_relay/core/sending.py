@@ -17,7 +17,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.journal import Journal
-from agent_relay.core.messages import Aside, Message
+from agent_relay.core.messages import Aside, Message, make_message
 from agent_relay.core.outcomes import Outcomes, not_stored, say_outcomes
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
@@ -29,7 +29,7 @@ from agent_relay.protocol.decode import DEFAULT_META, decode_meta, decode_send, 
 from agent_relay.protocol.encode import encode_json, encode_tail, encode_tail_head, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK
-from agent_relay.protocol.payloads import DEFAULT_PRIORITY, NOTHING
+from agent_relay.protocol.payloads import NOTHING
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -76,7 +76,7 @@ class Sending:
         by_name, name, add = self._by_name, sender.name, self.committer.messages.append
         pending, younger, older = sender.pending, sender.seen.younger, sender.seen.older
         may_repeat = peer.dedups
-        warn_at, queue_bytes = self._backpressure.warn_at, self._backpressure.queue_bytes
+        is_tight = self._backpressure.is_tight
         head, now = encode_tail_head(name), self._context.steady_ms
         expires = now + self._ttl_ms
         for send in sends:
@@ -91,16 +91,12 @@ class Sending:
                 continue
             tail = b"".join((head, payload, b"}"))
             size, box = len(tail), agent.mailbox
-            if box.waiting + box.reserved + 1 >= warn_at or box.held_bytes + size >= queue_bytes:
+            if is_tight(box, size):
                 self._receive_read(peer, sender, send)
                 continue
             box.reserved += 1
             box.held_bytes += size
-            message = Message(
-                MessageRow(
-                    0, "", name, client_id, agent.name, "", "message", None, 0, 0, DEFAULT_PRIORITY, 0, (), (), tail
-                ), sender, [agent], False, None, False, now, expires, 1, peer, body,
-            )  # fmt: skip
+            message = make_message(sender, [agent], client_id, agent.name, tail, now, expires, peer, body)
             if may_repeat:
                 pending[client_id] = message
             add(message)
@@ -150,10 +146,8 @@ class Sending:
         skipped: tuple[str, ...] = ()
         skips_unknown = peer.traits.skips_unknown
         recipients, target, shown, shared = self._route(peer, sender, to, topic)
-        warn_at, queue_bytes = self._backpressure.warn_at, self._backpressure.queue_bytes
         for agent in recipients:
-            box = agent.mailbox
-            if box.waiting + box.reserved + 1 >= warn_at or box.held_bytes + tail_bytes >= queue_bytes:  # it gets tight
+            if self._backpressure.is_tight(agent.mailbox, tail_bytes):
                 recipients, skipped = self._choose(peer, sender, recipients, tail, skip_full=shared or skips_unknown)
                 if skipped and skips_unknown and told is None:  # it is sent no receipt that could name them
                     peer.say_nack(self._backpressure.full_error(self._router.find(skipped[0])), client_id)
@@ -163,11 +157,11 @@ class Sending:
             box.reserved += 1
             box.held_bytes += tail_bytes
         now = self._context.steady_ms
-        message = Message(
-            MessageRow(0, "", name, client_id, target, topic, kind, thread, 0, 0, meta.priority, 0, skipped, (), tail),
-            sender, recipients, shared, shown, meta.requires_ack, now, now + (meta.ttl_ms or self._ttl_ms), len(recipients),
-            peer, body,
-            Aside(meta.sync, meta.reply_to) if meta.sync is not None or meta.reply_to is not None else None,
+        message = make_message(
+            sender, recipients, client_id, target, tail, now, now + (meta.ttl_ms or self._ttl_ms), peer, body,
+            topic=topic, kind=kind, thread=thread, priority=meta.priority, skipped=skipped, shared=shared, to=shown,
+            requires_ack=meta.requires_ack,
+            aside=Aside(meta.sync, meta.reply_to) if meta.sync is not None or meta.reply_to is not None else None,
         )  # fmt: skip
         if told is not None:
             message.aside = Aside(answer=lambda row: told(not_stored(row) if isinstance(row, StoreError) else row))
@@ -282,10 +276,8 @@ class Sending:
         tail = encode_tail(sender.name, "", encode_json({"body": body}), b"")
         recipient.mailbox.reserve(tail)
         now = self._context.steady_ms
-        message = sender.pending[client_id] = Message(
-            MessageRow(0, "", sender.name, client_id, recipient.name, "", "message", None, 0, 0, 5, 0, (), (), tail), sender,
-            [recipient], shared=False, to=None, requires_ack=False, accepted=now,
-            expires=now + self._ttl_ms, open=1, peer=None, body=body,
+        message = sender.pending[client_id] = make_message(
+            sender, [recipient], client_id, recipient.name, tail, now, now + self._ttl_ms, None, body,
             aside=Aside(answer=lambda row: stored(not isinstance(row, StoreError))),
         )  # fmt: skip
         if sender.loop is not None:

@@ -30,6 +30,7 @@ _decode_meta = msgspec.json.Decoder(payloads.SendMeta).decode
 _decode_any = msgspec.json.Decoder().decode
 _decode_parts = msgspec.json.Decoder(dict[str, Raw]).decode
 
+MISSING = "is missing"
 _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 _MISSING = re.compile(r"missing required field `(?P<field>[^`]+)`")
 DEFAULT_META = payloads.SendMeta()
@@ -152,8 +153,8 @@ def _mistyped(prefix: str, error: msgspec.ValidationError) -> RelayError:
     return RelayError(ErrorCode.INVALID_FORMAT, f"`{field}`: {text}.", field=field)
 
 
-def _read_validation_error(error: msgspec.ValidationError) -> tuple[str, str]:
-    """(what is wrong, where): msgspec says both in one sentence."""
+def split_validation_error(error: msgspec.ValidationError) -> tuple[str, str]:
+    """(what is wrong, where): msgspec says both in one sentence. A missing field is named in the second."""
     text = str(error)
     path = ""
     if match := _PATH.search(text):
@@ -161,7 +162,12 @@ def _read_validation_error(error: msgspec.ValidationError) -> tuple[str, str]:
         text = text[: match.start()]
     if match := _MISSING.search(text):
         path = f"{path}.{match['field']}".lstrip(".")
-        text = "is missing"
+        text = MISSING
+    return text, path
+
+
+def _read_validation_error(error: msgspec.ValidationError) -> tuple[str, str]:
+    text, path = split_validation_error(error)
     return text.replace("`", ""), path
 
 
