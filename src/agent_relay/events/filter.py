@@ -38,10 +38,6 @@ class EventFilter(Struct, frozen=True):
         """Every line that `matches` by its type holds one of these."""
         return [f'{{"type":"{name}"'.encode() for name in (*self.types, _GAP)]
 
-    @property
-    def takes_all(self) -> bool:
-        return not self.types and self.agent is None and self.session_id is None
-
 
 def make_filter(
     types: Iterable[str] = (), agent: str | None = None, session_id: str | None = None, field: str = "types"

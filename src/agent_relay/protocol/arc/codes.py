@@ -36,6 +36,3 @@ class CloseCode(IntEnum):
     TOKEN = 4001  # expired or revoked
     SLOW_CONSUMER = 4008
     RATE_LIMIT = 4029
-
-
-FINAL_CLOSES = frozenset({CloseCode.SUPERSEDED, CloseCode.TOKEN})  # after these, coming back helps nobody

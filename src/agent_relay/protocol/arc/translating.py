@@ -158,11 +158,6 @@ def _fields(along: dict[str, Raw], names: tuple[str, ...] | list[str]) -> list[b
     return found
 
 
-def time_of(message_id: str) -> int:
-    """When it was accepted: an id begins with its moment, so that all recipients are told the same."""
-    return decode_bits(message_id[4:14])
-
-
 @lru_cache(1_024)
 def encode_moment(moment: str) -> bytes:
     """`ts`, behind another field; `moment` is what stands for it in an id."""

@@ -13,14 +13,16 @@ from msgspec import Raw
 
 from agent_relay.protocol import payloads
 from agent_relay.protocol.arc.reading import Said, read_said
-from agent_relay.protocol.arc.translating import encode_envelope, encode_tail, make_payload, make_send, time_of
+from agent_relay.protocol.arc.translating import encode_envelope, encode_tail, make_payload, make_send
 from agent_relay.protocol.decode import decode_client_frame
 from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.encode import encode_tail as encode_stored_tail
 from agent_relay.protocol.envelope import Send
+from agent_relay.protocol.ulid import decode_bits
 from tests.unit.protocol.arc.test_reading import JSON
 
 ID = "msg_01M7FSGCBYJESY1TGHAJMN0000"
+MOMENT = decode_bits(ID[4:14])  # when it was accepted: all recipients are told the same
 OWN = {"id", "from", "ts", "to", "payload", "type", "ref", "stored"}
 
 
@@ -43,7 +45,7 @@ def relayed(said: Said, to: str, *, stored: bool = False) -> dict[str, Any]:
 def test_what_was_said_is_what_is_heard(payload: Any, kind: str | None, ref: Any, extras: dict[str, Any], stored: bool) -> None:
     extras = {name: value for name, value in extras.items() if name not in OWN}
     said = say(to=["bob-1"], payload=payload, type=kind, ref=ref, **{"id": "x", "from": "eve", "ts": 1}, **extras)
-    wanted = {"id": ID, "from": "alice-1", "to": ["bob-1"], "payload": payload, "ts": time_of(ID), "ref": ref} | extras
+    wanted = {"id": ID, "from": "alice-1", "to": ["bob-1"], "payload": payload, "ts": MOMENT, "ref": ref} | extras
     wanted |= {"type": kind} if kind is not None else {}
     wanted |= {"stored": True} if stored else {}
     assert relayed(said, "bob-1", stored=stored) == wanted
@@ -100,7 +102,7 @@ def test_a_star_among_names_is_everybody() -> None:
 )
 def test_a_client_of_the_socket_cannot_dress_up_as_one_of_arc(payload: dict[str, Any], shown: Any) -> None:
     found = json.loads(encode_envelope(ID, "Sock", "bob-1", "news", json.dumps(payload).encode(), from_arc=False))
-    assert found == {"id": ID, "from": "Sock", "to": ["bob-1"], "payload": shown, "ts": time_of(ID), "topic": "news"}
+    assert found == {"id": ID, "from": "Sock", "to": ["bob-1"], "payload": shown, "ts": MOMENT, "topic": "news"}
 
 
 def test_what_the_relay_sets_cannot_be_smuggled_in() -> None:
