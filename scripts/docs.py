@@ -46,7 +46,7 @@ BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end of (?
 
 # Forwarded unread, so their structs hold raw bytes; the daemon looks at a SEND's through these.
 READ_AS: dict[tuple[type[Struct], str], type[Struct]] = {
-    (envelope.Send, "payload"): payloads.Send,
+    (envelope.Send, "payload"): payloads.SendPayload,
     (envelope.Send, "payload_meta"): payloads.SendMeta,
 }
 COMMON_FIELDS = ("v", "id", "ts", "from")

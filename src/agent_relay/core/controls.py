@@ -74,7 +74,7 @@ class Controls:
         except RelayError as error:
             peer.say_error(error, frame.id)
 
-    def command(self, asked: payloads.Control, by: str) -> Agent:
+    def command(self, asked: payloads.ControlPayload, by: str) -> Agent:
         """Hands it over; raises RelayError where it cannot be carried out."""
         agent, holder = self._find_holder(asked)
         command = asked.command
@@ -101,7 +101,7 @@ class Controls:
                 self._context.log.note("stop_by_signal", agent=peer.agent.name if peer.agent is not None else "")
                 peer.connection.ask_to_end()
 
-    def answer(self, asked: payloads.Control, by: str, tell: Tell) -> None:
+    def answer(self, asked: payloads.ControlPayload, by: str, tell: Tell) -> None:
         """`approve`, `deny` or `answer`, by an agent or BY_HUMAN. Raises RelayError where there is nothing to answer; else
         `tell` is called once, when it is known what came of it."""
         agent, _ = self._find_holder(asked)
@@ -109,7 +109,7 @@ class Controls:
             raise _own_request()
         self._requests.answer(agent, asked.id or "", asked.command, asked.text or "", by, tell)
 
-    def _find_holder(self, asked: payloads.Control) -> tuple[Agent, Peer]:
+    def _find_holder(self, asked: payloads.ControlPayload) -> tuple[Agent, Peer]:
         """The agent and the connection that controls it; raises RelayError where the command cannot be carried out."""
         cannot_be = _COMMANDS.get(asked.command)
         if cannot_be is None:

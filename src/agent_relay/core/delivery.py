@@ -299,7 +299,7 @@ class Ledger:
 
     # --- answers ----------------------------------------------------------------------------------------------------
 
-    def acknowledge(self, recipient: Agent, acks: list[payloads.Ack]) -> None:
+    def acknowledge(self, recipient: Agent, acks: list[payloads.AckPayload]) -> None:
         box, standing, settled = recipient.mailbox, recipient.loop, []
         inflight = box.inflight
         for ack in acks:
@@ -332,7 +332,7 @@ class Ledger:
         self._endings.acknowledged(found)
         self._to_pump[recipient.key] = recipient
 
-    def refuse(self, recipient: Agent, nack: payloads.Nack) -> None:
+    def refuse(self, recipient: Agent, nack: payloads.NackPayload) -> None:
         box = recipient.mailbox
         delivery = box.inflight.get(nack.nack_id)
         if delivery is None:
@@ -457,7 +457,7 @@ def is_counted(delivery: Delivery) -> bool:
     return not delivery.attempts or delivery.counted or delivery.replay
 
 
-def _answer_in(ack: payloads.Ack) -> dict[str, Any]:
+def _answer_in(ack: payloads.AckPayload) -> dict[str, Any]:
     """What a recipient's ACK says beyond "I have it"."""
     answer: dict[str, Any] = {}
     if ack.correlationId is not None:

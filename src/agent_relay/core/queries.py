@@ -185,7 +185,7 @@ class Queries:
         except RelayError as error:
             peer.say_error(error, frame.id)
 
-    def _find(self, peer: Peer, request_id: str, asked: payloads.History) -> None:
+    def _find(self, peer: Peer, request_id: str, asked: payloads.HistoryPayload) -> None:
         place = read_place(asked.cursor)
         to = asked.to
         by_name = to is not None and is_name(to)

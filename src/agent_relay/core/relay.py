@@ -55,7 +55,7 @@ from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import BadFrame, decode_client_frame
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name
-from agent_relay.protocol.payloads import Ack
+from agent_relay.protocol.payloads import AckPayload
 from agent_relay.protocol.states import CloseReason, DaemonEvent, DaemonState
 
 PAUSE_MS = 1_000  # between two ticks, which are some 50 ms apart
@@ -133,7 +133,7 @@ class Relay:
         peer.last_heard = self.context.steady_ms
         peer.pinged = False
         plain: list[ReadSend] = []  # messages in a row are accepted together,
-        acks: list[Ack] = []  # and acknowledgements in a row settled
+        acks: list[AckPayload] = []  # and acknowledgements in a row settled
         for data in frames:
             if not peer.fast:
                 if peer.state is DaemonState.OPENING:
@@ -169,7 +169,7 @@ class Relay:
                 self._acting.act(peer, agent, frame)
         self._catch_up(peer, plain, acks)
 
-    def _catch_up(self, peer: Peer, plain: list[ReadSend], acks: list[Ack]) -> None:
+    def _catch_up(self, peer: Peer, plain: list[ReadSend], acks: list[AckPayload]) -> None:
         """What was said before something else is done before it. Both lists are empty afterwards."""
         agent = peer.agent
         if agent is None:

@@ -20,7 +20,7 @@ from agent_relay.events.types import StreamGap
 from agent_relay.protocol.encode import encode_event_frame
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import EVENTS_TOPIC
-from agent_relay.protocol.payloads import Subscribe
+from agent_relay.protocol.payloads import SubscribePayload
 
 if TYPE_CHECKING:
     from agent_relay.core.peer import Peer
@@ -182,7 +182,7 @@ def _take_what_fits(page: EventPage, limit_bytes: int) -> tuple[list[Raw], int]:
     return lines, page.last_seq
 
 
-def _start(bus: EventBus, asked: Subscribe) -> int:
+def _start(bus: EventBus, asked: SubscribePayload) -> int:
     """The number the subscriber begins after: where it goes on if the connection breaks before the first event."""
     if asked.after_seq is not None:
         return min(asked.after_seq, bus.source.last_seq)

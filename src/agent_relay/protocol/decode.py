@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 _decode_client: Callable[[bytes], ClientFrame] = msgspec.json.Decoder(ClientFrame).decode
 _decode_daemon: Callable[[bytes], DaemonFrame] = msgspec.json.Decoder(DaemonFrame).decode
-_decode_send = msgspec.json.Decoder(payloads.Send).decode
+_decode_send = msgspec.json.Decoder(payloads.SendPayload).decode
 _decode_meta = msgspec.json.Decoder(payloads.SendMeta).decode
 _decode_any = msgspec.json.Decoder().decode
 _decode_parts = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -77,7 +77,7 @@ def decode_daemon_frame(frame: bytes) -> DaemonFrame:
         raise _explain(frame, error) from None
 
 
-def decode_send(payload: Raw) -> payloads.Send:
+def decode_send(payload: Raw) -> payloads.SendPayload:
     """`payload` is a value of a decoded frame: well-formed, and without space around it."""
     try:
         send = _decode_send(payload)

@@ -16,7 +16,7 @@ from agent_relay.protocol.decode import convert_fields
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.holds import Hold, HoldReason
 from agent_relay.protocol.names import show
-from agent_relay.protocol.payloads import AgentEvent, Door, Evidence, Identifier, Positive
+from agent_relay.protocol.payloads import AgentEventPayload, Door, Evidence, Identifier, Positive
 
 Word = Annotated[str, Meta(max_length=40)]
 Note = Annotated[str, Meta(max_length=200)]
@@ -149,7 +149,7 @@ REPORTS: dict[str, type[Report]] = {
 }
 
 
-def read_report(event: AgentEvent) -> Report:
+def read_report(event: AgentEventPayload) -> Report:
     """Raises RelayError: FEATURE_UNSUPPORTED for another type, INVALID_FORMAT with the field that is wrong."""
     kind = REPORTS.get(event.type)
     if kind is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.payloads import Receipt as ReceiptPayload
+from agent_relay.protocol.payloads import ReceiptPayload
 from agent_relay.sdk.errors import TimedOut
 from agent_relay.sdk.outcome import Outcome
 

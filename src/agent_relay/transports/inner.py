@@ -18,7 +18,7 @@ from agent_relay.protocol.decode import decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import ErrorCode, RelayError, parse_error
 from agent_relay.protocol.framing import HEADER_BYTES
-from agent_relay.protocol.payloads import Bye
+from agent_relay.protocol.payloads import ByePayload
 from agent_relay.protocol.states import CloseReason
 from agent_relay.transports.pump import Pump
 
@@ -223,4 +223,4 @@ def _gone() -> RelayError:
     return RelayError(ErrorCode.SERVICE_UNAVAILABLE, "The daemon is stopping.", retry_after_ms=1_000)
 
 
-_GONE = e.Bye(v=2, id="bye", ts=0, payload=Bye())
+_GONE = e.Bye(v=2, id="bye", ts=0, payload=ByePayload())

@@ -20,7 +20,14 @@ from agent_relay.protocol import envelope as e
 from agent_relay.protocol.channels import ChannelFacts, gather_channels
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, fold_name, is_own, show, spare_names
-from agent_relay.protocol.payloads import Agents, Control, History, HistoryResult, ListAgents, Receipt
+from agent_relay.protocol.payloads import (
+    AgentsPayload,
+    ControlPayload,
+    HistoryPayload,
+    HistoryResultPayload,
+    ListAgentsPayload,
+    ReceiptPayload,
+)
 from agent_relay.transports.inner import Answers, InnerClient
 from agent_relay.transports.pump import Pump
 
@@ -83,30 +90,30 @@ class InnerService:
     async def sessions(self) -> list[dict[str, Any]]:
         return (await self._list()).sessions
 
-    async def _list(self) -> Agents:
-        whole = found = _expect(await self._observer.ask("LIST_AGENTS", ListAgents()), e.Agents).payload
+    async def _list(self) -> AgentsPayload:
+        whole = found = _expect(await self._observer.ask("LIST_AGENTS", ListAgentsPayload()), e.Agents).payload
         agents = {agent["name"]: agent for agent in found.agents}
         while found.next_cursor is not None:
-            found = _expect(await self._observer.ask("LIST_AGENTS", ListAgents(found.next_cursor)), e.Agents).payload
+            found = _expect(await self._observer.ask("LIST_AGENTS", ListAgentsPayload(found.next_cursor)), e.Agents).payload
             agents |= {agent["name"]: agent for agent in found.agents}  # one that left meanwhile comes again
         whole.agents = list(agents.values())
         return whole
 
-    async def messages(self, asked: History) -> MessagePage:
+    async def messages(self, asked: HistoryPayload) -> MessagePage:
         found = await self._history(asked)
         return MessagePage(found.messages, found.next_cursor)
 
     async def conversations(self, limit: int) -> list[dict[str, Any]]:
-        return (await self._history(History(view="conversations", limit=limit))).conversations
+        return (await self._history(HistoryPayload(view="conversations", limit=limit))).conversations
 
     async def message(self, message_id: str) -> MessageLife:
-        found = await self._history(History(view="message", id=message_id))
+        found = await self._history(HistoryPayload(view="message", id=message_id))
         return MessageLife(found.messages[0], found.trail)
 
     async def dead_letters(self, limit: int) -> list[dict[str, Any]]:
-        return (await self._history(History(view="dead_letters", limit=limit))).messages
+        return (await self._history(HistoryPayload(view="dead_letters", limit=limit))).messages
 
-    async def _history(self, asked: History) -> HistoryResult:
+    async def _history(self, asked: HistoryPayload) -> HistoryResultPayload:
         return _expect(await self._observer.ask("HISTORY", asked), e.HistoryResult).payload
 
     async def channels(self) -> list[ChannelFacts]:
@@ -122,7 +129,7 @@ class InnerService:
     async def control(
         self, agent: str, command: str, text: str | None = None, for_ms: int | None = None, caller: Caller = OWNER
     ) -> None:  # fmt: skip
-        await self._observer.ask("CONTROL", Control(command, agent, text, for_ms=for_ms), caller)
+        await self._observer.ask("CONTROL", ControlPayload(command, agent, text, for_ms=for_ms), caller)
 
     async def answer(self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER) -> None:
         await self._observer.ask("CONTROL", {"command": command, "agent": agent, "id": request_id, "text": text}, caller)
@@ -132,7 +139,7 @@ class InnerService:
             sender = await self._open_sender()
             await sender.ask("CHANNEL_JOIN" if command == "join" else "CHANNEL_LEAVE", {"channel": channel})
             return sender.name
-        answer = _expect(await self._observer.ask("CONTROL", Control(command, agent, channel=channel), caller), e.Receipt)
+        answer = _expect(await self._observer.ask("CONTROL", ControlPayload(command, agent, channel=channel), caller), e.Receipt)
         return answer.payload.by or agent
 
     async def count_data(self, agent: str) -> dict[str, int]:
@@ -142,7 +149,7 @@ class InnerService:
         return await self._order("forget", agent)
 
     async def _order(self, command: str, agent: str) -> dict[str, int]:
-        answer = _expect(await self._observer.ask("CONTROL", Control(command, agent)), e.Receipt)
+        answer = _expect(await self._observer.ask("CONTROL", ControlPayload(command, agent)), e.Receipt)
         counts: dict[str, int] = answer.payload.responseData
         return counts
 
@@ -210,7 +217,7 @@ class InnerService:
         is_delivered = 0 < sent.recipients == len(by)
         return replace(sent, delivered=is_delivered, by=by, failure=failure, reply=reply)
 
-    async def _read_answer(self, said: Receipt) -> Answer:
+    async def _read_answer(self, said: ReceiptPayload) -> Answer:
         if said.response_message_id is None:
             body = said.response if isinstance(said.response, str) else ""
             return Answer(said.by or "", body, said.response, said.responseData)

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
 from agent_relay.protocol.errors import ErrorCode
-from agent_relay.protocol.payloads import Nack
+from agent_relay.protocol.payloads import NackPayload
 
 _SILENT = frozenset(
     {
@@ -25,7 +25,7 @@ def is_silent(code: str) -> bool:
     return code in _SILENT
 
 
-def explain_refusal(said: Nack, ref: Any) -> ArcProblem | None:
+def explain_refusal(said: NackPayload, ref: Any) -> ArcProblem | None:
     """None: nothing is said."""
     return None if is_silent(said.code) else translate_refusal(said.code, said.message, ref)
 

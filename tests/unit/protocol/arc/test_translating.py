@@ -54,7 +54,7 @@ def test_what_was_said_is_what_is_heard(payload: Any, kind: str | None, ref: Any
 @given(payload=JSON)
 def test_a_client_of_the_socket_has_a_body_to_show(payload: Any) -> None:
     *_, sent, body = make_send(say(to=["sock"], payload=payload), "arc_1")
-    send = msgspec.json.decode(sent, type=payloads.Send)
+    send = msgspec.json.decode(sent, type=payloads.SendPayload)
     assert send.body == body
     if isinstance(payload, str):
         assert (send.body, bytes(send.data)) == (payload, b"")
@@ -69,7 +69,7 @@ def test_a_send_is_as_if_it_had_been_read_from_a_frame(payload: Any) -> None:
     frame = decode_client_frame(encode_json({"type": "SEND", "v": 2, "id": id_, "ts": 0, "to": to, "payload": Raw(sent)}))
     assert isinstance(frame, Send)
     assert (frame.id, frame.to, bytes(frame.payload)) == ("arc_1", "sock", sent)
-    assert msgspec.json.decode(frame.payload, type=payloads.Send).body == body
+    assert msgspec.json.decode(frame.payload, type=payloads.SendPayload).body == body
 
 
 @pytest.mark.parametrize(
