@@ -22,7 +22,7 @@ from typing import Any, get_args
 
 from msgspec import NODEFAULT, Raw, Struct, inspect
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
+from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.core.limits import Limits
 from agent_relay.daemon.config import SETTINGS, Setting
 from agent_relay.daemon.config_files import PROJECT_MAY
@@ -137,7 +137,7 @@ def limits_table(words: Words) -> str:
         ("largest_number", payloads.LARGEST_NUMBER),
         ("topic_length", names.MAX_TOPIC_LENGTH),
         ("deliver_headroom_bytes", DELIVER_HEADROOM_BYTES),
-        ("full_buffer_bytes", FULL_BUFFER_BYTES),
+        ("full_buffer_bytes", FULL_BYTES),
         ("stop_reading_bytes", _STOP_READING_BYTES),
         ("redelivery", _describe_policy(REDELIVERY)),
         ("reconnect", _describe_policy(RECONNECT)),
