@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.correlation import Correlations, seen_in
-from agent_relay.core.dispatch import Dispatch
 from agent_relay.core.endings import Endings
 from agent_relay.core.journal import Journal
 from agent_relay.core.loops import Loops
 from agent_relay.core.mailbox import NEVER
+from agent_relay.core.outgoing import Outgoing
 from agent_relay.core.rest import Rest, Take
 from agent_relay.ports.store import OwedQuery
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -46,7 +46,7 @@ class Ledger:
         self._correlations = correlations
         self._backpressure = backpressure
         self._loops = loops
-        self._dispatch = Dispatch(context, journal)
+        self._outgoing = Outgoing(context, journal)
         self._ack_timeout_ms = context.limits.ack_timeout_ms
         self._rest = rest
         self._endings = Endings(context, journal, loops, self.wake)
@@ -64,7 +64,7 @@ class Ledger:
     def admit(self, deliveries: list[Delivery], reserved: int = 0) -> None:
         """Sends them where nothing waits before them and there is room on the wire; queues the others. `reserved` is 1 where a
         place was reserved for each."""
-        now, put = self._context.steady_ms, self._dispatch.put
+        now, put = self._context.steady_ms, self._outgoing.put
         for delivery in deliveries:
             recipient, message = delivery.recipient, delivery.message
             box, peer = recipient.mailbox, recipient.peer
@@ -90,7 +90,7 @@ class Ledger:
                 self._to_pump[recipient.key] = recipient
             else:
                 self._queue(delivery)
-        self._dispatch.send()
+        self._outgoing.send()
 
     def _queue(self, delivery: Delivery) -> None:
         recipient = delivery.recipient
@@ -250,10 +250,10 @@ class Ledger:
                         break
                     delivery = box.pop()
                     if delivery.message.expires > now:
-                        self._dispatch.put(peer, delivery)
+                        self._outgoing.put(peer, delivery)
                     else:
                         self._endings.expired(delivery)
-                self._dispatch.send()
+                self._outgoing.send()
                 self._rest.read(recipient, partial(self._took_page, recipient))
                 if box.waiting and connection.is_full:
                     connection.notify_drained = True
@@ -408,11 +408,11 @@ class Ledger:
                     delivery.deadline = NEVER
                     self._journal.noted(delivery, "unanswered", f"{delivery.tries} attempts on this connection")
                 elif is_counted(delivery):
-                    self._dispatch.put(peer, delivery)
+                    self._outgoing.put(peer, delivery)
                 else:
                     delivery.deadline = NEVER
                     uncounted.append(delivery)
-        self._dispatch.send()
+        self._outgoing.send()
         if uncounted:
             self._count(uncounted, partial(self._retry_counted, recipient, uncounted))
         box.next_retry = min((delivery.deadline for delivery in box.inflight.values()), default=NEVER)

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from agent_relay.core.announcements import publish
 from agent_relay.core.chains import Chain, Hop, Stage, Standing
 from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
 from agent_relay.core.mailbox import NEVER
-from agent_relay.core.publishing import publish
 from agent_relay.events.types import LoopDetected
 from agent_relay.protocol.holds import Hold, HoldReason, encode_waits
 

@@ -13,7 +13,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.holds import find_hold
 from agent_relay.core.loops import Loops
 from agent_relay.core.message_lookup import find_message, unreadable
-from agent_relay.core.paging import (
+from agent_relay.core.pages import (
     AROUND_BYTES,
     read_place,
     take_agents,
@@ -119,8 +119,8 @@ class Queries:
             "started_at": self._started_at,
             "uptime_ms": self._context.steady_ms - self._started,
             "connected": len(self._registry.connected),
-            "accepted": self._sending.outcomes.accepted,
-            "refused": self._sending.outcomes.refused,
+            "accepted": self._sending.receipts.accepted,
+            "refused": self._sending.receipts.refused,
             "dead_letters": len(self._journal.buried),
             "storage": {
                 "kind": stats.kind,

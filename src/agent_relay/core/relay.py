@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agent_relay.core.acting import Acting, stopping_error
 from agent_relay.core.agents import Agent
+from agent_relay.core.announcements import publish_request, publish_state
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.controls import Controls
 from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
-from agent_relay.core.erasing import Erasing
+from agent_relay.core.erasure import Erasure
+from agent_relay.core.frame_dispatch import FrameDispatch, stopping_error
 from agent_relay.core.handshake import Handshake
 from agent_relay.core.housekeeping import Housekeeping
 from agent_relay.core.journal import Journal
@@ -25,7 +26,6 @@ from agent_relay.core.membership import Membership
 from agent_relay.core.notices import tell_what_was_missed
 from agent_relay.core.peer import PaceEvent, Peer
 from agent_relay.core.policy import Policy
-from agent_relay.core.publishing import publish_request, publish_state
 from agent_relay.core.queries import Queries
 from agent_relay.core.recovery import recover
 from agent_relay.core.registered_names import RegisteredNames
@@ -40,7 +40,7 @@ from agent_relay.core.sending import Sending, read_plain
 from agent_relay.core.session_events import publish_session
 from agent_relay.core.spawning import Spawning
 from agent_relay.core.tokens import Tokens
-from agent_relay.core.watching import Watching
+from agent_relay.core.watchers import Watchers
 from agent_relay.events.bus import EventBus
 from agent_relay.ports.agents import SessionRow
 from agent_relay.ports.connection import Connection
@@ -90,7 +90,7 @@ class Relay:
             context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure,
             keeps_registered=registered.keeps_offline,
         )  # fmt: skip
-        self._watching = Watching(context, bus)
+        self._watchers = Watchers(context, bus)
         removal = Removal(context, self.registry, self.tokens, self.sending.committer, self.ledger, registered)
         self.spawning = Spawning(context, self.registry, self.sending, self.rights, self._session_changed, removal)
         self.requests = Requests(context, policy or Policy(), self._request_changed)
@@ -104,15 +104,15 @@ class Relay:
             context, self.registry, self.tokens, self.sending, self.ledger, resumption, self._end, self._opened,
             self.spawning.session_for, self.rights, owner_token,
         )  # fmt: skip
-        erasing = Erasing(
+        erasure = Erasure(
             context, self.registry, self.tokens, self.sending.committer, self.ledger, self.spawning, store,
             leavings or NoLeavings(), self._handshake.is_arriving, self.rights, removal,
         )  # fmt: skip
         self._controls = Controls(context, self.registry, self.requests, self.on_input, self.rights)
-        self._acting = Acting(
+        self._frames = FrameDispatch(
             context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer, self.rights),
             Reports(context, store, self.journal, self.requests, self.on_input),
-            self._controls, self.queries, self.spawning, self._watching, erasing, self.rights, self._end,
+            self._controls, self.queries, self.spawning, self._watchers, erasure, self.rights, self._end,
         )  # fmt: skip
         self.names = RegisteredNames(
             context, self.registry, self.sending.committer, self.ledger, registered.kind, self._handshake.is_arriving
@@ -166,7 +166,7 @@ class Relay:
                     self.sending.receive(peer, agent, frame)
             else:
                 self._catch_up(peer, plain, acks)
-                self._acting.act(peer, agent, frame)
+                self._frames.act(peer, agent, frame)
         self._catch_up(peer, plain, acks)
 
     def _catch_up(self, peer: Peer, plain: list[ReadSend], acks: list[AckPayload]) -> None:
@@ -224,7 +224,7 @@ class Relay:
     def drained(self, peer: Peer) -> None:
         """Everything queued for this connection has left."""
         self.ledger.writable(peer)
-        self._watching.drained(peer)
+        self._watchers.drained(peer)
 
     def read(self, peer: Peer, count: int) -> None:
         self.ledger.read(peer, count)
@@ -248,7 +248,7 @@ class Relay:
         self.ledger.pump()
         if self.journal.is_awaited:  # something ended while the windows were filled
             self.sending.committer.flush()
-        self._watching.pump()
+        self._watchers.pump()
 
     # --- what the clock says ----------------------------------------------------------------------------------------------
 
@@ -325,14 +325,14 @@ class Relay:
         if not peer.active:
             self._greet(peer, frame)
         elif agent is None:
-            self._acting.act_for_observer(peer, frame)
+            self._frames.act_for_observer(peer, frame)
         else:
             self._confirm_session(peer, agent)
             if frame.from_ is not None and fold_name(frame.from_) != agent.key:
                 sentence = f"This connection is {agent.name}; it cannot send as another."
                 peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, sentence, field="from"), frame.id)
             else:
-                self._acting.act(peer, agent, frame)
+                self._frames.act(peer, agent, frame)
 
     def _confirm_session(self, peer: Peer, agent: Agent) -> None:
         """It was heard, so its new token has arrived."""
@@ -420,7 +420,7 @@ class Relay:
         peer.advance(DaemonEvent.CLOSED)
         peer.close_reason = reason
         self._peers.pop(peer, None)
-        self._watching.parted(peer)
+        self._watchers.parted(peer)
         agent = peer.agent
         if agent is None or agent.peer is not peer:
             return

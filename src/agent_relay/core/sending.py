@@ -17,11 +17,11 @@ from agent_relay.core.context import Context
 from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.journal import Journal
-from agent_relay.core.messages import Aside, Message, make_message
-from agent_relay.core.outcomes import Outcomes, not_stored, say_outcomes
+from agent_relay.core.messages import Message, MessageExtras, make_message
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Route, Router
+from agent_relay.core.send_receipts import SendReceipts, not_stored, say_outcomes
 from agent_relay.ports.relay import ReadSend, Told
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.checksums import check_checksum
@@ -48,8 +48,8 @@ class Sending:
         self._store = store
         self._correlations = correlations
         self._backpressure = backpressure
-        self.outcomes = Outcomes(context, journal, ledger, correlations, backpressure)
-        self.committer = Committer(context, store, journal, self.outcomes.stored, self.outcomes.failed)
+        self.receipts = SendReceipts(context, journal, ledger, correlations, backpressure)
+        self.committer = Committer(context, store, journal, self.receipts.stored, self.receipts.failed)
         self._by_name = registry.by_name
         self._keeps_registered = keeps_registered  # messages wait for registered agents that are not connected
         self._ttl_ms = context.limits.message_ttl_ms
@@ -63,7 +63,7 @@ class Sending:
             if not is_object(frame.payload):  # that is the envelope's fault, and answered as such
                 peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "`payload` must be an object.", field="payload"), frame.id)
                 return
-            self.outcomes.refused += 1
+            self.receipts.refused += 1
             peer.say_nack(error, frame.id)
 
     def receive_plain(self, peer: Peer, sender: Agent, sends: list[ReadSend]) -> None:
@@ -109,7 +109,7 @@ class Sending:
                 check_rate(self._context, peer.allowance)
             self._accept(peer, sender, client_id, to, "", payload, NOTHING, "message", None, body, DEFAULT_META, told)
         except RelayError as error:
-            self.outcomes.refused += 1
+            self.receipts.refused += 1
             told(error)
 
     def _receive_read(self, peer: Peer, sender: Agent, send: ReadSend) -> None:
@@ -119,7 +119,7 @@ class Sending:
                 check_rate(self._context, peer.allowance)
             self._accept(peer, sender, client_id, to, "", payload, NOTHING, "message", None, body, DEFAULT_META)
         except RelayError as error:
-            self.outcomes.refused += 1
+            self.receipts.refused += 1
             peer.say_nack(error, client_id)
 
     def _read(self, peer: Peer, sender: Agent, frame: envelope.Send) -> None:
@@ -161,10 +161,10 @@ class Sending:
             sender, recipients, client_id, target, tail, now, now + (meta.ttl_ms or self._ttl_ms), peer, body,
             topic=topic, kind=kind, thread=thread, priority=meta.priority, skipped=skipped, shared=shared, to=shown,
             requires_ack=meta.requires_ack,
-            aside=Aside(meta.sync, meta.reply_to) if meta.sync is not None or meta.reply_to is not None else None,
+            extras=MessageExtras(meta.sync, meta.reply_to) if meta.sync is not None or meta.reply_to is not None else None,
         )  # fmt: skip
         if told is not None:
-            message.aside = Aside(answer=lambda row: told(not_stored(row) if isinstance(row, StoreError) else row))
+            message.extras = MessageExtras(answer=lambda row: told(not_stored(row) if isinstance(row, StoreError) else row))
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
         if peer.dedups:
@@ -252,7 +252,7 @@ class Sending:
             replace(row, number=0, id="", client_id=client_id, queued=0, skipped=(), recipients=()), sender, recipients,
             shared=False, to=row.target if row.target[:1] in {"*", "#"} else None, requires_ack=meta.requires_ack, accepted=now,
             expires=now + (meta.ttl_ms or self._ttl_ms), open=1, peer=peer, body=str(found["payload"].get("body", "")),
-            aside=Aside(reply_to=meta.reply_to, answer=answer),
+            extras=MessageExtras(reply_to=meta.reply_to, answer=answer),
         )  # fmt: skip
         self.committer.messages.append(message)
 
@@ -278,7 +278,7 @@ class Sending:
         now = self._context.steady_ms
         message = sender.pending[client_id] = make_message(
             sender, [recipient], client_id, recipient.name, tail, now, now + self._ttl_ms, None, body,
-            aside=Aside(answer=lambda row: stored(not isinstance(row, StoreError))),
+            extras=MessageExtras(answer=lambda row: stored(not isinstance(row, StoreError))),
         )  # fmt: skip
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
@@ -305,8 +305,8 @@ class Sending:
     def _is_duplicate(self, peer: Peer, sender: Agent, client_id: str, meta: payloads.SendMeta) -> bool:
         pending = sender.pending.get(client_id)
         if pending is not None:
-            pending.aside = pending.aside or Aside()
-            pending.aside.duplicates.append(peer)
+            pending.extras = pending.extras or MessageExtras()
+            pending.extras.duplicates.append(peer)
             return True
         number = sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms)
         if number is None:
@@ -322,7 +322,7 @@ class Sending:
             peer.say_nack(not_stored(page if isinstance(page, StoreError) else "it is being removed"), client_id)
             return
         row = page.messages[0]
-        self.outcomes.say_stored_again(peer, row)
+        self.receipts.say_stored_again(peer, row)
         if meta.sync is not None and meta.sync.blocking:
             self._correlations.ask(sender, row, meta.sync)
         if meta.requires_ack:

@@ -30,7 +30,7 @@ from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.engine import Engine
 from agent_relay.sdk.locate import StrPath, locate, working_directory
-from agent_relay.sdk.looking import Looking
+from agent_relay.sdk.lookups import Lookups
 from agent_relay.sdk.messages import Message
 from agent_relay.sdk.owner import find_owner_token
 from agent_relay.sdk.pace import SLOW_DOWN_S
@@ -48,7 +48,7 @@ CLOSE_TIMEOUT_S = 5.0
 _UNSUBSCRIBE_S = 2.0
 
 
-class RelayClient(Looking):
+class RelayClient(Lookups):
     """An agent's connection to the project's daemon, which it finds by itself unless `socket` or `state_dir` is given.
 
     `reconnect_attempts` limits the attempts after a lost connection; None means no limit. An `observer` has no name, sends and

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from agent_relay.ports.service import RelayService
 from agent_relay.ports.store import StoreError
+from agent_relay.protocol.arc.client_frames import Said, read_payload, read_ref
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
-from agent_relay.protocol.arc.reading import Said, read_payload, read_ref
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.names import fold_name, is_name
 from agent_relay.transports.arc.persistence import Persistence

@@ -16,17 +16,17 @@ from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.connection import FULL_BYTES, REGISTERED_UID
 from agent_relay.ports.relay import Handed, PeerHandle, ReadSend
 from agent_relay.protocol import envelope as e
+from agent_relay.protocol.arc.client_frames import Said, is_command, read_ref, read_said
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
-from agent_relay.protocol.arc.reading import Said, is_command, read_ref, read_said
-from agent_relay.protocol.arc.skimming import skim_sends
-from agent_relay.protocol.arc.translating import make_send
+from agent_relay.protocol.arc.plain_messages import skim_sends
+from agent_relay.protocol.arc.translation import make_send
 from agent_relay.protocol.decode import decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.framing import HEADER_BYTES
 from agent_relay.protocol.states import CloseReason, advance
-from agent_relay.transports.arc.closing import CLOSES, PHASES, REASONS, Phase, PhaseEvent
 from agent_relay.transports.arc.frames import FrameReader, Kind, encode_close, encode_frame, read_close
 from agent_relay.transports.arc.outbox import Outbox
+from agent_relay.transports.arc.phases import CLOSES, PHASES, REASONS, Phase, PhaseEvent
 from agent_relay.transports.arc.receipts import make_receipt
 from agent_relay.transports.arc.refs import Refs
 from agent_relay.transports.arc.refusals import explain_refusal

@@ -11,8 +11,8 @@ from agent_relay.ports.entropy import Entropy
 from agent_relay.ports.names import AgentNames
 from agent_relay.ports.service import RelayService
 from agent_relay.protocol.arc.answers import encode_answer, encode_error, encode_welcome
+from agent_relay.protocol.arc.client_frames import Said
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
-from agent_relay.protocol.arc.reading import Said
 from agent_relay.protocol.states import CloseReason
 from agent_relay.protocol.ulid import encode_bits, encode_time
 from agent_relay.transports.arc.commands import Commands

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agent_relay.ports.service import RelayService
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
-from agent_relay.protocol.arc.translating import encode_envelope
+from agent_relay.protocol.arc.translation import encode_envelope
 from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.names import BROADCAST, fold_name
 from agent_relay.protocol.payloads import LARGEST_NUMBER, HistoryPayload

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_relay.ports.relay import Told
 from agent_relay.ports.store import MessageRow
-from agent_relay.protocol.arc.reading import Said, read_ref
+from agent_relay.protocol.arc.client_frames import Said, read_ref
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.names import BROADCAST, fold_name
 from agent_relay.transports.arc.refusals import is_silent, translate_refusal

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agent_relay.events.filter import make_filter
-from agent_relay.events.paging import EventQuery
+from agent_relay.events.pages import EventQuery
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, show
 from agent_relay.protocol.payloads import HistoryPayload

@@ -9,8 +9,8 @@ import pytest
 
 from agent_relay.protocol.arc.codes import CloseCode
 from agent_relay.protocol.states import IllegalTransition, advance
-from agent_relay.transports.arc.closing import PHASES, Phase, PhaseEvent
 from agent_relay.transports.arc.connection import ArcConnection
+from agent_relay.transports.arc.phases import PHASES, Phase, PhaseEvent
 from agent_relay.transports.arc.settings import ArcSettings
 from tests.unit.transports.arc.scene import Scene, Wire, play
 

@@ -19,7 +19,7 @@ from agent_relay.sdk.views import AgentsView, ChannelInfo, HistoryPage, MessageV
 _CONVERSATIONS = 1_000  # the most that the daemon tells at once
 
 
-class Looking:
+class Lookups:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._queries = engine.queries

@@ -48,7 +48,7 @@ class Erased(Struct):
 Tell = Callable[["Erased | RelayError"], None]
 
 
-class Erasing:
+class Erasure:
     def __init__(
         self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, ledger: Ledger, spawning: Spawning,
         store: MessageStore, leavings: Leavings, is_arriving: Callable[[str], bool], rights: Rights, removal: Removal,

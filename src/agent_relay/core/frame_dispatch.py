@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
-from agent_relay.core.erasing import COMMANDS as ERASE_COMMANDS
+from agent_relay.core.erasure import COMMANDS as ERASE_COMMANDS
 from agent_relay.core.guests import check_guest
 from agent_relay.core.membership import COMMANDS as MEMBER_COMMANDS
 from agent_relay.core.rights import RETRY
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent_relay.core.controls import Controls
     from agent_relay.core.correlation import Correlations
     from agent_relay.core.delivery import Ledger
-    from agent_relay.core.erasing import Erasing
+    from agent_relay.core.erasure import Erasure
     from agent_relay.core.membership import Membership
     from agent_relay.core.peer import Peer
     from agent_relay.core.queries import Queries
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from agent_relay.core.rights import Rights
     from agent_relay.core.sending import Sending
     from agent_relay.core.spawning import Spawning
-    from agent_relay.core.watching import Watching
+    from agent_relay.core.watchers import Watchers
 
 
-class Acting:
+class FrameDispatch:
     """Of peers whose handshake is over. `end` closes a connection."""
 
     def __init__(
         self, context: Context, sending: Sending, ledger: Ledger, correlations: Correlations, membership: Membership,
-        reports: Reports, controls: Controls, queries: Queries, spawning: Spawning, watching: Watching, erasing: Erasing,
+        reports: Reports, controls: Controls, queries: Queries, spawning: Spawning, watchers: Watchers, erasure: Erasure,
         rights: Rights, end: Callable[[Peer, CloseReason], None],
     ) -> None:  # fmt: skip
         self._context = context
@@ -48,9 +48,9 @@ class Acting:
         self._controls = controls
         self._queries = queries
         self._spawning = spawning
-        self._watching = watching
+        self._watchers = watchers
         self._rights = rights
-        self._erasing = erasing
+        self._erasure = erasure
         self._end = end
 
     def act(self, peer: Peer, agent: Agent, frame: e.ClientFrame) -> None:
@@ -103,20 +103,20 @@ class Acting:
             case e.Bye():
                 self._end(peer, CloseReason.CLIENT_BYE)
             case e.Subscribe() if frame.payload.topic == EVENTS_TOPIC:
-                self._watching.subscribe(peer, frame)
+                self._watchers.subscribe(peer, frame)
             case e.Unsubscribe() if frame.payload.topic == EVENTS_TOPIC:
-                self._watching.unsubscribe(peer, frame)
+                self._watchers.unsubscribe(peer, frame)
             case e.ListAgents():
                 self._queries.list_agents(peer, frame)
             case e.History() if frame.payload.view == "events":
-                self._watching.look_back(peer, frame)
+                self._watchers.look_back(peer, frame)
             case e.History():
                 self._queries.history(peer, frame)
             case e.Control():
                 if frame.payload.command == "retry_dead_letter":
                     self._retry(peer, frame)
                 elif frame.payload.command in ERASE_COMMANDS:
-                    self._erasing.receive(peer, frame)
+                    self._erasure.receive(peer, frame)
                 elif frame.payload.command in MEMBER_COMMANDS:
                     self._membership.control(peer, frame)
                 else:

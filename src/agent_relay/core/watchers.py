@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from agent_relay.core.context import Context
-from agent_relay.core.paging import read_cursor
+from agent_relay.core.pages import read_cursor
 from agent_relay.events.bus import EventBus, Subscription
 from agent_relay.events.codec import encode_event
 from agent_relay.events.filter import EventFilter, make_filter
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.types import StreamGap
 from agent_relay.protocol.encode import encode_event_frame
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -42,7 +42,7 @@ class _Watch:
         self.subscription: Subscription | None = None
 
 
-class Watching:
+class Watchers:
     def __init__(self, context: Context, bus: EventBus | None) -> None:
         self._context = context
         self._bus = bus

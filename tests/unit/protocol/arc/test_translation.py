@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from agent_relay.protocol import payloads
-from agent_relay.protocol.arc.reading import Said, read_said
-from agent_relay.protocol.arc.translating import encode_envelope, encode_tail, make_payload, make_send
+from agent_relay.protocol.arc.client_frames import Said, read_said
+from agent_relay.protocol.arc.translation import encode_envelope, encode_tail, make_payload, make_send
 from agent_relay.protocol.decode import decode_client_frame
 from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.encode import encode_tail as encode_stored_tail
 from agent_relay.protocol.envelope import Send
 from agent_relay.protocol.ulid import decode_bits
-from tests.unit.protocol.arc.test_reading import JSON
+from tests.unit.protocol.arc.test_client_frames import JSON
 
 ID = "msg_01M7FSGCBYJESY1TGHAJMN0000"
 MOMENT = decode_bits(ID[4:14])  # when it was accepted: all recipients are told the same

@@ -12,8 +12,8 @@ from functools import lru_cache
 import msgspec
 from msgspec import Raw, Struct
 
+from agent_relay.protocol.arc.client_frames import PlainSaid, Said
 from agent_relay.protocol.arc.ids import is_agent_id
-from agent_relay.protocol.arc.reading import PlainSaid, Said
 from agent_relay.protocol.names import BROADCAST
 from agent_relay.protocol.payloads import NOTHING
 from agent_relay.protocol.ulid import decode_bits

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from agent_relay.protocol.arc.client_frames import UNREADABLE
 from agent_relay.protocol.arc.ids import RELAY
-from agent_relay.protocol.arc.reading import UNREADABLE
-from agent_relay.protocol.arc.translating import BODY, is_plain_name
+from agent_relay.protocol.arc.translation import BODY, is_plain_name
 
 _match_head = re.compile(rb'\{"to": ?\["([a-z0-9*-]+)"\], ?"payload": ?(?=")').match
 _decode_text = msgspec.json.Decoder(str).decode
