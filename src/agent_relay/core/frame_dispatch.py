@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
 from agent_relay.core.erasure import COMMANDS as ERASE_COMMANDS
-from agent_relay.core.guests import check_guest
 from agent_relay.core.membership import COMMANDS as MEMBER_COMMANDS
 from agent_relay.core.rights import RETRY
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import EVENTS_TOPIC
+from agent_relay.protocol.names import EVENTS_TOPIC, fold_name
 from agent_relay.protocol.states import CloseReason
 
 if TYPE_CHECKING:
@@ -29,6 +28,11 @@ if TYPE_CHECKING:
     from agent_relay.core.sending import Sending
     from agent_relay.core.spawning import Spawning
     from agent_relay.core.watchers import Watchers
+
+# Other users of the machine, whom `allowed_uids` lets in, write to agents and read what was written to them. Nothing that acts in
+# the owner's name is theirs, and no report that makes the owner's budgets or the owner act.
+_ONLY_OWNER = (e.Control, e.Spawn, e.Release, e.Propose, e.Vote)
+_REPORTS = frozenset({"tokens.used", "permission.requested", "question.requested"})
 
 
 class FrameDispatch:
@@ -153,3 +157,30 @@ class FrameDispatch:
 
 def stopping_error() -> RelayError:
     return RelayError(ErrorCode.SERVICE_UNAVAILABLE, "The daemon is stopping.", retry_after_ms=1_000)
+
+
+# --- guests ----------------------------------------------------------------------------------------------------------
+
+
+def check_guest(agent: Agent | None, frame: e.ClientFrame) -> None:
+    """Raises RelayError for what a guest may not do. A guest's history is narrowed to what was said with its own agent."""
+    match frame:
+        case e.History():
+            _narrow(agent, frame)
+        case e.Subscribe() if frame.payload.topic == EVENTS_TOPIC:
+            raise _denied("Only the daemon's own user may follow events.")
+        case e.AgentEvent() if frame.payload.type in _REPORTS:
+            raise _denied("Agents of another user cannot report permissions, questions or costs here.")
+        case _ if isinstance(frame, _ONLY_OWNER):
+            raise _denied("Only the daemon's own user may control, start and stop agents, and answer their requests.")
+
+
+def _narrow(agent: Agent | None, frame: e.History) -> None:
+    asked = frame.payload
+    if agent is None or asked.view != "messages" or fold_name(asked.with_ or agent.name) != agent.key:
+        raise _denied("Agents of another user only see their own messages: connect as one and ask for `messages`.")
+    asked.with_ = agent.name
+
+
+def _denied(sentence: str) -> RelayError:
+    return RelayError(ErrorCode.PERMISSION_DENIED, sentence, reason="other_user")

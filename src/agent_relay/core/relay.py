@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agent_relay.core.agents import Agent
-from agent_relay.core.announcements import publish_request, publish_state
+from agent_relay.core.announcements import publish_request, publish_session, publish_state
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.controls import Controls
@@ -37,7 +37,6 @@ from agent_relay.core.rest import Rest
 from agent_relay.core.resume import Resumption
 from agent_relay.core.rights import Rights
 from agent_relay.core.sending import Sending, read_plain
-from agent_relay.core.session_events import publish_session
 from agent_relay.core.spawning import Spawning
 from agent_relay.core.tokens import Tokens
 from agent_relay.core.watchers import Watchers

@@ -27,9 +27,8 @@ from agent_relay.protocol.states import CloseReason, advance
 from agent_relay.transports.arc.frames import FrameReader, Kind, encode_close, encode_frame, read_close
 from agent_relay.transports.arc.outbox import Outbox
 from agent_relay.transports.arc.phases import CLOSES, PHASES, REASONS, Phase, PhaseEvent
-from agent_relay.transports.arc.receipts import make_receipt
+from agent_relay.transports.arc.receipts import explain_refusal, make_receipt
 from agent_relay.transports.arc.refs import Refs
-from agent_relay.transports.arc.refusals import explain_refusal
 from agent_relay.transports.arc.unread import Unread
 
 if TYPE_CHECKING:
