@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Traits(msgspec.Struct):
-    """What an agent said about itself in HELLO; RESUME says nothing and relies on it."""
+    """An agent's words about itself in HELLO; RESUME says nothing and relies on it."""
 
     meta: dict[str, Any] = {}
     capabilities: list[str] = []

@@ -1,4 +1,4 @@
-"""What the core has to tell as events. Without a sink nothing is made: each of these returns at once.
+"""Events that the core announces. Without a sink nothing is made: each of these returns at once.
 
 Messages are many: of those only references are put together here, and what is written is made where it is written.
 """
@@ -82,7 +82,7 @@ def publish_delivered(context: Context, deliveries: list[Delivery], door: str | 
 
 
 def publish_state(context: Context, agent: Agent) -> None:
-    """What it says it is doing, or what has to be assumed of one that says nothing. One that only comes to say something and
+    """The state it reports, or the one that has to be assumed of one that says nothing. One that only comes to say something and
     leave is nobody to watch."""
     if context.events is None:
         return

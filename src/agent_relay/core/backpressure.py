@@ -1,4 +1,4 @@
-"""How full a recipient is, who has to know, and when they are told that it is over: 80 %, 100 %, 50 %."""
+"""Fullness of recipients: their senders are told at 80 % and 100 %, and again when it is over, at 50 %."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class Correlations:
 
 
 def seen_in(ack: payloads.AckPayload) -> dict[str, str]:
-    """How the message went into the recipient's program, where its ACK says so. Evidence without a door is of nothing."""
+    """The way the message went into the recipient's program, where its ACK says so. Evidence without a door is of nothing."""
     if ack.door is None:
         return {}
     return {"door": ack.door} if ack.evidence is None else {"door": ack.door, "evidence": ack.evidence}

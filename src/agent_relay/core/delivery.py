@@ -143,7 +143,7 @@ class Ledger:
         self._to_pump[recipient.key] = recipient
 
     def disconnected(self, recipient: Agent, peer: Peer) -> None:
-        """What was on the wire waits again, in its old order."""
+        """Puts what was on the wire back into the queue, in its old order."""
         box = recipient.mailbox
         owed = [delivery for delivery in box.take_all() if not delivery.replay]
         owed += [delivery for delivery in peer.unwritten if not delivery.replay]
@@ -186,11 +186,11 @@ class Ledger:
         return [each for recipient in boxes for each in self._here_for(recipient) if each.message.sender is sender]
 
     def count_owed_to(self, recipient: Agent) -> int:
-        """What it has not acknowledged."""
+        """The number of messages that it has not acknowledged."""
         return len(self._here_for(recipient)) + recipient.mailbox.rest
 
     def count_owed_by(self, sender: Agent, done: Callable[[int], None]) -> None:
-        """What it sent to others and they have not acknowledged."""
+        """The number of messages that it sent to others and they have not acknowledged."""
         here = len(self._here_from(sender))
         self._rest.count(OwedQuery(sender=sender.name), lambda count: done(here + count))
 
@@ -261,7 +261,7 @@ class Ledger:
                 self._backpressure.relax(recipient)
 
     def _count_waiting(self, recipient: Agent) -> None:
-        """What has been sent before goes out when its next attempt is durable: so attempts go on counting over a crash."""
+        """Lets what was sent before go out when its next attempt is durable: so attempts go on counting over a crash."""
         box = recipient.mailbox
         box.holds += 1
 
@@ -423,7 +423,7 @@ class Ledger:
         self._retry(recipient, self._context.steady_ms)
 
     def _expire(self, recipient: Agent, now: int) -> int:
-        """How many."""
+        """Returns how many."""
         box = recipient.mailbox
         ended = box.take(lambda delivery: delivery.message.expires <= now)
         on_wire = [delivery for delivery in box.inflight.values() if delivery.message.expires <= now]
@@ -458,7 +458,7 @@ def is_counted(delivery: Delivery) -> bool:
 
 
 def _answer_in(ack: payloads.AckPayload) -> dict[str, Any]:
-    """What a recipient's ACK says beyond "I have it"."""
+    """The content of a recipient's ACK beyond "I have it"."""
     answer: dict[str, Any] = {}
     if ack.correlationId is not None:
         answer["correlationId"] = ack.correlationId

@@ -36,7 +36,8 @@ _AT_ONCE = 500  # messages in one transaction
 
 
 class Erased(Struct):
-    """What went. `undelivered_from` were on their way from it to others, `undelivered_to` to it; both are among the messages."""
+    """The counts of what went. `undelivered_from` were on their way from it to others, `undelivered_to` to it; both are among the
+    messages."""
 
     undelivered_from: int = 0
     undelivered_to: int = 0
@@ -107,7 +108,7 @@ class Erasure:
         self._removal.remove(agent, tell, has_letters=True)
 
     def count(self, name: str, tell: Callable[[Erased], None]) -> None:
-        """What is still on its way; raises RelayError where it could not be forgotten now."""
+        """Messages still on their way; raises RelayError where it could not be forgotten now."""
         self._check(name)
         agent = self._registry.find(name)
         if agent is None:

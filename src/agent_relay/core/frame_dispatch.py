@@ -1,4 +1,4 @@
-"""What each frame of a client asks for, and whose business that is."""
+"""Frames of clients, each passed to the part whose business it is."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def find_hold(agent: Agent, loops: Loops, requests: list[dict[str, Any]], waitin
 
 
 def _reported(said: StateReport, requests: list[dict[str, Any]], waiting: int) -> Hold | None:
-    """What a wrapper says about its agent."""
+    """The hold that a wrapper reports of its agent."""
     if said.paused:
         return Hold(HoldReason.KEYBOARD.value) if said.keyboard else Hold(HoldReason.PAUSED.value, by=said.paused_by or "")
     if said.state == "waiting":

@@ -169,7 +169,7 @@ class Loops:
         return _hold(standing.barrier, Stage.HELD if standing.until == NEVER else Stage.SLOWED)
 
     def describe(self, agent: Agent) -> dict[str, Any] | None:
-        """What LIST_AGENTS says of an agent that is part of a ring, or has to wait because of one."""
+        """The entry in LIST_AGENTS of an agent that is part of a ring, or has to wait because of one."""
         standing = agent.loop
         if standing is None:
             return None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class MessageExtras(Struct):
-    """What few messages have, until they are durable."""
+    """Fields that few messages have, until they are durable."""
 
     sync: SyncRequest | None = None
     reply_to: str | None = None

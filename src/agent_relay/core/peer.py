@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Pace(StrEnum):
-    """How closely the next frame of an active connection is looked at."""
+    """The closeness with which the next frame of an active connection is looked at."""
 
     CHECKED = "checked"  # who speaks, and whether its new token has arrived
     FAST = "fast"  # in the middle of its work: a SEND or an ACK needs no second look at who is speaking

@@ -326,7 +326,7 @@ class Queries:
             peer.say_error(error, frame.id)
 
     def _lost_keys(self, number: int) -> list[str]:
-        """Whom the dead letter could not be delivered to, and is not on its way to again."""
+        """Recipients that the dead letter could not be delivered to, and is not on its way to again."""
         return [key for dead, key in self._journal.buried - self._reviving if dead == number]
 
     def _recall_and_revive(self, peer: Peer, request_id: str, row: MessageRow, lost: list[str]) -> None:
@@ -378,7 +378,7 @@ def _is_here(agent: Agent) -> bool:
 
 
 def _sketch(agent: Agent) -> dict[str, Any]:
-    """What another user needs to know in order to write to it."""
+    """The little that another user needs to know in order to write to it."""
     connected = _is_here(agent)
     return {
         "name": agent.name, "connected": connected, "state": "idle" if connected else "offline", "cli": agent.cli,

@@ -111,7 +111,7 @@ class RegisteredNames:
         self._committer.change(fill, settled)
 
     def adopt(self, current: Iterable[str], revoked: Iterable[str]) -> None:
-        """What the two stores say may differ: the daemon can be killed between two writes, and people copy files."""
+        """Brings both stores together, which may differ: the daemon can be killed between two writes, and people copy files."""
         known = {fold_name(name): False for name in current} | {fold_name(name): True for name in revoked}
         for agent in self._registry.agents.values():
             if agent.is_registered and agent.key not in known:

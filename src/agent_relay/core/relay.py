@@ -169,7 +169,7 @@ class Relay:
         self._catch_up(peer, plain, acks)
 
     def _catch_up(self, peer: Peer, plain: list[ReadSend], acks: list[AckPayload]) -> None:
-        """What was said before something else is done before it. Both lists are empty afterwards."""
+        """Does what was said before something else first. Both lists are empty afterwards."""
         agent = peer.agent
         if agent is None:
             return

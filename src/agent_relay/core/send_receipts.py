@@ -1,4 +1,4 @@
-"""What becomes of accepted messages: durable and on their way, or not; and what their senders are told."""
+"""Receipts for accepted messages: their senders are told when they are durable and on their way, or that they are not."""
 
 from __future__ import annotations
 

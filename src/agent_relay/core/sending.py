@@ -218,7 +218,7 @@ class Sending:
     def _choose(
         self, peer: Peer, sender: Agent, wanted: list[Agent], tail: bytes, *, skip_full: bool
     ) -> tuple[list[Agent], tuple[str, ...]]:
-        """Who of these has room, and who was passed over; raises if a full one cannot be. Warns where it gets tight."""
+        """Those of them that have room, and those passed over; raises if a full one cannot be. Warns where it gets tight."""
         backpressure = self._backpressure
         full: list[Agent] = []
         for agent in wanted:

@@ -1,4 +1,4 @@
-"""What may be started, by the rules alone: names, programs, variables, how many and how fast."""
+"""Rules on starting agents: names, programs, variables, how many and how fast."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def check_permission_mode(cli: str, wanted: str, limits: Limits) -> None:
 
 
 class Pace:
-    """How many were started in the last minute."""
+    """The number started in the last minute."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -143,7 +143,7 @@ class Spawning:
         self._save()
 
     def _wall_of(self, asked: payloads.SpawnPayload, caller: Caller) -> dict[str, str] | None:
-        """Who stands behind a wall starts nobody in front of it."""
+        """The wall around whoever asks: nobody behind one starts an agent in front of it."""
         spawner = None if caller.agent is None else self._registry.find(caller.agent)
         own = None if spawner is None else spawner.traits.meta.get("sandbox")
         if isinstance(own, dict):

@@ -26,7 +26,7 @@ ReadDone = Callable[["EventPage | Exception"], None]
 
 
 class Source(Protocol):
-    """Where recorded events are."""
+    """The place of recorded events."""
 
     @property
     def last_seq(self) -> int:

@@ -1,4 +1,4 @@
-"""Which events somebody wants: by type, and by the agent or the session they are about."""
+"""Filters of events: by type, and by the agent or the session they are about."""
 
 from __future__ import annotations
 

@@ -79,5 +79,5 @@ class Hook(Protocol):
         ...
 
     def command(self, agent_id: str, command: str, payload: dict[str, Any]) -> dict[str, Any] | None:
-        """What is answered to a command that the relay itself does not know; None: it is not known here either."""
+        """The answer to a command that the relay itself does not know; None: it is not known here either."""
         ...

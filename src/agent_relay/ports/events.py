@@ -1,4 +1,4 @@
-"""Where events go, and what is asked of a store of them.
+"""Events: where they go, and a store of them.
 
 Theory of operation. `append` returns at once. The store numbers what it was given in that order, each one more than the
 last and never the same twice, over restarts and crashes too, and tells `on_appended` (from the loop it was given) once the

@@ -53,7 +53,7 @@ class AgentNames(Protocol):
         ...
 
     def followed(self, name: str) -> list[str]:
-        """Whom it is subscribed to, sorted."""
+        """The agents it is subscribed to, sorted."""
         ...
 
     def when_written(self, then: Callable[[], None]) -> None:

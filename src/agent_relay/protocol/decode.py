@@ -49,7 +49,7 @@ class BadFrame(RelayError):  # noqa: N818 - named by the condition
 
 
 def decode_client_frame(frame: bytes) -> ClientFrame:
-    """What a client said; raises BadFrame."""
+    """Reads a frame of a client; raises BadFrame."""
     try:
         if not frame.isascii():
             frame.decode()  # the raw parts are forwarded unseen, so the whole frame is checked to be UTF-8
@@ -68,7 +68,7 @@ def decode_client_frame(frame: bytes) -> ClientFrame:
 
 
 def decode_daemon_frame(frame: bytes) -> DaemonFrame:
-    """What the daemon said; raises BadFrame."""
+    """Reads a frame of the daemon; raises BadFrame."""
     try:
         if not frame.isascii():
             frame.decode()
@@ -129,7 +129,7 @@ def _check_response(ack: Ack) -> None:
 
 
 def _find_problem(raw: Raw) -> str | None:
-    """What would keep a recipient from reading this value; a number that no float can hold is well-formed JSON."""
+    """The problem that would keep a recipient from reading this value; a number that no float can hold is well-formed JSON."""
     try:
         _decode_any(raw)
     except msgspec.DecodeError:

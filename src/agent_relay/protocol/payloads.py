@@ -1,4 +1,4 @@
-"""What stands in `payload`, type by type. Unknown fields are ignored everywhere: they are a later version's."""
+"""The content of `payload`, type by type. Unknown fields are ignored everywhere: they are a later version's."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class WelcomePayload(Struct):
 
 
 class StreamPoint(Struct):
-    """How far a stream has come: the recipient's side in RESUME, both sides in SYNC."""
+    """The position of a stream: the recipient's side in RESUME, both sides in SYNC."""
 
     topic: str = ""
     peer: str | None = None
@@ -94,7 +94,7 @@ class ByePayload(Struct):
 
 
 class SendPayload(Struct, omit_defaults=True):  # NOTHING cannot be written as JSON, so it must be left out
-    """What the daemon reads of a message; it forwards the bytes as they came."""
+    """The part of a message that the daemon reads; it forwards the bytes as they came."""
 
     body: str
     kind: str = "message"
@@ -244,7 +244,7 @@ class AgentsPayload(Struct):
 
 
 class HistoryPayload(Struct, omit_defaults=True, rename={"with_": "with", "from_": "from"}):
-    """Which messages to show. `view`: `messages`, `message` (one, by `id`, with its trail), `conversations`, `dead_letters` or
+    """The messages to show. `view`: `messages`, `message` (one, by `id`, with its trail), `conversations`, `dead_letters` or
     `events`."""
 
     view: str = "messages"

@@ -1,4 +1,4 @@
-"""What an AGENT_EVENT of a client may report, type by type, and how evidence is kept in a trail.
+"""Reports in a client's AGENT_EVENT, type by type, and the form of evidence in a trail.
 
 `agent.state` says what an agent is doing, `message.received`, `message.handed` and `message.read` how far a message has come
 inside it, `message.waits` why it comes no further, `agent.input` that a person gave it something new to do, `agent.process`
@@ -122,7 +122,7 @@ class QuestionResolvedReport(Struct, frozen=True, rename="camel"):
 
 
 class RequestFailedReport(Struct, frozen=True, rename="camel"):
-    """What the daemon answered could not be carried out. `changed`: since the dialog is another one, or gone."""
+    """An answer of the daemon that could not be carried out. `changed`: since the dialog is another one, or gone."""
 
     request_id: Identifier
     reason: Note = ""

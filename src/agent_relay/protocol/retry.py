@@ -1,4 +1,4 @@
-"""How long to wait before trying again. The caller draws the random number, so that a test can choose it."""
+"""The wait before trying again. The caller draws the random number, so that a test can choose it."""
 
 from __future__ import annotations
 

@@ -359,7 +359,7 @@ class RelayClient(Lookups):
         return receipt.message_id or ""
 
     async def count_data(self, agent: str) -> dict[str, int]:
-        """What of an agent is still on its way: `undelivered_from` it, and `undelivered_to` it."""
+        """Counts an agent's messages that are still on their way: `undelivered_from` it, and `undelivered_to` it."""
         return await self._order("count_data", agent)
 
     async def forget(self, agent: str) -> dict[str, int]:

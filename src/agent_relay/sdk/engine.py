@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Listener(Protocol):
-    """Who wants to know what happens beside messages."""
+    """A listener to what happens beside messages."""
 
     on_state: Callable[[ClientState], None] | None
     on_busy: Callable[[BusyPayload], None] | None

@@ -1,4 +1,4 @@
-"""What the SDK raises beyond the codes a daemon sends.
+"""Errors that the SDK raises beyond the codes a daemon sends.
 
 RelayError
 ├── DaemonNotRunning   nobody listens at the socket

@@ -1,4 +1,4 @@
-"""What a client may look at, be it an agent or an observer: who is there, what was said, what happens.
+"""Lookups of a client, be it an agent or an observer: who is there, what was said, what happens.
 
 Nothing is changed by it, so every question may be asked again after a lost connection.
 """

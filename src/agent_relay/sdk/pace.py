@@ -1,4 +1,4 @@
-"""How a client slows down by itself: a message to a busy recipient waits here until there is room, and never for long.
+"""The pace of a client that slows itself down: a message to a busy recipient waits here until there is room, and never for long.
 
 The daemon says BUSY when a recipient's queue is 80 % full, and again when it has come down to half. In between, each message to
 that recipient waits for the second word, at most as long as the daemon advises and `longest_s` allows. Then it is sent: the

@@ -1,4 +1,4 @@
-"""What became of a message: accepted, then acknowledged by each of its recipients."""
+"""Receipts: a message was accepted, then acknowledged by each of its recipients."""
 
 from __future__ import annotations
 

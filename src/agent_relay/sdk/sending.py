@@ -1,4 +1,4 @@
-"""How a message is sent: its options, the wait for the daemon's answer, retries, and questions with their answers."""
+"""Sending a message: its options, the wait for the daemon's answer, retries, and questions with their answers."""
 
 from __future__ import annotations
 

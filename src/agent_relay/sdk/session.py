@@ -43,7 +43,7 @@ class Owner(Protocol):
 
 @dataclass(slots=True)
 class Greeting:
-    """What HELLO says, and the token it says it with."""
+    """The content of HELLO, and the token it goes with."""
 
     payload: dict[str, Any]
     resume_token: str | None = None

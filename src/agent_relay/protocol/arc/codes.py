@@ -1,4 +1,4 @@
-"""What can be wrong with a client's frame, and why a connection is closed."""
+"""Codes of errors in a client's frame, and of reasons to close a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who can be an agent over ARC, and what the tokens look like that show it."""
+"""Ids of agents over ARC, and the form of the tokens that show them."""
 
 from __future__ import annotations
 

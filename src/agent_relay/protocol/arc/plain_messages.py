@@ -45,7 +45,7 @@ def skim_sends(
 
 
 def _read_head(said: bytes) -> tuple[str, int]:
-    """Who it is for, and where its text begins; nobody where it is not plain, or a command."""
+    """The recipient, and the place where the text begins; nobody where it is not plain, or a command."""
     found = _match_head(said)
     to = "" if found is None else found[1].decode()
     return (to, found.end()) if found is not None and to != RELAY and is_plain_name(to) else ("", 1)

@@ -28,7 +28,7 @@ BODY = b'{"body":'  # what every payload begins with that was made here
 
 
 class FromArc(Struct, gc=False):
-    """What `encode_payload` made."""
+    """The result of `encode_payload`."""
 
     body: Raw
     data: Raw = NOTHING
@@ -36,7 +36,7 @@ class FromArc(Struct, gc=False):
 
     @property
     def content(self) -> Raw:
-        """What the sender wrote as its payload."""
+        """The payload as the sender wrote it."""
         return self.data if len(self.data) else self.body
 
 
@@ -145,7 +145,7 @@ def encode_plain(message_id: str, sender: str, to: str, content: Raw, *, stored:
 
 
 def encode_route(sender: str, to: str) -> bytes:
-    """What stands between the id and the payload. Names are ASCII without quotes by their own rules, so they are spliced."""
+    """The part between the id and the payload. Names are ASCII without quotes by their own rules, so they are spliced."""
     names = to.replace(",", '","')
     return f'","from":"{sender}","to":["{names}"],"payload":'.encode()
 

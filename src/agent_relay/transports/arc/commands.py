@@ -1,4 +1,4 @@
-"""What a client asks of the relay itself: frames with `relay` in their `to`."""
+"""Commands of a client to the relay itself: frames with `relay` in their `to`."""
 
 from __future__ import annotations
 

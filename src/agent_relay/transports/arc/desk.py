@@ -1,4 +1,4 @@
-"""Where agents register, refresh their token and sign off, over HTTP; and what an administrator can see and do."""
+"""The desk where agents register, refresh their token and sign off, over HTTP; and the rights of an administrator."""
 
 from __future__ import annotations
 

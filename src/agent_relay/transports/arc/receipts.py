@@ -34,7 +34,7 @@ _CODES: dict[str, ArcCode] = {
 
 
 def make_receipt(hub: Hub, connection: ArcConnection, said: Said) -> Told:
-    """What the relay calls once it knows."""
+    """The callback for the relay once it knows."""
     wanted, ref = [] if BROADCAST in said.to else said.to, read_ref(said)
 
     def told(outcome: MessageRow | RelayError) -> None:

@@ -1,5 +1,7 @@
-"""Who is registered, and which token shows it. Tokens are known by their hash alone; an id is given out once, unless the owner
-frees it."""
+"""The registrar: registered agents and the tokens that show them.
+
+Tokens are known by their hash alone; an id is given out once, unless the owner frees it.
+"""
 
 from __future__ import annotations
 

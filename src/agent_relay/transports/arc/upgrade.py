@@ -84,7 +84,7 @@ class Door(asyncio.Protocol):
 
 
 def make_doors(hub: Hub | None, desk: Desk | None, rules: Rules) -> Callable[..., asyncio.Protocol]:
-    """What uvicorn calls for each upgrade, with things of its own that are not needed here."""
+    """The function that uvicorn calls for each upgrade, with things of its own that are not needed here."""
     return lambda **_: Door(hub, desk, rules)
 
 
