@@ -1,6 +1,6 @@
 """Plain messages, read at a glance: a text for one recipient, written as most clients write it, and nothing beside it.
 
-What is made of them is what `reading` and `translating` make of them, byte for byte, in one go for all that follow each other.
+They become what `client_frames` and `translation` make of them, byte for byte, in one go for all that follow each other.
 What is not plain is left to those two.
 """
 
