@@ -26,7 +26,7 @@ from typing import Any
 
 from agent_relay.cli.http_place import wait_for_http_place
 from agent_relay.cli.page_code import find_page_address
-from agent_relay.protocol.payloads import Control
+from agent_relay.protocol.payloads import ControlPayload
 from agent_relay.sdk.client import RelayClient
 from agent_relay.testing.daemon import DaemonProcess
 
@@ -77,7 +77,7 @@ class Scene:
         doors = {"door": about.get("door"), "doorNote": about.get("door_note")}
         self.agents[about["name"]].report("agent.state", **{name: value for name, value in (said | doors).items() if value})
 
-    def obey(self, about: dict[str, Any], control: Control) -> None:
+    def obey(self, about: dict[str, Any], control: ControlPayload) -> None:
         """As a wrapper does: what was decided is carried out, a pause is told."""
         client = self.agents[about["name"]]
         match control.command:

@@ -22,11 +22,11 @@ from typing import Any, get_args
 
 from msgspec import NODEFAULT, Raw, Struct, inspect
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
 from agent_relay.core.limits import Limits
 from agent_relay.daemon.config import SETTINGS, Setting
 from agent_relay.daemon.config_files import PROJECT_MAY
 from agent_relay.events.types import EVENT_TYPES
+from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.protocol import envelope, names, negotiation, payloads
 from agent_relay.protocol.durations import format_duration
 from agent_relay.protocol.errors import ErrorCode
@@ -46,7 +46,7 @@ BLOCK = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end of (?
 
 # Forwarded unread, so their structs hold raw bytes; the daemon looks at a SEND's through these.
 READ_AS: dict[tuple[type[Struct], str], type[Struct]] = {
-    (envelope.Send, "payload"): payloads.Send,
+    (envelope.Send, "payload"): payloads.SendPayload,
     (envelope.Send, "payload_meta"): payloads.SendMeta,
 }
 COMMON_FIELDS = ("v", "id", "ts", "from")
@@ -126,18 +126,19 @@ def limits_table(words: Words) -> str:
     flags = {setting.name: setting for setting in SETTINGS}
     rows: list[Row] = []
     fixed: list[tuple[str, object]] = []
-    for field in dataclasses.fields(Limits):
-        setting = flags.get(field.name) or flags.get(field.name.removesuffix("_ms"))
+    defaults = {field.name: field.default for field in dataclasses.fields(Limits)} | {"arc_ephemeral": False}  # ARC's own
+    for name, default in defaults.items():
+        setting = flags.get(name) or flags.get(name.removesuffix("_ms"))
         if setting is None:
-            fixed.append((field.name, field.default))
+            fixed.append((name, default))
         else:
-            rows.append((code(field.name), setting.default or "none", code(setting.flag), sentence(setting.help)))
+            rows.append((code(name), setting.default or "none", code(setting.flag), sentence(setting.help)))
     fixed += [
         ("max_nesting", MAX_NESTING),
         ("largest_number", payloads.LARGEST_NUMBER),
         ("topic_length", names.MAX_TOPIC_LENGTH),
         ("deliver_headroom_bytes", DELIVER_HEADROOM_BYTES),
-        ("full_buffer_bytes", FULL_BUFFER_BYTES),
+        ("full_buffer_bytes", FULL_BYTES),
         ("stop_reading_bytes", _STOP_READING_BYTES),
         ("redelivery", _describe_policy(REDELIVERY)),
         ("reconnect", _describe_policy(RECONNECT)),

@@ -8,6 +8,7 @@ wait nor look at the world. `tests/unit/test_architecture.py` runs the check ove
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,8 @@ PURE_MODULES = frozenset(
     }
 )  # fmt: skip
 _IMPURE_BUILTINS = frozenset({"open", "input", "print", "breakpoint", "exec", "eval"})
+# The core serves any transport and names none, in code, words or comments: what depends on one comes with a peer's traits.
+_TRANSPORT = re.compile(r"(?:(?<![A-Za-z])(?:arc|ARC)|Arc)(?![a-z])|(?i:http|websocket)")
 _IMPORTERS = frozenset({"import_module", "__import__"})
 
 
@@ -97,6 +100,10 @@ def check_source(source: str, path: Path) -> list[Violation]:
             violations.append(Violation(str(path), line, reason))
     if room in PURE_ROOMS:
         violations += [Violation(str(path), line, reason) for line, reason in _impurities(tree, room)]
+    if room == "core":
+        for line, text in enumerate(source.splitlines(), 1):
+            if found := _TRANSPORT.search(text):
+                violations.append(Violation(str(path), line, f"`core` knows no transport: `{found[0]}`"))
     return violations
 
 

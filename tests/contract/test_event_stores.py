@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_relay.events.filter import EventFilter, make_filter
-from agent_relay.events.paging import EventQuery
+from agent_relay.events.pages import EventQuery
 from agent_relay.ports.events import EventStore
 from agent_relay.ports.store import StoreError
 from agent_relay.storage.event_memory import MemoryEvents

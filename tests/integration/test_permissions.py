@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agent_relay.protocol.payloads import Control
+from agent_relay.protocol.payloads import ControlPayload
 from agent_relay.sdk.client import RelayClient
 from agent_relay.testing.daemon import DaemonProcess
 
@@ -26,10 +26,10 @@ class Wrapper:
 
     def __init__(self, relay: RelayClient) -> None:
         self.relay = relay
-        self.told: list[Control] = []
+        self.told: list[ControlPayload] = []
         relay.on_control = self._control
 
-    def _control(self, control: Control) -> None:
+    def _control(self, control: ControlPayload) -> None:
         self.told.append(control)
         if control.command == "answer":
             self.relay.report("question.resolved", questionId=control.id, resolvedBy="door")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.payloads import Control
+from agent_relay.protocol.payloads import ControlPayload
 from agent_relay.protocol.retry import RetryPolicy
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
@@ -646,7 +646,7 @@ def test_the_blocking_twin_reports_and_controls(shared: DaemonProcess) -> None:
     with shared.connect_sync("Alice41") as alice, shared.connect_sync("Bob41", control=True) as bob:
         paused = threading.Event()
 
-        def obey(control: Control) -> None:
+        def obey(control: ControlPayload) -> None:
             bob.report("agent.state", state="idle", paused=control.command == "pause")
             paused.set()
 

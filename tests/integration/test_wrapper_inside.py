@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_relay.ports.terminal import ExitStatus, Terminal, TerminalError, TerminalListener
-from agent_relay.protocol.payloads import Control
+from agent_relay.protocol.payloads import ControlPayload
 from agent_relay.terminal.backends.pty import PtyTerminal
 from agent_relay.terminal.launch import Home
 from agent_relay.terminal.profile import load_profiles
@@ -65,7 +65,7 @@ class Inside:
 
 def test_a_paused_agent_is_given_nothing_until_it_is_resumed(tmp_path: Path) -> None:
     async def scene(inside: Inside, wrapper: Wrapper) -> None:
-        wrapper._control(Control("pause"))
+        wrapper._control(ControlPayload("pause"))
         async with inside.daemon.connect("Carol") as carol:
             await carol.send("Bob", "one")
             await carol.send("Bob", "two")
@@ -73,7 +73,7 @@ def test_a_paused_agent_is_given_nothing_until_it_is_resumed(tmp_path: Path) -> 
             await inside.until(lambda: inbox.exists() and "> two" in inbox.read_text("utf-8"))
             await asyncio.sleep(2)  # it would be typed within one: that it is not is what is tested
             assert inside.submitted() == []
-            wrapper._control(Control("resume"))
+            wrapper._control(ControlPayload("resume"))
             await inside.until(lambda: inside.submitted() == ["one", "two"])
 
     with DaemonProcess() as daemon:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.ports.callers import OWNER, Caller
+from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.ports.store import (
     Batch,
     DeadLettersDone,
@@ -188,6 +189,10 @@ class Link:
         self.asked: dict[str, int] = {}  # SENDs the daemon has heard on this link, by id
         self.answered: dict[str, int] = {}
         self._world = world
+
+    @property
+    def is_full(self) -> bool:
+        return self.unsent_bytes > FULL_BYTES
 
     def send(self, frame: bytes) -> None:
         assert self.daemon_closed is None, "a frame was sent on a connection the daemon has closed"

@@ -164,6 +164,32 @@ def test_a_pure_room_may_compute() -> None:
     assert check_source(source, Path("core/planted.py")) == []
 
 
+# --- the core knows no transport --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "if peer.arc: pass",
+        "from agent_relay.ports.connection import ARC_UID",
+        "class ArcAgents: pass",
+        "x = 1  # over a WebSocket",
+        "def is_http(): pass",
+        '"""Agents over ARC."""',
+        "limits = arc_ephemeral",
+    ],
+)
+def test_the_core_mentions_no_transport(source: str) -> None:
+    (violation,) = check_source(source, Path("core/planted.py"))
+    assert "knows no transport" in violation.reason
+    assert check_source(source, Path("transports/planted.py")) == []
+
+
+@pytest.mark.parametrize("source", ["search = archive = 1", "march = 2  # a parcel in an arch"])
+def test_words_that_only_hold_a_transports_name_are_fine(source: str) -> None:
+    assert check_source(source, Path("core/planted.py")) == []
+
+
 # --- what stands at the top of the package --------------------------------------------------------------------------
 
 

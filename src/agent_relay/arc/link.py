@@ -162,8 +162,9 @@ class Link:
                 self._end(reason)
                 return
             self._enter(ArcState.WAITING)
-            delay_s = self._patience.policy.delay_ms(attempt, self._patience.random()) / 1000
-            await self._patience.sleep(max(delay_s, reason.retry_after_s or 0.0))
+            await self._patience.sleep(
+                self._patience.policy.delay_s(attempt, self._patience.random(), reason.retry_after_s or 0.0)
+            )
 
     async def _live_once(self) -> ArcClosed:
         """One connection from its beginning to its end, and why it ended."""

@@ -70,9 +70,6 @@ class Peers:
             self._teller.tell("peer", f"{remote} is {peer.name} here.", remote=remote, local=peer.name)
             return peer
 
-    def is_peer(self, name: str) -> bool:
-        return any(fold_name(peer.name) == fold_name(name) for peer in self._peers.values())
-
     async def close(self) -> None:
         for task in self._loops.values():
             task.cancel()

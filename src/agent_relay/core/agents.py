@@ -9,7 +9,7 @@ import msgspec
 from agent_relay.core.dedup import DedupWindow
 from agent_relay.core.mailbox import Mailbox
 from agent_relay.core.streams import Stream
-from agent_relay.ports.connection import NOBODY_UID
+from agent_relay.ports.connection import NOBODY_UID, REGISTERED_UID
 from agent_relay.ports.store import AgentRow
 from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.names import fold_name
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Traits(msgspec.Struct):
-    """What an agent said about itself in HELLO; RESUME says nothing and relies on it."""
+    """An agent's words about itself in HELLO; RESUME says nothing and relies on it."""
 
     meta: dict[str, Any] = {}
     capabilities: list[str] = []
@@ -69,6 +69,11 @@ class Agent:
         self.registered_at = self.last_seen_at = now
         self.seen = DedupWindow(self.seen.capacity)
         self.traits = Traits(first_number=first_number)
+
+    @property
+    def is_registered(self) -> bool:
+        """Its name belongs to a registration with a transport, and to no user of this machine."""
+        return self.uid == REGISTERED_UID
 
     @property
     def connected(self) -> bool:

@@ -1,4 +1,4 @@
-"""How full a recipient is, who has to know, and when they are told that it is over: 80 %, 100 %, 50 %."""
+"""Fullness of recipients: their senders are told at 80 % and 100 %, and again when it is over, at 50 %."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
+    from agent_relay.core.mailbox import Mailbox
     from agent_relay.core.peer import Peer
 
-FULL_BUFFER_BYTES = 4 * 1024 * 1024  # a connection with more than this unsent is not given further deliveries
 _LEAST_ADVICE_MS = 50
 _MOST_ADVICE_MS = 30_000
 
@@ -24,12 +24,16 @@ class Backpressure:
         self._clear_at = self.capacity * 5 // 10
         self.queue_bytes = context.limits.queue_bytes
 
+    def is_tight(self, box: Mailbox, size: int) -> bool:
+        """One more of that size is worth a warning, or too much. Cheap, for it is asked for every message."""
+        return box.waiting + box.reserved + 1 >= self.warn_at or box.held_bytes + size >= self.queue_bytes
+
     def depth(self, recipient: Agent, extra: int = 0) -> int:
         """Messages that have to wait: what could go on the wire at once does not count."""
         box, peer = recipient.mailbox, recipient.peer
         depth = box.waiting + box.reserved + extra
         held = recipient.loop is not None and recipient.loop.barrier is not None
-        if peer is not None and peer.active and not held and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES:
+        if peer is not None and peer.active and not held and not peer.connection.is_full:
             if not peer.acks:
                 return 0
             depth -= peer.window - len(box.inflight)

@@ -1,4 +1,4 @@
-"""What the loop guard counts: chains of messages that answer each other, and where each guarded agent stands in one.
+"""Chains of messages that answer each other, which the loop guard counts, and the place of each guarded agent in one.
 
 A chain begins with a new input, and later chains have higher numbers. What an agent says after it has heard something
 is one hop further in that chain, so a hop counts alike whether two agents answer each other or twenty pass the word round.
@@ -18,7 +18,7 @@ _SPEAKERS_KEPT = 20  # the last ones to speak are the ring; of a larger one, onl
 
 
 class Stage(IntEnum):
-    """How far it has come with a chain."""
+    """The progress of an agent with a chain."""
 
     SLOWED = 1
     HELD = 2
@@ -52,7 +52,7 @@ class Hop(NamedTuple):
 
 
 class Standing:
-    """Where a guarded agent stands: the newest chain that has reached it, and how far along that it has heard."""
+    """A guarded agent's place: the newest chain that has reached it, and how far along that it has heard."""
 
     __slots__ = ("barrier", "chain", "hops", "session_id", "speakers", "until")
 

@@ -96,7 +96,7 @@ class Committer:
         return self._journal.is_due() or (bool(self._changes) and self._journal.has_news())
 
     def _refuse(self, trouble: str) -> None:
-        """What waits for the next batch has no place in any order yet. Of the one under way nothing can be said."""
+        """Refuses what waits for the next batch: it has no place in any order yet. Of the one under way nothing can be said."""
         messages, self.messages = self.messages, []
         changes, self._changes = self._changes, []
         if messages or changes:

@@ -1,4 +1,4 @@
-"""What every part of the core shares: the limits, the moment, the source of ids and of chance, the log."""
+"""The things that every part of the core shares: the limits, the moment, the source of ids and of chance, the log."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
 from agent_relay.core.context import Context
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
@@ -75,7 +74,7 @@ class Controls:
         except RelayError as error:
             peer.say_error(error, frame.id)
 
-    def command(self, asked: payloads.Control, by: str) -> Agent:
+    def command(self, asked: payloads.ControlPayload, by: str) -> Agent:
         """Hands it over; raises RelayError where it cannot be carried out."""
         agent, holder = self._find_holder(asked)
         command = asked.command
@@ -102,7 +101,7 @@ class Controls:
                 self._context.log.note("stop_by_signal", agent=peer.agent.name if peer.agent is not None else "")
                 peer.connection.ask_to_end()
 
-    def answer(self, asked: payloads.Control, by: str, tell: Tell) -> None:
+    def answer(self, asked: payloads.ControlPayload, by: str, tell: Tell) -> None:
         """`approve`, `deny` or `answer`, by an agent or BY_HUMAN. Raises RelayError where there is nothing to answer; else
         `tell` is called once, when it is known what came of it."""
         agent, _ = self._find_holder(asked)
@@ -110,7 +109,7 @@ class Controls:
             raise _own_request()
         self._requests.answer(agent, asked.id or "", asked.command, asked.text or "", by, tell)
 
-    def _find_holder(self, asked: payloads.Control) -> tuple[Agent, Peer]:
+    def _find_holder(self, asked: payloads.ControlPayload) -> tuple[Agent, Peer]:
         """The agent and the connection that controls it; raises RelayError where the command cannot be carried out."""
         cannot_be = _COMMANDS.get(asked.command)
         if cannot_be is None:
@@ -136,7 +135,7 @@ class Controls:
                 name=agent.name,
                 command=asked.command,
             )
-        if holder.connection.unsent_bytes > FULL_BUFFER_BYTES:
+        if holder.connection.is_full:
             raise RelayError(
                 ErrorCode.AGENT_BUSY, f"{agent.name} does not read what it is sent.", retry_after_ms=_RETRY_MS, name=agent.name
             )

@@ -72,7 +72,7 @@ class Correlations:
             field = "payload_meta.sync.correlationId"
             raise RelayError(ErrorCode.INVALID_FORMAT, f"`{field}` is in use by a question that is still open.", field=field)
 
-    def answer_by_ack(self, recipient: Agent, sender: Agent | None, ack: payloads.Ack) -> bool:
+    def answer_by_ack(self, recipient: Agent, sender: Agent | None, ack: payloads.AckPayload) -> bool:
         """True if this ACK was the answer. `sender` is None when the delivery itself was settled before."""
         if ack.correlationId is None or not self._by_id:
             return False
@@ -156,8 +156,8 @@ class Correlations:
         self._by_message.pop(question.message_id, None)
 
 
-def seen_in(ack: payloads.Ack) -> dict[str, str]:
-    """How the message went into the recipient's program, where its ACK says so. Evidence without a door is of nothing."""
+def seen_in(ack: payloads.AckPayload) -> dict[str, str]:
+    """The way the message went into the recipient's program, where its ACK says so. Evidence without a door is of nothing."""
     if ack.door is None:
         return {}
     return {"door": ack.door} if ack.evidence is None else {"door": ack.door, "evidence": ack.evidence}

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES, Backpressure
+from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.correlation import Correlations, seen_in
-from agent_relay.core.dispatch import Dispatch
 from agent_relay.core.endings import Endings
 from agent_relay.core.journal import Journal
 from agent_relay.core.loops import Loops
 from agent_relay.core.mailbox import NEVER
+from agent_relay.core.outgoing import Outgoing
 from agent_relay.core.rest import Rest, Take
 from agent_relay.ports.store import OwedQuery
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -46,7 +46,7 @@ class Ledger:
         self._correlations = correlations
         self._backpressure = backpressure
         self._loops = loops
-        self._dispatch = Dispatch(context, journal)
+        self._outgoing = Outgoing(context, journal)
         self._ack_timeout_ms = context.limits.ack_timeout_ms
         self._rest = rest
         self._endings = Endings(context, journal, loops, self.wake)
@@ -64,7 +64,7 @@ class Ledger:
     def admit(self, deliveries: list[Delivery], reserved: int = 0) -> None:
         """Sends them where nothing waits before them and there is room on the wire; queues the others. `reserved` is 1 where a
         place was reserved for each."""
-        now, put = self._context.steady_ms, self._dispatch.put
+        now, put = self._context.steady_ms, self._outgoing.put
         for delivery in deliveries:
             recipient, message = delivery.recipient, delivery.message
             box, peer = recipient.mailbox, recipient.peer
@@ -81,7 +81,7 @@ class Ledger:
                 and not box.holds
                 and recipient.loop is None
                 and len(box.inflight) + len(peer.outgoing) < peer.window
-                and peer.connection.unsent_bytes <= FULL_BUFFER_BYTES
+                and not peer.connection.is_full
                 and message.expires > now
             ):
                 put(peer, delivery)
@@ -90,7 +90,7 @@ class Ledger:
                 self._to_pump[recipient.key] = recipient
             else:
                 self._queue(delivery)
-        self._dispatch.send()
+        self._outgoing.send()
 
     def _queue(self, delivery: Delivery) -> None:
         recipient = delivery.recipient
@@ -143,7 +143,7 @@ class Ledger:
         self._to_pump[recipient.key] = recipient
 
     def disconnected(self, recipient: Agent, peer: Peer) -> None:
-        """What was on the wire waits again, in its old order."""
+        """Puts what was on the wire back into the queue, in its old order."""
         box = recipient.mailbox
         owed = [delivery for delivery in box.take_all() if not delivery.replay]
         owed += [delivery for delivery in peer.unwritten if not delivery.replay]
@@ -186,11 +186,11 @@ class Ledger:
         return [each for recipient in boxes for each in self._here_for(recipient) if each.message.sender is sender]
 
     def count_owed_to(self, recipient: Agent) -> int:
-        """What it has not acknowledged."""
+        """The number of messages that it has not acknowledged."""
         return len(self._here_for(recipient)) + recipient.mailbox.rest
 
     def count_owed_by(self, sender: Agent, done: Callable[[int], None]) -> None:
-        """What it sent to others and they have not acknowledged."""
+        """The number of messages that it sent to others and they have not acknowledged."""
         here = len(self._here_from(sender))
         self._rest.count(OwedQuery(sender=sender.name), lambda count: done(here + count))
 
@@ -242,12 +242,7 @@ class Ledger:
                 self._loops.look_again(recipient)
             if peer is not None and peer.active:
                 inflight, connection = box.inflight, peer.connection
-                while (
-                    box.lanes
-                    and not box.holds
-                    and len(inflight) + len(peer.outgoing) < peer.window
-                    and connection.unsent_bytes <= FULL_BUFFER_BYTES
-                ):
+                while box.lanes and not box.holds and len(inflight) + len(peer.outgoing) < peer.window and not connection.is_full:
                     if standing is not None and not self._loops.lets_go(standing, box.first()):
                         break
                     if not is_counted(box.first()):
@@ -255,18 +250,18 @@ class Ledger:
                         break
                     delivery = box.pop()
                     if delivery.message.expires > now:
-                        self._dispatch.put(peer, delivery)
+                        self._outgoing.put(peer, delivery)
                     else:
                         self._endings.expired(delivery)
-                self._dispatch.send()
+                self._outgoing.send()
                 self._rest.read(recipient, partial(self._took_page, recipient))
-                if box.waiting and connection.unsent_bytes > FULL_BUFFER_BYTES:
+                if box.waiting and connection.is_full:
                     connection.notify_drained = True
             if box.told_busy:
                 self._backpressure.relax(recipient)
 
     def _count_waiting(self, recipient: Agent) -> None:
-        """What has been sent before goes out when its next attempt is durable: so attempts go on counting over a crash."""
+        """Lets what was sent before go out when its next attempt is durable: so attempts go on counting over a crash."""
         box = recipient.mailbox
         box.holds += 1
 
@@ -304,7 +299,7 @@ class Ledger:
 
     # --- answers ----------------------------------------------------------------------------------------------------
 
-    def acknowledge(self, recipient: Agent, acks: list[payloads.Ack]) -> None:
+    def acknowledge(self, recipient: Agent, acks: list[payloads.AckPayload]) -> None:
         box, standing, settled = recipient.mailbox, recipient.loop, []
         inflight = box.inflight
         for ack in acks:
@@ -337,7 +332,7 @@ class Ledger:
         self._endings.acknowledged(found)
         self._to_pump[recipient.key] = recipient
 
-    def refuse(self, recipient: Agent, nack: payloads.Nack) -> None:
+    def refuse(self, recipient: Agent, nack: payloads.NackPayload) -> None:
         box = recipient.mailbox
         delivery = box.inflight.get(nack.nack_id)
         if delivery is None:
@@ -404,7 +399,7 @@ class Ledger:
         if peer is None or not peer.active:
             box.next_retry = NEVER
             return
-        full, uncounted = peer.connection.unsent_bytes > FULL_BUFFER_BYTES, []
+        full, uncounted = peer.connection.is_full, []
         for delivery in list(box.inflight.values()):
             if delivery.deadline <= now:
                 if full:  # it has not even read what it was sent; more of the same would not help
@@ -413,11 +408,11 @@ class Ledger:
                     delivery.deadline = NEVER
                     self._journal.noted(delivery, "unanswered", f"{delivery.tries} attempts on this connection")
                 elif is_counted(delivery):
-                    self._dispatch.put(peer, delivery)
+                    self._outgoing.put(peer, delivery)
                 else:
                     delivery.deadline = NEVER
                     uncounted.append(delivery)
-        self._dispatch.send()
+        self._outgoing.send()
         if uncounted:
             self._count(uncounted, partial(self._retry_counted, recipient, uncounted))
         box.next_retry = min((delivery.deadline for delivery in box.inflight.values()), default=NEVER)
@@ -428,7 +423,7 @@ class Ledger:
         self._retry(recipient, self._context.steady_ms)
 
     def _expire(self, recipient: Agent, now: int) -> int:
-        """How many."""
+        """Returns how many."""
         box = recipient.mailbox
         ended = box.take(lambda delivery: delivery.message.expires <= now)
         on_wire = [delivery for delivery in box.inflight.values() if delivery.message.expires <= now]
@@ -462,8 +457,8 @@ def is_counted(delivery: Delivery) -> bool:
     return not delivery.attempts or delivery.counted or delivery.replay
 
 
-def _answer_in(ack: payloads.Ack) -> dict[str, Any]:
-    """What a recipient's ACK says beyond "I have it"."""
+def _answer_in(ack: payloads.AckPayload) -> dict[str, Any]:
+    """The content of a recipient's ACK beyond "I have it"."""
     answer: dict[str, Any] = {}
     if ack.correlationId is not None:
         answer["correlationId"] = ack.correlationId

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
 from agent_relay.protocol.holds import Hold, HoldReason
 
 if TYPE_CHECKING:
@@ -25,12 +24,12 @@ def find_hold(agent: Agent, loops: Loops, requests: list[dict[str, Any]], waitin
         return _reported(agent.report, requests, waiting)
     if not waiting:
         return None
-    is_full = peer.connection.unsent_bytes > FULL_BUFFER_BYTES
+    is_full = peer.connection.is_full
     return Hold((HoldReason.NOT_READING if is_full else HoldReason.UNACKNOWLEDGED).value)
 
 
 def _reported(said: StateReport, requests: list[dict[str, Any]], waiting: int) -> Hold | None:
-    """What a wrapper says about its agent."""
+    """The hold that a wrapper reports of its agent."""
     if said.paused:
         return Hold(HoldReason.KEYBOARD.value) if said.keyboard else Hold(HoldReason.PAUSED.value, by=said.paused_by or "")
     if said.state == "waiting":

@@ -10,7 +10,6 @@ from agent_relay.core.journal import Journal
 from agent_relay.core.registry import Registry
 from agent_relay.core.spawning import Spawning
 from agent_relay.core.tokens import Tokens
-from agent_relay.ports.connection import ARC_UID
 from agent_relay.ports.store import Batch, MessageStore, StoreError
 from agent_relay.protocol.ulid import first_number_at
 
@@ -67,7 +66,7 @@ class Housekeeping:
         """Whoever has been away that long, and is owed nothing, is a stranger again."""
         oldest = self._context.wall_ms - self._context.limits.message_retention_ms
         for agent in list(self._registry.agents.values()):
-            if agent.uid == ARC_UID:  # its name is its own for ever
+            if agent.is_registered:  # its name is its own for ever
                 continue
             if agent.peer is None and agent.last_seen_at < oldest and agent.mailbox.idle and not agent.mailbox.reserved:
                 self._forget(agent)

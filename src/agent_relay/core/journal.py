@@ -1,4 +1,4 @@
-"""What is written behind the messages: cursors, trails, dead letters, and the checkpoint that makes a restart short.
+"""The records written behind the messages: cursors, trails, dead letters, and the checkpoint that makes a restart short.
 
 None of it is needed before somebody is answered, so it is gathered and written a few times a second. Losing the last
 of it in a crash means that a recipient sees a message again, with the same id and number, and nothing worse.
@@ -22,7 +22,7 @@ _YOUNG_MS = 500  # most messages are settled before; only what is older is worth
 
 
 class Taken(NamedTuple):
-    """What a batch took out of the journal, beside the rows in it."""
+    """The things a batch took out of the journal, beside the rows in it."""
 
     streams: list[Stream]
     agents: list[Agent]

@@ -39,6 +39,5 @@ class Limits:
     default_channels: tuple[str, ...] = ("#general",)  # what a new agent joins that asks for them
     bad_frames: int = 20  # the so-manieth malformed frame in a row ends the connection
     cursor_flush_ms: int = 100  # a recipient's ACK is durable within 200 ms; half of that leaves room for the write
-    arc_ephemeral: bool = False  # nothing is kept for agents over ARC that are not connected
     notice_capacity: int = 1_000  # receipts kept for a sender that is away
     owner: str = ""  # the name of the daemon's user: what that person sends is from it, and nobody else may have it

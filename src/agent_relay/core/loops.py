@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from agent_relay.core.announcements import publish
 from agent_relay.core.chains import Chain, Hop, Stage, Standing
 from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
 from agent_relay.core.mailbox import NEVER
-from agent_relay.core.publishing import publish
 from agent_relay.events.types import LoopDetected
 from agent_relay.protocol.holds import Hold, HoldReason, encode_waits
 
@@ -169,7 +169,7 @@ class Loops:
         return _hold(standing.barrier, Stage.HELD if standing.until == NEVER else Stage.SLOWED)
 
     def describe(self, agent: Agent) -> dict[str, Any] | None:
-        """What LIST_AGENTS says of an agent that is part of a ring, or has to wait because of one."""
+        """The entry in LIST_AGENTS of an agent that is part of a ring, or has to wait because of one."""
         standing = agent.loop
         if standing is None:
             return None

@@ -70,7 +70,7 @@ class Mailbox:
 
     @property
     def here(self) -> int:
-        """How many wait here."""
+        """The number that wait here."""
         return self.waiting - self.rest
 
     @property
@@ -80,7 +80,7 @@ class Mailbox:
 
     @property
     def page(self) -> int:
-        """How many of the rest to read now; 0: enough are here, or there is no rest."""
+        """The number of the rest to read now; 0: enough are here, or there is no rest."""
         if not self.rest or self.reading or self.here * 2 > _KEPT:
             return 0
         return max(1, min(_KEPT // 2, _KEPT_BYTES // 2 // (self.rest_bytes // self.rest + 1)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.context import Context
-from agent_relay.ports.connection import ARC_UID, Connection
+from agent_relay.ports.connection import Connection
+from agent_relay.ports.relay import PLAIN, PeerTraits
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import RelayError, error_payload
 from agent_relay.protocol.states import DAEMON, CloseReason, DaemonEvent, DaemonState, advance
@@ -17,20 +19,44 @@ if TYPE_CHECKING:
     from agent_relay.ports.relay import Deliver
 
 
+class Pace(StrEnum):
+    """The closeness with which the next frame of an active connection is looked at."""
+
+    CHECKED = "checked"  # who speaks, and whether its new token has arrived
+    FAST = "fast"  # in the middle of its work: a SEND or an ACK needs no second look at who is speaking
+    STOPPING = "stopping"  # the daemon stops: nothing new is accepted
+
+
+class PaceEvent(StrEnum):
+    HEARD = "heard"  # a sound frame
+    CHANGED = "changed"  # its session has changed, or a frame was malformed
+    STOPPED = "stopped"  # the daemon has begun to stop
+
+
+PACE: dict[Pace, dict[PaceEvent, Pace]] = {
+    Pace.CHECKED: {PaceEvent.HEARD: Pace.FAST, PaceEvent.CHANGED: Pace.CHECKED, PaceEvent.STOPPED: Pace.STOPPING},
+    Pace.FAST: {PaceEvent.HEARD: Pace.FAST, PaceEvent.CHANGED: Pace.CHECKED, PaceEvent.STOPPED: Pace.STOPPING},
+    Pace.STOPPING: {PaceEvent.HEARD: Pace.STOPPING, PaceEvent.CHANGED: Pace.STOPPING, PaceEvent.STOPPED: Pace.STOPPING},
+}
+
+
 class Peer:
     __slots__ = (
-        "acks", "active", "agent", "allowance", "arc", "at_ease", "backpressure", "bad_frames", "close_reason", "closed",
-        "confirmed", "connection", "context", "deliver", "greeted_at", "guest", "hears_events", "held",
-        "last_heard", "observer", "outgoing", "outgoing_bytes", "pinged",
-        "state", "takes_control", "uid", "unwritten", "version", "window",
+        "acks", "active", "agent", "allowance", "backpressure", "bad_frames", "close_reason", "closed",
+        "confirmed", "connection", "context", "dedups", "deliver", "fast", "greeted_at", "guest", "hears_events", "held",
+        "last_heard", "observer", "outgoing", "outgoing_bytes", "pace", "pinged",
+        "state", "takes_control", "traits", "uid", "unwritten", "version", "window",
     )  # fmt: skip
 
-    def __init__(self, context: Context, connection: Connection, uid: int, deliver: Deliver | None = None) -> None:
+    def __init__(
+        self, context: Context, connection: Connection, uid: int, traits: PeerTraits = PLAIN, deliver: Deliver | None = None
+    ) -> None:
         self.context = context
         self.connection = connection
         self.uid = uid
         self.deliver = deliver  # None: it is sent DELIVER
-        self.arc = uid == ARC_UID
+        self.traits = traits
+        self.dedups = traits.dedups  # asked for every message
         self.guest = uid in context.limits.allowed_uids  # another user, who may send and read messages and nothing else
         self.state = DaemonState.HANDSHAKING
         self.active = False
@@ -48,7 +74,8 @@ class Peer:
         self.last_heard = context.steady_ms
         self.pinged = False
         self.bad_frames = 0
-        self.at_ease = False  # in the middle of its work: its next SEND or ACK needs no second look at who is speaking
+        self.pace = Pace.STOPPING if context.stopping else Pace.CHECKED
+        self.fast = False  # its pace is FAST; asked for every frame
         self.held: list[bytes] = []  # frames that came before the session was durable
         self.outgoing: list[Delivery] = []  # put together for it right now
         self.outgoing_bytes = 0
@@ -59,8 +86,12 @@ class Peer:
     def advance(self, event: DaemonEvent) -> None:
         self.state = advance(DAEMON, self.state, event)
         self.active = self.state is DaemonState.ACTIVE
-        self.at_ease = False
         self.closed = self.state is DaemonState.CLOSED
+        self.set_pace(PaceEvent.CHANGED)
+
+    def set_pace(self, event: PaceEvent) -> None:
+        self.pace = advance(PACE, self.pace, event)
+        self.fast = self.pace is Pace.FAST
 
     def say(self, kind: str, payload: Any) -> None:
         if self.closed:  # an answer that took longer than its asker stayed

@@ -1,4 +1,4 @@
-"""Who decides on a permission: the rules, in order, and a person wherever no rule is sure.
+"""The decision on a permission: the rules, in order, and a person wherever no rule is sure.
 
 Rules see a request's tool, command and file, where that file really is (whoever runs the agent has followed its links), and
 the words of a dialog that was only seen on a screen. Nothing of it is run, expanded or looked up here. The first rule that
@@ -37,7 +37,9 @@ class Verdict(Struct, frozen=True):
 
 
 class Deed(Struct, frozen=True):
-    """What an agent asks to do. `real_path`: its file, links followed; None where that is not sure. `root`: the agent's project,
+    """An action that an agent asks to take.
+
+    `real_path`: its file, links followed; None where that is not sure. `root`: the agent's project,
     as such a path. `text`: all that a dialog shows, where a screen is all there is (`is_exact` is False)."""
 
     tool: str

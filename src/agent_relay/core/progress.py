@@ -1,4 +1,4 @@
-"""How far a message has come with each of its recipients, in one word, and what proves it."""
+"""The progress of a message with each of its recipients, in one word, and its proof."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.holds import find_hold
 from agent_relay.core.loops import Loops
 from agent_relay.core.message_lookup import find_message, unreadable
-from agent_relay.core.paging import (
+from agent_relay.core.pages import (
     AROUND_BYTES,
     read_place,
     take_agents,
@@ -119,8 +119,8 @@ class Queries:
             "started_at": self._started_at,
             "uptime_ms": self._context.steady_ms - self._started,
             "connected": len(self._registry.connected),
-            "accepted": self._sending.outcomes.accepted,
-            "refused": self._sending.outcomes.refused,
+            "accepted": self._sending.receipts.accepted,
+            "refused": self._sending.receipts.refused,
             "dead_letters": len(self._journal.buried),
             "storage": {
                 "kind": stats.kind,
@@ -185,7 +185,7 @@ class Queries:
         except RelayError as error:
             peer.say_error(error, frame.id)
 
-    def _find(self, peer: Peer, request_id: str, asked: payloads.History) -> None:
+    def _find(self, peer: Peer, request_id: str, asked: payloads.HistoryPayload) -> None:
         place = read_place(asked.cursor)
         to = asked.to
         by_name = to is not None and is_name(to)
@@ -326,7 +326,7 @@ class Queries:
             peer.say_error(error, frame.id)
 
     def _lost_keys(self, number: int) -> list[str]:
-        """Whom the dead letter could not be delivered to, and is not on its way to again."""
+        """Recipients that the dead letter could not be delivered to, and is not on its way to again."""
         return [key for dead, key in self._journal.buried - self._reviving if dead == number]
 
     def _recall_and_revive(self, peer: Peer, request_id: str, row: MessageRow, lost: list[str]) -> None:
@@ -378,7 +378,7 @@ def _is_here(agent: Agent) -> bool:
 
 
 def _sketch(agent: Agent) -> dict[str, Any]:
-    """What another user needs to know in order to write to it."""
+    """The little that another user needs to know in order to write to it."""
     connected = _is_here(agent)
     return {
         "name": agent.name, "connected": connected, "state": "idle" if connected else "offline", "cli": agent.cli,

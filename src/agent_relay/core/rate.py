@@ -1,4 +1,4 @@
-"""How many messages a second one connection may send: a bucket of one second's worth that refills steadily."""
+"""The rate limit of a connection: a bucket of one second's worth that refills steadily."""
 
 from __future__ import annotations
 

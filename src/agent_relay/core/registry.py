@@ -1,4 +1,4 @@
-"""Who is known, who is connected, who listens to what. Names are compared without regard to case everywhere."""
+"""The registry: agents known, agents connected, and listeners. Names are compared without regard to case everywhere."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Registry:
         return found
 
     def followers(self, agent: Agent) -> Iterable[Agent]:
-        """Who subscribed to that agent, connected or not."""
+        """Agents that subscribed to that agent, connected or not."""
         return self._listeners.get(FOLLOWS + agent.key, {}).values()
 
     # --- channels -------------------------------------------------------------------------------------------------

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agent_relay.core.acting import Acting, stopping_error
 from agent_relay.core.agents import Agent
-from agent_relay.core.arc_agents import ArcAgents
+from agent_relay.core.announcements import publish_request, publish_session, publish_state
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.controls import Controls
 from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
-from agent_relay.core.erasing import Erasing
+from agent_relay.core.erasure import Erasure
+from agent_relay.core.frame_dispatch import FrameDispatch, stopping_error
 from agent_relay.core.handshake import Handshake
 from agent_relay.core.housekeeping import Housekeeping
 from agent_relay.core.journal import Journal
@@ -24,11 +24,11 @@ from agent_relay.core.limits import Limits
 from agent_relay.core.loops import Loops
 from agent_relay.core.membership import Membership
 from agent_relay.core.notices import tell_what_was_missed
-from agent_relay.core.peer import Peer
+from agent_relay.core.peer import PaceEvent, Peer
 from agent_relay.core.policy import Policy
-from agent_relay.core.publishing import publish_request, publish_state
 from agent_relay.core.queries import Queries
 from agent_relay.core.recovery import recover
+from agent_relay.core.registered_names import RegisteredNames
 from agent_relay.core.registry import Registry
 from agent_relay.core.removal import Removal
 from agent_relay.core.reports import OnInput, Reports
@@ -37,10 +37,9 @@ from agent_relay.core.rest import Rest
 from agent_relay.core.resume import Resumption
 from agent_relay.core.rights import Rights
 from agent_relay.core.sending import Sending, read_plain
-from agent_relay.core.session_events import publish_session
 from agent_relay.core.spawning import Spawning
 from agent_relay.core.tokens import Tokens
-from agent_relay.core.watching import Watching
+from agent_relay.core.watchers import Watchers
 from agent_relay.events.bus import EventBus
 from agent_relay.ports.agents import SessionRow
 from agent_relay.ports.connection import Connection
@@ -48,13 +47,14 @@ from agent_relay.ports.entropy import Entropy
 from agent_relay.ports.events import EventSink, EventStats
 from agent_relay.ports.leavings import Leavings, NoLeavings
 from agent_relay.ports.log import Log
-from agent_relay.ports.relay import Deliver, ReadSend, Told
+from agent_relay.ports.names import NameTraits
+from agent_relay.ports.relay import PLAIN, Deliver, PeerTraits, ReadSend, Told
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import BadFrame, decode_client_frame
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name
-from agent_relay.protocol.payloads import Ack
+from agent_relay.protocol.payloads import AckPayload
 from agent_relay.protocol.states import CloseReason, DaemonEvent, DaemonState
 
 PAUSE_MS = 1_000  # between two ticks, which are some 50 ms apart
@@ -68,10 +68,12 @@ class Relay:
         leavings: Leavings | None = None,
         event_stats: Callable[[], EventStats] | None = None,
         project: str = "",
+        registered: NameTraits | None = None,
     ) -> None:  # fmt: skip
         self.context = context = Context(
             limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events, snapshot.first_seq
         )  # fmt: skip
+        registered = registered or NameTraits()
         self._peers: dict[Peer, None] = {}
         self._heartbeat_at = self._ticked_at = steady_ms
         self.registry = Registry()
@@ -84,10 +86,11 @@ class Relay:
         rest = Rest(context, self.registry, store, self.journal, snapshot.last_number)
         self.ledger = Ledger(context, self.journal, self.correlations, self.backpressure, self.loops, rest)
         self.sending = Sending(
-            context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure
+            context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure,
+            keeps_registered=registered.keeps_offline,
         )  # fmt: skip
-        self._watching = Watching(context, bus)
-        removal = Removal(context, self.registry, self.tokens, self.sending.committer, self.ledger)
+        self._watchers = Watchers(context, bus)
+        removal = Removal(context, self.registry, self.tokens, self.sending.committer, self.ledger, registered)
         self.spawning = Spawning(context, self.registry, self.sending, self.rights, self._session_changed, removal)
         self.requests = Requests(context, policy or Policy(), self._request_changed)
         self.queries = Queries(
@@ -100,17 +103,19 @@ class Relay:
             context, self.registry, self.tokens, self.sending, self.ledger, resumption, self._end, self._opened,
             self.spawning.session_for, self.rights, owner_token,
         )  # fmt: skip
-        erasing = Erasing(
+        erasure = Erasure(
             context, self.registry, self.tokens, self.sending.committer, self.ledger, self.spawning, store,
             leavings or NoLeavings(), self._handshake.is_arriving, self.rights, removal,
         )  # fmt: skip
         self._controls = Controls(context, self.registry, self.requests, self.on_input, self.rights)
-        self._acting = Acting(
+        self._frames = FrameDispatch(
             context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer, self.rights),
             Reports(context, store, self.journal, self.requests, self.on_input),
-            self._controls, self.queries, self.spawning, self._watching, erasing, self.rights, self._end,
+            self._controls, self.queries, self.spawning, self._watchers, erasure, self.rights, self._end,
         )  # fmt: skip
-        self.arc = ArcAgents(context, self.registry, self.sending.committer, self.ledger, self._handshake.is_arriving)
+        self.names = RegisteredNames(
+            context, self.registry, self.sending.committer, self.ledger, registered.kind, self._handshake.is_arriving
+        )
         self._housekeeping = Housekeeping(
             context, self.registry, self.tokens, self.journal, self.sending.committer, store, self.spawning
         )
@@ -118,8 +123,8 @@ class Relay:
 
     # --- what the transport says ----------------------------------------------------------------------------------------
 
-    def accepted(self, connection: Connection, uid: int, deliver: Deliver | None = None) -> Peer:
-        peer = Peer(self.context, connection, uid, deliver)
+    def accepted(self, connection: Connection, uid: int, traits: PeerTraits = PLAIN, deliver: Deliver | None = None) -> Peer:
+        peer = Peer(self.context, connection, uid, traits, deliver)
         self._peers[peer] = None
         return peer
 
@@ -127,9 +132,9 @@ class Relay:
         peer.last_heard = self.context.steady_ms
         peer.pinged = False
         plain: list[ReadSend] = []  # messages in a row are accepted together,
-        acks: list[Ack] = []  # and acknowledgements in a row settled
+        acks: list[AckPayload] = []  # and acknowledgements in a row settled
         for data in frames:
-            if not peer.at_ease:
+            if not peer.fast:
                 if peer.state is DaemonState.OPENING:
                     peer.held.append(data)
                     continue
@@ -139,10 +144,10 @@ class Relay:
                 frame = decode_client_frame(data)
             except BadFrame as bad:
                 self._catch_up(peer, plain, acks)
-                self._hear_nonsense(peer, bad)
+                self._bad_frame(peer, bad)
                 continue
             agent = peer.agent
-            if not peer.at_ease or agent is None or frame.from_ is not None:
+            if not peer.fast or agent is None or frame.from_ is not None:
                 self._catch_up(peer, plain, acks)
                 self._hear(peer, frame)
             elif frame.__class__ is e.Ack:
@@ -160,11 +165,11 @@ class Relay:
                     self.sending.receive(peer, agent, frame)
             else:
                 self._catch_up(peer, plain, acks)
-                self._acting.act(peer, agent, frame)
+                self._frames.act(peer, agent, frame)
         self._catch_up(peer, plain, acks)
 
-    def _catch_up(self, peer: Peer, plain: list[ReadSend], acks: list[Ack]) -> None:
-        """What was said before something else is done before it. Both lists are empty afterwards."""
+    def _catch_up(self, peer: Peer, plain: list[ReadSend], acks: list[AckPayload]) -> None:
+        """Does what was said before something else first. Both lists are empty afterwards."""
         agent = peer.agent
         if agent is None:
             return
@@ -180,9 +185,9 @@ class Relay:
         if agent is None or not peer.active:
             return
         peer.last_heard = self.context.steady_ms
-        if not peer.at_ease:
-            self._settle_in(peer, agent)
-        if peer.at_ease:
+        if not peer.fast:
+            self._confirm_session(peer, agent)
+        if peer.fast:
             self.sending.receive_plain(peer, agent, sends)
         else:
             for client_id, *_ in sends:
@@ -193,9 +198,9 @@ class Relay:
         if agent is None or not peer.active:
             return
         peer.last_heard = self.context.steady_ms
-        if not peer.at_ease:
-            self._settle_in(peer, agent)
-        if peer.at_ease:
+        if not peer.fast:
+            self._confirm_session(peer, agent)
+        if peer.fast:
             self.sending.receive_asking(peer, agent, send, told)
         else:
             told(stopping_error())
@@ -218,7 +223,7 @@ class Relay:
     def drained(self, peer: Peer) -> None:
         """Everything queued for this connection has left."""
         self.ledger.writable(peer)
-        self._watching.drained(peer)
+        self._watchers.drained(peer)
 
     def read(self, peer: Peer, count: int) -> None:
         self.ledger.read(peer, count)
@@ -242,7 +247,7 @@ class Relay:
         self.ledger.pump()
         if self.journal.is_awaited:  # something ended while the windows were filled
             self.sending.committer.flush()
-        self._watching.pump()
+        self._watchers.pump()
 
     # --- what the clock says ----------------------------------------------------------------------------------------------
 
@@ -277,8 +282,8 @@ class Relay:
         limits = self.context.limits
         for peer in list(self._peers):
             silent = now - peer.last_heard
-            if peer.arc:
-                continue  # its transport has heartbeats of its own
+            if peer.traits.has_heartbeat:
+                continue
             if peer.state is DaemonState.HANDSHAKING:
                 if now - peer.greeted_at >= limits.handshake_timeout_ms:
                     self._end(peer, CloseReason.HANDSHAKE_TIMEOUT)
@@ -294,7 +299,7 @@ class Relay:
         """No new sessions, no new messages; what was accepted is still stored and answered."""
         self.context.stopping = True
         for peer in self._peers:
-            peer.at_ease = False
+            peer.set_pace(PaceEvent.STOPPED)
         self.sending.committer.when_written(lambda: None)
         self.turn_ended()
 
@@ -319,21 +324,21 @@ class Relay:
         if not peer.active:
             self._greet(peer, frame)
         elif agent is None:
-            self._acting.act_for_observer(peer, frame)
+            self._frames.act_for_observer(peer, frame)
         else:
-            self._settle_in(peer, agent)
+            self._confirm_session(peer, agent)
             if frame.from_ is not None and fold_name(frame.from_) != agent.key:
                 sentence = f"This connection is {agent.name}; it cannot send as another."
                 peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, sentence, field="from"), frame.id)
             else:
-                self._acting.act(peer, agent, frame)
+                self._frames.act(peer, agent, frame)
 
-    def _settle_in(self, peer: Peer, agent: Agent) -> None:
+    def _confirm_session(self, peer: Peer, agent: Agent) -> None:
         """It was heard, so its new token has arrived."""
         if not peer.confirmed:
             peer.confirmed = True
             self.tokens.confirm(agent)
-        peer.at_ease = not self.context.stopping
+        peer.set_pace(PaceEvent.HEARD)
 
     def _greet(self, peer: Peer, frame: e.ClientFrame) -> None:
         if self.context.stopping:
@@ -347,7 +352,7 @@ class Relay:
                 peer, RelayError(ErrorCode.INVALID_FORMAT, "The first frame must be HELLO or RESUME.", field="type"), frame.id
             )
 
-    def _hear_nonsense(self, peer: Peer, bad: BadFrame) -> None:
+    def _bad_frame(self, peer: Peer, bad: BadFrame) -> None:
         if not peer.active:
             error = bad if bad.code is ErrorCode.INVALID_FORMAT else RelayError(
                 ErrorCode.INVALID_FORMAT, "The first frame must be HELLO or RESUME.", field="type"
@@ -356,7 +361,7 @@ class Relay:
             return
         if bad.malformed:
             peer.bad_frames += 1
-            peer.at_ease = False
+            peer.set_pace(PaceEvent.CHANGED)
             last = peer.bad_frames >= self.context.limits.bad_frames
             peer.say_error(bad, fatal=last)
             if last:
@@ -385,7 +390,7 @@ class Relay:
         agent = peer.agent
         if agent is not None:
             self.registry.connected[agent.key] = agent
-            self.arc.changed(agent, is_here=True)
+            self.names.changed(agent, is_here=True)
             self.context.log.note("connected", agent=agent.name, session_id=agent.session_id, uid=peer.uid)
             tell_what_was_missed(agent)
             self.spawning.connected(agent)
@@ -397,7 +402,7 @@ class Relay:
         confirmed, peer.confirmed = peer.confirmed, True  # what was said before WELCOME does not show that it arrived
         self.received(peer, held)
         peer.confirmed = confirmed
-        peer.at_ease = False
+        peer.set_pace(PaceEvent.CHANGED)
 
     def _refuse(self, peer: Peer, error: RelayError, request_id: str | None) -> None:
         peer.say_error(error, request_id, fatal=True)
@@ -414,7 +419,7 @@ class Relay:
         peer.advance(DaemonEvent.CLOSED)
         peer.close_reason = reason
         self._peers.pop(peer, None)
-        self._watching.parted(peer)
+        self._watchers.parted(peer)
         agent = peer.agent
         if agent is None or agent.peer is not peer:
             return
@@ -423,10 +428,10 @@ class Relay:
         agent.last_seen_at = self.context.wall_ms
         if self.registry.connected.pop(agent.key, None) is not None:
             publish_state(self.context, agent)
-            self.arc.changed(agent, is_here=False)
+            self.names.changed(agent, is_here=False)
         self.requests.disconnected(agent)
         self.ledger.disconnected(agent, peer)
-        if peer.arc and self.context.limits.arc_ephemeral:
+        if not peer.traits.keeps_offline:
             self.ledger.drop(agent)
         self.journal.agent_changed(agent)
         self.spawning.parted(agent)

@@ -15,7 +15,8 @@ from agent_relay.core.context import Context
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.registry import Registry
 from agent_relay.core.tokens import Tokens
-from agent_relay.ports.connection import ARC_UID, NOBODY_UID
+from agent_relay.ports.connection import NOBODY_UID
+from agent_relay.ports.names import NameTraits
 from agent_relay.ports.store import Batch, MemberRow, StoreError, SubscriptionRow
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import did_you_mean, show
@@ -28,13 +29,14 @@ Tell = Callable[["int | RelayError"], None]  # how many messages waited for it
 
 class Removal:
     def __init__(
-        self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, ledger: Ledger
+        self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, ledger: Ledger, registered: NameTraits
     ) -> None:  # fmt: skip
         self._context = context
         self._registry = registry
         self._tokens = tokens
         self._committer = committer
         self._ledger = ledger
+        self._registered = registered
 
     def find(self, name: str) -> Agent:
         """Raises RelayError where there is none that could be removed."""
@@ -47,11 +49,9 @@ class Removal:
                 name=show(name, 80),
                 did_you_mean=known,
             )
-        if agent.uid == ARC_UID:
-            raise RelayError(
-                ErrorCode.REJECTED, f"{agent.name} is registered over ARC, where a name belongs to its owner. To end that: "
-                f"agent-relay arc revoke {agent.name}", reason="arc_name", name=agent.name,
-            )  # fmt: skip
+        if agent.is_registered:
+            sentence = self._registered.removal.replace("{name}", agent.name)
+            raise RelayError(ErrorCode.REJECTED, sentence, reason=f"{self._registered.kind}_name", name=agent.name)
         return agent
 
     def remove(self, agent: Agent, tell: Tell, *, has_letters: bool) -> None:

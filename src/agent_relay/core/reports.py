@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from agent_relay.core.announcements import publish, publish_state
 from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
-from agent_relay.core.publishing import publish, publish_state
 from agent_relay.core.rate import check_rate
 from agent_relay.core.requests import Requests
 from agent_relay.events.codec import build_event

@@ -1,4 +1,4 @@
-"""What agents ask people: permissions and questions that are open, who answers them, and what became of the answers.
+"""Requests of agents to people: open permissions and questions, the people who answer them, and the fate of the answers.
 
 A request is open from the wrapper's report of it until its report of the end. An answer is passed to the wrapper, which
 carries it out or says why not; only then whoever answered is told. The first answer counts: while one is on its way no
@@ -130,7 +130,7 @@ class Requests:
         )  # fmt: skip
 
     def _decide(self, request: Request) -> None:
-        """What the policy is sure about needs nobody."""
+        """Decides what the policy is sure about, which needs nobody."""
         report = request.report
         if isinstance(report, QuestionReport):
             return
@@ -248,7 +248,7 @@ class Requests:
 
 
 def _before_our_time(agent: Agent, report: Resolved, wall_ms: int) -> Request:
-    """What was asked before this daemon was started, and has ended since."""
+    """A request from before this daemon was started, which has ended since."""
     if isinstance(report, QuestionResolvedReport):
         return Request(report.question_id, agent, QuestionReport(report.question_id, ""), "", wall_ms, None)
     return Request(report.request_id, agent, PermissionReport(report.request_id, ""), "", wall_ms, None)

@@ -1,4 +1,4 @@
-"""What waits in the store alone: the rest of a long queue, and after a restart every queue, until its owner comes.
+"""Messages that wait in the store alone: the rest of a long queue, and after a restart every queue, until its owner comes.
 
 It is read a page at a time. Everything noted so far is durable before a page is asked for, so the store knows all of the rest;
 what is left there meanwhile comes after it. What ends without being read here (it expired, or its sender was erased) is done
@@ -88,7 +88,7 @@ class Rest:
         self._walk(query, end_page, done)
 
     def count(self, query: OwedQuery, done: Callable[[int], None]) -> None:
-        """How much of the rest the query means."""
+        """The part of the rest that the query means."""
 
         def count_page(page: list[Owed]) -> int:
             recipients = [(owed, self._registry.find(owed.recipient)) for owed in page]

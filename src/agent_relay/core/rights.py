@@ -1,4 +1,4 @@
-"""What an agent may do beside sending messages, and who may grant it: the owner alone, by the setting `agent_rights`.
+"""Rights of agents beside sending messages, and the one who may grant them: the owner alone, by the setting `agent_rights`.
 
 An agent is a connection that holds a wrapped name, or a process in such an agent's terminal, whatever it says it is.
 Everybody else of the same user is the owner, who may do everything.

@@ -1,4 +1,4 @@
-"""How much harm a request could do, at a glance: for a person who has to decide, and for rules that do not say.
+"""The harm a request could do, at a glance: for a person who has to decide, and for rules that do not say.
 
 It decides nothing. Words and paths are data; what is not known is medium, because it may be anything.
 """

@@ -1,4 +1,4 @@
-"""Who gets a message: the table of `to` in the wire contract, row by row."""
+"""Recipients of a message: the table of `to` in the wire contract, row by row."""
 
 from __future__ import annotations
 

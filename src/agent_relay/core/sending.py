@@ -17,12 +17,11 @@ from agent_relay.core.context import Context
 from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.journal import Journal
-from agent_relay.core.messages import Aside, Message
-from agent_relay.core.outcomes import Outcomes, not_stored, say_outcomes
+from agent_relay.core.messages import Message, MessageExtras, make_message
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Route, Router
-from agent_relay.ports.connection import ARC_UID
+from agent_relay.core.send_receipts import SendReceipts, not_stored, say_outcomes
 from agent_relay.ports.relay import ReadSend, Told
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.checksums import check_checksum
@@ -30,7 +29,7 @@ from agent_relay.protocol.decode import DEFAULT_META, decode_meta, decode_send, 
 from agent_relay.protocol.encode import encode_json, encode_tail, encode_tail_head, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK
-from agent_relay.protocol.payloads import DEFAULT_PRIORITY, NOTHING
+from agent_relay.protocol.payloads import NOTHING
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 class Sending:
     def __init__(
         self, context: Context, registry: Registry, store: MessageStore, journal: Journal, ledger: Ledger,
-        correlations: Correlations, backpressure: Backpressure,
+        correlations: Correlations, backpressure: Backpressure, *, keeps_registered: bool,
     ) -> None:  # fmt: skip
         self._context = context
         self._registry = registry
@@ -49,10 +48,10 @@ class Sending:
         self._store = store
         self._correlations = correlations
         self._backpressure = backpressure
-        self.outcomes = Outcomes(context, journal, ledger, correlations, backpressure)
-        self.committer = Committer(context, store, journal, self.outcomes.stored, self.outcomes.failed)
+        self.receipts = SendReceipts(context, journal, ledger, correlations, backpressure)
+        self.committer = Committer(context, store, journal, self.receipts.stored, self.receipts.failed)
         self._by_name = registry.by_name
-        self._is_ephemeral = context.limits.arc_ephemeral
+        self._keeps_registered = keeps_registered  # messages wait for registered agents that are not connected
         self._ttl_ms = context.limits.message_ttl_ms
 
     # --- accepting ----------------------------------------------------------------------------------------------------
@@ -64,20 +63,20 @@ class Sending:
             if not is_object(frame.payload):  # that is the envelope's fault, and answered as such
                 peer.say_error(RelayError(ErrorCode.INVALID_FORMAT, "`payload` must be an object.", field="payload"), frame.id)
                 return
-            self.outcomes.refused += 1
+            self.receipts.refused += 1
             peer.say_nack(error, frame.id)
 
     def receive_plain(self, peer: Peer, sender: Agent, sends: list[ReadSend]) -> None:
         """Messages in a row that were read and found sound. Nearly all are new, and to one agent with room for them: those are
         accepted right here, with what they share looked up once."""
-        if peer.allowance is not None or sender.loop is not None or self._is_ephemeral:
+        if peer.allowance is not None or sender.loop is not None or not self._keeps_registered:
             for send in sends:
                 self._receive_read(peer, sender, send)
             return
         by_name, name, add = self._by_name, sender.name, self.committer.messages.append
         pending, younger, older = sender.pending, sender.seen.younger, sender.seen.older
-        may_repeat = not peer.arc
-        warn_at, queue_bytes = self._backpressure.warn_at, self._backpressure.queue_bytes
+        may_repeat = peer.dedups
+        is_tight = self._backpressure.is_tight
         head, now = encode_tail_head(name), self._context.steady_ms
         expires = now + self._ttl_ms
         for send in sends:
@@ -92,16 +91,12 @@ class Sending:
                 continue
             tail = b"".join((head, payload, b"}"))
             size, box = len(tail), agent.mailbox
-            if box.waiting + box.reserved + 1 >= warn_at or box.held_bytes + size >= queue_bytes:
+            if is_tight(box, size):
                 self._receive_read(peer, sender, send)
                 continue
             box.reserved += 1
             box.held_bytes += size
-            message = Message(
-                MessageRow(
-                    0, "", name, client_id, agent.name, "", "message", None, 0, 0, DEFAULT_PRIORITY, 0, (), (), tail
-                ), sender, [agent], False, None, False, now, expires, 1, peer, body,
-            )  # fmt: skip
+            message = make_message(sender, [agent], client_id, agent.name, tail, now, expires, peer, body)
             if may_repeat:
                 pending[client_id] = message
             add(message)
@@ -114,7 +109,7 @@ class Sending:
                 check_rate(self._context, peer.allowance)
             self._accept(peer, sender, client_id, to, "", payload, NOTHING, "message", None, body, DEFAULT_META, told)
         except RelayError as error:
-            self.outcomes.refused += 1
+            self.receipts.refused += 1
             told(error)
 
     def _receive_read(self, peer: Peer, sender: Agent, send: ReadSend) -> None:
@@ -124,7 +119,7 @@ class Sending:
                 check_rate(self._context, peer.allowance)
             self._accept(peer, sender, client_id, to, "", payload, NOTHING, "message", None, body, DEFAULT_META)
         except RelayError as error:
-            self.outcomes.refused += 1
+            self.receipts.refused += 1
             peer.say_nack(error, client_id)
 
     def _read(self, peer: Peer, sender: Agent, frame: envelope.Send) -> None:
@@ -143,19 +138,18 @@ class Sending:
         self, peer: Peer, sender: Agent, client_id: str, to: str | list[str] | None, topic: str, payload: Raw | bytes,
         raw_meta: Raw, kind: str, thread: str | None, body: str, meta: payloads.SendMeta, told: Told | None = None,
     ) -> None:  # fmt: skip
-        if not peer.arc and self._is_duplicate(peer, sender, client_id, meta):
+        if peer.dedups and self._is_duplicate(peer, sender, client_id, meta):
             return
         name = sender.name
         tail = encode_tail(name, topic, payload, raw_meta)
         tail_bytes = len(tail)
         skipped: tuple[str, ...] = ()
+        skips_unknown = peer.traits.skips_unknown
         recipients, target, shown, shared = self._route(peer, sender, to, topic)
-        warn_at, queue_bytes = self._backpressure.warn_at, self._backpressure.queue_bytes
         for agent in recipients:
-            box = agent.mailbox
-            if box.waiting + box.reserved + 1 >= warn_at or box.held_bytes + tail_bytes >= queue_bytes:  # it gets tight
-                recipients, skipped = self._choose(peer, sender, recipients, tail, skip_full=shared or peer.arc)
-                if skipped and peer.arc and told is None:  # it is sent no receipt that could name them
+            if self._backpressure.is_tight(agent.mailbox, tail_bytes):
+                recipients, skipped = self._choose(peer, sender, recipients, tail, skip_full=shared or skips_unknown)
+                if skipped and skips_unknown and told is None:  # it is sent no receipt that could name them
                     peer.say_nack(self._backpressure.full_error(self._router.find(skipped[0])), client_id)
                 break
         for agent in recipients:
@@ -163,35 +157,36 @@ class Sending:
             box.reserved += 1
             box.held_bytes += tail_bytes
         now = self._context.steady_ms
-        message = Message(
-            MessageRow(0, "", name, client_id, target, topic, kind, thread, 0, 0, meta.priority, 0, skipped, (), tail),
-            sender, recipients, shared, shown, meta.requires_ack, now, now + (meta.ttl_ms or self._ttl_ms), len(recipients),
-            peer, body,
-            Aside(meta.sync, meta.reply_to) if meta.sync is not None or meta.reply_to is not None else None,
+        message = make_message(
+            sender, recipients, client_id, target, tail, now, now + (meta.ttl_ms or self._ttl_ms), peer, body,
+            topic=topic, kind=kind, thread=thread, priority=meta.priority, skipped=skipped, shared=shared, to=shown,
+            requires_ack=meta.requires_ack,
+            extras=MessageExtras(meta.sync, meta.reply_to) if meta.sync is not None or meta.reply_to is not None else None,
         )  # fmt: skip
         if told is not None:
-            message.aside = Aside(answer=lambda row: told(not_stored(row) if isinstance(row, StoreError) else row))
+            message.extras = MessageExtras(answer=lambda row: told(not_stored(row) if isinstance(row, StoreError) else row))
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
-        if not peer.arc:
+        if peer.dedups:
             sender.pending[client_id] = message
         self.committer.messages.append(message)
 
     def _route(self, peer: Peer, sender: Agent, to: str | list[str] | None, topic: str) -> Route:
         """Raises RelayError where nobody can be meant."""
-        if peer.arc:
+        skips_unknown = peer.traits.skips_unknown
+        if skips_unknown:
             recipients, target, shown, shared = self._router.resolve_known(sender, to)
         else:
             recipients, target, shown, shared = self._router.resolve(sender, to, topic)
-        if self._is_ephemeral:
-            recipients = self._without_absent(recipients, is_refused=not peer.arc and not shared)
+        if not self._keeps_registered:
+            recipients = self._without_absent(recipients, is_refused=not skips_unknown and not shared)
         if target[:1] == CHANNEL_MARK:
             self._begin_history(target)
         return recipients, target, shown, shared
 
     def _without_absent(self, wanted: list[Agent], *, is_refused: bool) -> list[Agent]:
-        """Where nothing is kept for agents over ARC, whoever of them is not there gets nothing."""
-        absent = [agent for agent in wanted if agent.peer is None and agent.uid == ARC_UID]
+        """Those of them that nothing is kept for get nothing while they are not there."""
+        absent = [agent for agent in wanted if agent.peer is None and agent.is_registered]
         if absent and is_refused:
             raise RelayError(
                 ErrorCode.AGENT_OFFLINE, f"{absent[0].name} is offline, and nothing is kept for it.", to=absent[0].name
@@ -223,7 +218,7 @@ class Sending:
     def _choose(
         self, peer: Peer, sender: Agent, wanted: list[Agent], tail: bytes, *, skip_full: bool
     ) -> tuple[list[Agent], tuple[str, ...]]:
-        """Who of these has room, and who was passed over; raises if a full one cannot be. Warns where it gets tight."""
+        """Those of them that have room, and those passed over; raises if a full one cannot be. Warns where it gets tight."""
         backpressure = self._backpressure
         full: list[Agent] = []
         for agent in wanted:
@@ -257,7 +252,7 @@ class Sending:
             replace(row, number=0, id="", client_id=client_id, queued=0, skipped=(), recipients=()), sender, recipients,
             shared=False, to=row.target if row.target[:1] in {"*", "#"} else None, requires_ack=meta.requires_ack, accepted=now,
             expires=now + (meta.ttl_ms or self._ttl_ms), open=1, peer=peer, body=str(found["payload"].get("body", "")),
-            aside=Aside(reply_to=meta.reply_to, answer=answer),
+            extras=MessageExtras(reply_to=meta.reply_to, answer=answer),
         )  # fmt: skip
         self.committer.messages.append(message)
 
@@ -281,11 +276,9 @@ class Sending:
         tail = encode_tail(sender.name, "", encode_json({"body": body}), b"")
         recipient.mailbox.reserve(tail)
         now = self._context.steady_ms
-        message = sender.pending[client_id] = Message(
-            MessageRow(0, "", sender.name, client_id, recipient.name, "", "message", None, 0, 0, 5, 0, (), (), tail), sender,
-            [recipient], shared=False, to=None, requires_ack=False, accepted=now,
-            expires=now + self._ttl_ms, open=1, peer=None, body=body,
-            aside=Aside(answer=lambda row: stored(not isinstance(row, StoreError))),
+        message = sender.pending[client_id] = make_message(
+            sender, [recipient], client_id, recipient.name, tail, now, now + self._ttl_ms, None, body,
+            extras=MessageExtras(answer=lambda row: stored(not isinstance(row, StoreError))),
         )  # fmt: skip
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
@@ -312,8 +305,8 @@ class Sending:
     def _is_duplicate(self, peer: Peer, sender: Agent, client_id: str, meta: payloads.SendMeta) -> bool:
         pending = sender.pending.get(client_id)
         if pending is not None:
-            pending.aside = pending.aside or Aside()
-            pending.aside.duplicates.append(peer)
+            pending.extras = pending.extras or MessageExtras()
+            pending.extras.duplicates.append(peer)
             return True
         number = sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms)
         if number is None:
@@ -329,7 +322,7 @@ class Sending:
             peer.say_nack(not_stored(page if isinstance(page, StoreError) else "it is being removed"), client_id)
             return
         row = page.messages[0]
-        self.outcomes.say_stored_again(peer, row)
+        self.receipts.say_stored_again(peer, row)
         if meta.sync is not None and meta.sync.blocking:
             self._correlations.ask(sender, row, meta.sync)
         if meta.requires_ack:

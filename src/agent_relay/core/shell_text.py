@@ -1,4 +1,4 @@
-"""What can be said of a command without running a shell: whether it is beyond doubt, and which words are in it.
+"""Text of commands, read without running a shell: whether it is beyond doubt, and the words in it.
 
 The two err on opposite sides. A command is plain only where no shell could read it as anything but words; for finding a
 word everything that hides one is first taken away. So what is approved was understood, and what is feared is found.

@@ -1,4 +1,4 @@
-"""What may be started, by the rules alone: names, programs, variables, how many and how fast."""
+"""Rules on starting agents: names, programs, variables, how many and how fast."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_relay.core.rights import is_persons_name
 from agent_relay.protocol.clis import KNOWN_CLIS
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, show
-from agent_relay.protocol.payloads import Spawn
+from agent_relay.protocol.payloads import SpawnPayload
 from agent_relay.protocol.permission_modes import modes_of
 from agent_relay.protocol.places import ENV_PREFIX
 
@@ -21,7 +21,7 @@ _MINUTE_MS = 60_000
 _RETRY_MS = 10_000
 
 
-def check_wish(asked: Spawn, limits: Limits) -> None:
+def check_wish(asked: SpawnPayload, limits: Limits) -> None:
     """Raises RelayError. A program is a name of the list and nothing else: no path, no arguments, no shell."""
     check_agent_name(asked.name)
     if is_persons_name(asked.name, limits.owner):
@@ -76,7 +76,7 @@ def check_permission_mode(cli: str, wanted: str, limits: Limits) -> None:
 
 
 class Pace:
-    """How many were started in the last minute."""
+    """The number started in the last minute."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

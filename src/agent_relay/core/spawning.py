@@ -108,7 +108,7 @@ class Spawning:
     # --- asked for ------------------------------------------------------------------------------------------------------
 
     def spawn(
-        self, asked: payloads.Spawn, by: Agent | None, request_id: str, tell: Tell, caller: Caller = OWNER
+        self, asked: payloads.SpawnPayload, by: Agent | None, request_id: str, tell: Tell, caller: Caller = OWNER
     ) -> None:  # fmt: skip
         """Raises RelayError where it may not be; else `tell` is called once, when the program runs or could not be started."""
         self._rights.check(caller, SPAWN)
@@ -142,8 +142,8 @@ class Spawning:
         self._context.log.note("spawning", agent=session.name, cli=session.cli, by=spawner, session_id=session.id)
         self._save()
 
-    def _wall_of(self, asked: payloads.Spawn, caller: Caller) -> dict[str, str] | None:
-        """Who stands behind a wall starts nobody in front of it."""
+    def _wall_of(self, asked: payloads.SpawnPayload, caller: Caller) -> dict[str, str] | None:
+        """The wall around whoever asks: nobody behind one starts an agent in front of it."""
         spawner = None if caller.agent is None else self._registry.find(caller.agent)
         own = None if spawner is None else spawner.traits.meta.get("sandbox")
         if isinstance(own, dict):
@@ -167,7 +167,7 @@ class Spawning:
             )  # fmt: skip
 
     def release(
-        self, asked: payloads.Release, by: Agent | None, request_id: str, tell: Tell, caller: Caller = OWNER
+        self, asked: payloads.ReleasePayload, by: Agent | None, request_id: str, tell: Tell, caller: Caller = OWNER
     ) -> None:  # fmt: skip
         """Raises RelayError where there is nothing to end; else `tell` is called once, when it has ended."""
         name, releaser = asked.name, _name_of(by, caller)

@@ -53,7 +53,7 @@ class Stream:
             self.done_above.add(seq)
 
     def connection_lost(self) -> None:
-        """What was sent and not answered may never have arrived."""
+        """Forgets what was sent and not answered: it may never have arrived."""
         self.base_seq = self.heard_seq
 
     def row(self) -> StreamRow:
@@ -66,7 +66,7 @@ class Stream:
         return (seq, -self.gaps[seq]) if seq in self.gaps else (seq,)
 
     def trail_rows(self, now: int) -> list[TrailRow]:
-        """What was sent and acknowledged since the last call, as ranges, each with the moment it began."""
+        """Messages sent and acknowledged since the last call, as ranges, each with the moment it began."""
         rows = self._ranges("sent", self.noted_wire, self.wire_seq, self.unsent, self.sent_at or now)
         rows += self._ranges("acknowledged", self.noted_done, self.done_seq, self.otherwise, self.done_at or now)
         self.sent_at = self.done_at = 0

@@ -15,8 +15,9 @@ from typing import Any
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.logs import logger
 from agent_relay.daemon.system import SystemEntropy
-from agent_relay.ports.arc import ArcBook, ArcNames, ArcStore
+from agent_relay.ports.arc import ArcBook, ArcStore
 from agent_relay.ports.clock import Clock
+from agent_relay.ports.names import AgentNames
 from agent_relay.ports.service import RelayService
 from agent_relay.ports.store import StoreUnusable
 from agent_relay.protocol import places
@@ -52,7 +53,7 @@ class Arc:
         except StoreUnusable as error:
             logger.warning("arc_unavailable", extra={"relay_fields": {"reason": str(error)}})
 
-    def start(self, pump: Pump[Any], names: ArcNames, service: RelayService, clock: Clock) -> tuple[Hub[Any], Desk] | None:
+    def start(self, pump: Pump, names: AgentNames, service: RelayService, clock: Clock) -> tuple[Hub, Desk] | None:
         if self._book is None:
             return None
         settings, entropy, saved = self._config.arc_settings, SystemEntropy(), Records(self._store)

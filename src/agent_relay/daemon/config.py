@@ -321,7 +321,6 @@ def load_config(
         message_retention_ms=max(values["message_retention"], values["message_ttl"], values["dedup_window"]),
         allowed_uids=values["allowed_uids"],
         default_channels=values["default_channels"],
-        arc_ephemeral=values["arc_ephemeral"],
     )
     return Config(
         project_root=project_root,

@@ -24,9 +24,9 @@ from agent_relay.daemon.project_file import ProjectFile
 from agent_relay.daemon.project_record import find_port_holder
 from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
-from agent_relay.ports.arc import ArcNames
 from agent_relay.ports.callers import HttpCallers
 from agent_relay.ports.clock import Clock
+from agent_relay.ports.names import AgentNames
 from agent_relay.ports.watchers import AgentFileReader, Budgets
 from agent_relay.protocol import places
 from agent_relay.transports.http.port import PortTaken, PortUnusable, open_free_port, open_port
@@ -50,8 +50,8 @@ _PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything t
 
 class Http:
     def __init__(
-        self, config: Config, token: str, pump: Pump[Any], bus: EventBus, clock: Clock, service: InnerService,
-        budgets: Budgets, names: ArcNames, callers: HttpCallers, files: AgentFileReader, project: ProjectFile,
+        self, config: Config, token: str, pump: Pump, bus: EventBus, clock: Clock, service: InnerService,
+        budgets: Budgets, names: AgentNames, callers: HttpCallers, files: AgentFileReader, project: ProjectFile,
     ) -> None:  # fmt: skip
         self._config = config
         self._project = project
@@ -133,7 +133,7 @@ class Http:
         arc.open()
         return arc
 
-    def _build(self, listener: socket.socket, hub: Hub[Any] | None, desk: Desk | None) -> HttpServer:
+    def _build(self, listener: socket.socket, hub: Hub | None, desk: Desk | None) -> HttpServer:
         """In a thread: the imports take longer than the whole rest of the start."""
         from agent_relay.transports.http.connections import Connections  # noqa: PLC0415
         from agent_relay.transports.http.server import HttpServer  # noqa: PLC0415

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 
 from agent_relay.core.agents import Agent
-from agent_relay.core.publishing import derive_exchange
+from agent_relay.core.announcements import derive_exchange
 from agent_relay.daemon.logs import logger
 from agent_relay.daemon.recording import Recording
 from agent_relay.events.drafts import Draft, Lost

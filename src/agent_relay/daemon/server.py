@@ -14,7 +14,6 @@ import os
 import signal
 from collections.abc import Callable
 
-from agent_relay.core.peer import Peer
 from agent_relay.core.relay import Relay
 from agent_relay.daemon.api_token import settle_api_token
 from agent_relay.daemon.budget_keeper import BudgetKeeper
@@ -65,7 +64,7 @@ class Daemon:
         self._signals = 0
         self._locks: list[Lock | DirectoryLock] = []
         self._agents_written = ""
-        self._server: UnixServer[Peer] | None = None
+        self._server: UnixServer | None = None
 
     async def run(self) -> None:
         """Returns when it was told to stop. Raises PlaceUnusable, StoreUnusable or SocketUnusable if it cannot start."""
@@ -134,8 +133,9 @@ class Daemon:
             limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
             policy=config.permissions, events=recording.recorder, bus=recording.bus, leavings=leavings,
             owner_token=self._api_token, event_stats=recording.store.stats, project=config.project_root,
+            registered=config.arc_settings.name_traits,
         )  # fmt: skip
-        self._pump: Pump[Peer] = Pump(self._loop, self._relay, clock)
+        self._pump: Pump = Pump(self._loop, self._relay, clock)
         wrappers = WrapperProcesses(config, self._post, self._relay.spawning)
         self._relay.spawning.begin(wrappers, wrappers.load())
         callers = Callers(config.file(places.SEATS_FILE), config.socket)
@@ -153,7 +153,7 @@ class Daemon:
         traced = TracedHttp(callers, self._relay.rights.check)
         project = ProjectFile(config, clock.wall_ms())
         http = Http(
-            config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc, traced,
+            config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.names, traced,
             leavings.files, project,
         )  # fmt: skip
         await tell_missed(recording, store, snapshot.last_number, self._relay.registry.find)
@@ -175,7 +175,7 @@ class Daemon:
             leavings.close()
             self._write_agents()
 
-    def _pulse(self, server: UnixServer[Peer]) -> Pulse:
+    def _pulse(self, server: UnixServer) -> Pulse:
         half_a_second = round(_HALF_A_SECOND_S / _TICK_S)
         return Pulse(
             (1, lambda: self._pump.run(self._relay.tick)),
@@ -228,7 +228,7 @@ class Daemon:
         except Exception:  # noqa: BLE001 - whatever it is: everybody at the socket is still to be told goodbye
             logger.exception("http_not_stopped")
 
-    async def _drain(self, server: UnixServer[Peer]) -> None:
+    async def _drain(self, server: UnixServer) -> None:
         """Stores and answers what was accepted, says BYE, and lets the last bytes leave."""
         until = self._loop.time() + _DRAIN_S
         server.stop_listening()

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from agent_relay.events.filter import EventFilter
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.record import Record, gap_record, read_records, split_lines
 
 MAX_BEHIND = 1_000  # events that wait for a subscriber before it is cut
@@ -26,7 +26,7 @@ ReadDone = Callable[["EventPage | Exception"], None]
 
 
 class Source(Protocol):
-    """Where recorded events are."""
+    """The place of recorded events."""
 
     @property
     def last_seq(self) -> int:

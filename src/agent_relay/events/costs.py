@@ -1,4 +1,4 @@
-"""What was used and what it costs: usages out of `tokens.used` events, their price, and the report over them.
+"""Costs: usages out of `tokens.used` events, their price, and the report over them.
 
 Tokens are whole numbers and money is decimal until a report is finished, so sums are exact in any order. Cached tokens
 stand beside the input tokens and not among them. What has no known price is counted and said to have none.

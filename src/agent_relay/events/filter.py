@@ -1,4 +1,4 @@
-"""Which events somebody wants: by type, and by the agent or the session they are about."""
+"""Filters of events: by type, and by the agent or the session they are about."""
 
 from __future__ import annotations
 
@@ -37,10 +37,6 @@ class EventFilter(Struct, frozen=True):
     def marks(self) -> list[bytes]:
         """Every line that `matches` by its type holds one of these."""
         return [f'{{"type":"{name}"'.encode() for name in (*self.types, _GAP)]
-
-    @property
-    def takes_all(self) -> bool:
-        return not self.types and self.agent is None and self.session_id is None
 
 
 def make_filter(

@@ -28,7 +28,7 @@ class Outline(Struct):
 
 
 class _Said(Struct, rename="camel", gc=False):
-    """What of an event's own fields goes into its entry; most have none of them."""
+    """The fields of an event that go into its entry; most have none of them."""
 
     state: str | None = None
     item_type: str | None = None

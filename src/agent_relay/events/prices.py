@@ -1,4 +1,4 @@
-"""What models cost: the built-in list, the user's own entries before it, and which entry a model's name means.
+"""Prices of models: the built-in list, the user's own entries before it, and which entry a model's name means.
 
 Prices are US dollars for a million tokens, as the providers list them for their own API in the ordinary service tier and
 for prompts of ordinary length. What a subscription, a batch or a very long prompt really costs is not known here; reports

@@ -1,4 +1,4 @@
-"""What was spent over time: usages sorted into steps of the same length."""
+"""Spending over time: usages sorted into steps of the same length."""
 
 from __future__ import annotations
 

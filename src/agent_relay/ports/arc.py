@@ -1,4 +1,4 @@
-"""ARC, as the parts see each other: what is kept of a registration, who keeps it, what the core does for ARC agents, hooks.
+"""ARC, as the parts see each other: what is kept of a registration, who keeps it, hooks.
 
 An agent over ARC is an agent like any other inside: it has a name, a mailbox, streams. What is ARC's own is the registration:
 who may come in under a name, which is nobody else's from then on.
@@ -6,12 +6,11 @@ who may come in under a name, which is nobody else's from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from agent_relay.ports.store import StoreError
+from agent_relay.ports.names import RowDone
 
 
 class ArcRow(Struct, frozen=True):
@@ -44,9 +43,6 @@ class ArcBook(Struct):
     invitations: list[InvitationRow] = []
 
 
-RowDone = Callable[["StoreError | None"], None]
-
-
 class ArcStore(Protocol):
     def open(self) -> ArcBook:
         """Blocks until it is ready; raises StoreUnusable."""
@@ -62,55 +58,6 @@ class ArcStore(Protocol):
 
     def close(self) -> None:
         """Blocks until everything given to `write` is durable."""
-        ...
-
-
-class ArcNames(Protocol):
-    """What the core does for registrations and subscriptions."""
-
-    def claim(self, name: str) -> bool:
-        """The name is this registration's from now on, and nobody can write to it yet. False: somebody has it."""
-        ...
-
-    def abandon(self, name: str) -> None:
-        """A claim that came to nothing."""
-        ...
-
-    def register(self, name: str, done: RowDone) -> None:
-        """From when this is durable, the claimed name can be written to."""
-        ...
-
-    def retire(self, name: str) -> None:
-        """Nobody can write to it any more; the name stays taken."""
-        ...
-
-    def free(self, name: str, done: RowDone) -> None:
-        """A retired name is anybody's from when this is durable. What waited for its holder becomes dead letters: whoever
-        takes the name next is somebody else."""
-        ...
-
-    def adopt(self, current: Iterable[str], revoked: Iterable[str]) -> None:
-        """At the start: all registrations there are."""
-        ...
-
-    def follow(self, name: str, others: Iterable[str], done: RowDone, *, active: bool) -> None:
-        """`name` subscribes to what these say to many, or not any more."""
-        ...
-
-    def followed(self, name: str) -> list[str]:
-        """Whom it is subscribed to, sorted."""
-        ...
-
-    def when_written(self, then: Callable[[], None]) -> None:
-        """Calls back once everything that was said so far can be found in the history."""
-        ...
-
-    def present(self) -> list[tuple[str, bool]]:
-        """Every agent that can be written to, over ARC or not, and whether it is connected."""
-        ...
-
-    def watch(self, changed: Callable[[str, bool], None]) -> None:
-        """Calls back whenever an agent has come (True) or gone."""
         ...
 
 
@@ -132,5 +79,5 @@ class Hook(Protocol):
         ...
 
     def command(self, agent_id: str, command: str, payload: dict[str, Any]) -> dict[str, Any] | None:
-        """What is answered to a command that the relay itself does not know; None: it is not known here either."""
+        """The answer to a command that the relay itself does not know; None: it is not known here either."""
         ...

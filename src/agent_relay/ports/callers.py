@@ -1,4 +1,4 @@
-"""Who is at the other end, as the system says it: a process of the owner's, or one that runs in an agent's terminal.
+"""The caller at the other end, as the system says it: a process of the owner's, or one that runs in an agent's terminal.
 
 What a process says about itself, in a frame or in its environment, can only speak against it.
 """

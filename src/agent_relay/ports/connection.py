@@ -7,12 +7,16 @@ from typing import Protocol, runtime_checkable
 from agent_relay.ports.callers import Caller
 from agent_relay.protocol.states import CloseReason
 
-ARC_UID = -1  # whose connections and names those over ARC are: no user of this machine has that number
+REGISTERED_UID = -1  # whose names those are that were registered with a transport: no user of this machine has that number
 NOBODY_UID = -2  # whose names those are that the owner has freed: whoever asks first gets them
+FULL_BYTES = 4 * 1024 * 1024  # a connection with more than this unsent is full
 
 
 class Connection(Protocol):
-    unsent_bytes: int  # queued and not yet taken by the system; the core stops delivering when it grows too large
+    @property
+    def is_full(self) -> bool:
+        """It wants no further deliveries until it has drained: too much is unsent, or the transport holds them back."""
+        ...
 
     notify_drained: bool  # the core sets it: tell me once when nothing is unsent any more
 

@@ -1,4 +1,4 @@
-"""Where events go, and what is asked of a store of them.
+"""Events: where they go, and a store of them.
 
 Theory of operation. `append` returns at once. The store numbers what it was given in that order, each one more than the
 last and never the same twice, over restarts and crashes too, and tells `on_appended` (from the loop it was given) once the
@@ -14,7 +14,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from agent_relay.events.drafts import Draft
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.types import Event
 from agent_relay.ports.store import StoreError
 
@@ -77,7 +77,7 @@ class EventStore(Protocol):
         ...
 
     def erase(self, agent: str, done: CountDone) -> None:
-        """Removes what is about an agent, and says how many events were removed or changed (`events.erasing`). No number is given
+        """Removes what is about an agent, and says how many events were removed or changed (`events.erasure`). No number is given
         out anew."""
         ...
 

@@ -1,4 +1,4 @@
-"""What is kept of an agent besides messages: events, and the files of its wrapper. The core orders that it goes."""
+"""Leavings of an agent besides messages: events, and the files of its wrapper. The core orders that it goes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_relay.ports.store import StoreError
 
 
 class Left(Struct, frozen=True):
-    """How much of it was removed."""
+    """The amount that was removed."""
 
     events: int = 0
     files: int = 0
@@ -31,7 +31,7 @@ class Leavings(Protocol):
 
 
 class NoLeavings:
-    """Where nothing else is kept."""
+    """Leavings where nothing else is kept."""
 
     def is_held(self, agent: str) -> bool:
         del agent

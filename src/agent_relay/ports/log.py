@@ -1,4 +1,4 @@
-"""What the core wants remembered about its own work: names, ids, codes and reasons; never bodies or tokens."""
+"""The log of the core about its own work: names, ids, codes and reasons; never bodies or tokens."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Assets(Protocol):
 
 
 class KeyShelf(Protocol):
-    """Where the hashes of the page's keys are kept, each with the time of its last use. Both are quick; neither raises."""
+    """The shelf for the hashes of the page's keys, each with the time of its last use. Both are quick; neither raises."""
 
     def load(self) -> dict[str, int]: ...
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.channels import ChannelFacts
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.payloads import History
+from agent_relay.protocol.payloads import HistoryPayload
 
 
 class MessagePage(Struct, frozen=True):
@@ -88,7 +88,7 @@ class RelayService(Protocol):
         """Those of agents that the daemon started, also ended ones."""
         ...
 
-    async def messages(self, asked: History) -> MessagePage: ...
+    async def messages(self, asked: HistoryPayload) -> MessagePage: ...
 
     async def conversations(self, limit: int) -> list[dict[str, Any]]: ...
 

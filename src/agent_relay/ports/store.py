@@ -1,4 +1,4 @@
-"""What the core asks of a store of messages, and the rows they speak about.
+"""The store of messages that the core asks for, and the rows they speak about.
 
 Theory of operation. A message is one row, numbered in the order it was accepted; its recipients, each with the
 sequence number it has in that recipient's stream, stand in the row. Acknowledgements are not rows: each stream has a
@@ -81,7 +81,7 @@ class MemberRow(Struct, frozen=True):
 
 
 class StreamRow(Struct, frozen=True, gc=False):
-    """Where the stream (topic, sender → recipient) stands."""
+    """The position of the stream (topic, sender → recipient)."""
 
     topic: str
     sender: str
@@ -161,7 +161,7 @@ class Owed(Struct, frozen=True, gc=False):
 
 
 class OwedQuery(Struct, frozen=True):
-    """Which part of the backlog, by ascending (number, recipient)."""
+    """A part of the backlog, by ascending (number, recipient)."""
 
     recipient: str | None = None
     sender: str | None = None
@@ -171,7 +171,7 @@ class OwedQuery(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """How much of the backlog is for a recipient."""
+    """The part of the backlog that is for a recipient."""
 
     recipient: str
     count: int
@@ -272,7 +272,7 @@ class MessageStore(Protocol):
         ...
 
     def trail(self, message: MessageRow, done: TrailDone) -> None:
-        """What happened to one message, oldest first, over all its recipients."""
+        """The history of one message, oldest first, over all its recipients."""
         ...
 
     def steps(self, messages: list[MessageRow], done: StepsDone) -> None:

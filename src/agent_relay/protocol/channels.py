@@ -1,4 +1,4 @@
-"""Which channels there are, put together from what the daemon tells of agents and of conversations."""
+"""Channels, put together from what the daemon tells of agents and of conversations."""
 
 from __future__ import annotations
 

@@ -25,11 +25,12 @@ T = TypeVar("T")
 
 _decode_client: Callable[[bytes], ClientFrame] = msgspec.json.Decoder(ClientFrame).decode
 _decode_daemon: Callable[[bytes], DaemonFrame] = msgspec.json.Decoder(DaemonFrame).decode
-_decode_send = msgspec.json.Decoder(payloads.Send).decode
+_decode_send = msgspec.json.Decoder(payloads.SendPayload).decode
 _decode_meta = msgspec.json.Decoder(payloads.SendMeta).decode
 _decode_any = msgspec.json.Decoder().decode
 _decode_parts = msgspec.json.Decoder(dict[str, Raw]).decode
 
+MISSING = "is missing"
 _PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
 _MISSING = re.compile(r"missing required field `(?P<field>[^`]+)`")
 DEFAULT_META = payloads.SendMeta()
@@ -48,7 +49,7 @@ class BadFrame(RelayError):  # noqa: N818 - named by the condition
 
 
 def decode_client_frame(frame: bytes) -> ClientFrame:
-    """What a client said; raises BadFrame."""
+    """Reads a frame of a client; raises BadFrame."""
     try:
         if not frame.isascii():
             frame.decode()  # the raw parts are forwarded unseen, so the whole frame is checked to be UTF-8
@@ -67,7 +68,7 @@ def decode_client_frame(frame: bytes) -> ClientFrame:
 
 
 def decode_daemon_frame(frame: bytes) -> DaemonFrame:
-    """What the daemon said; raises BadFrame."""
+    """Reads a frame of the daemon; raises BadFrame."""
     try:
         if not frame.isascii():
             frame.decode()
@@ -76,7 +77,7 @@ def decode_daemon_frame(frame: bytes) -> DaemonFrame:
         raise _explain(frame, error) from None
 
 
-def decode_send(payload: Raw) -> payloads.Send:
+def decode_send(payload: Raw) -> payloads.SendPayload:
     """`payload` is a value of a decoded frame: well-formed, and without space around it."""
     try:
         send = _decode_send(payload)
@@ -128,7 +129,7 @@ def _check_response(ack: Ack) -> None:
 
 
 def _find_problem(raw: Raw) -> str | None:
-    """What would keep a recipient from reading this value; a number that no float can hold is well-formed JSON."""
+    """The problem that would keep a recipient from reading this value; a number that no float can hold is well-formed JSON."""
     try:
         _decode_any(raw)
     except msgspec.DecodeError:
@@ -152,8 +153,8 @@ def _mistyped(prefix: str, error: msgspec.ValidationError) -> RelayError:
     return RelayError(ErrorCode.INVALID_FORMAT, f"`{field}`: {text}.", field=field)
 
 
-def _read_validation_error(error: msgspec.ValidationError) -> tuple[str, str]:
-    """(what is wrong, where): msgspec says both in one sentence."""
+def split_validation_error(error: msgspec.ValidationError) -> tuple[str, str]:
+    """(what is wrong, where): msgspec says both in one sentence. A missing field is named in the second."""
     text = str(error)
     path = ""
     if match := _PATH.search(text):
@@ -161,7 +162,12 @@ def _read_validation_error(error: msgspec.ValidationError) -> tuple[str, str]:
         text = text[: match.start()]
     if match := _MISSING.search(text):
         path = f"{path}.{match['field']}".lstrip(".")
-        text = "is missing"
+        text = MISSING
+    return text, path
+
+
+def _read_validation_error(error: msgspec.ValidationError) -> tuple[str, str]:
+    text, path = split_validation_error(error)
     return text.replace("`", ""), path
 
 

@@ -32,7 +32,7 @@ def encode_envelope(kind: str, id_: str, ts: int, payload: Any, version: int = 2
 
 
 def encode_tail_head(sender: str) -> bytes:
-    """What stands before the payload in the tail of a plain message; behind it there is the closing brace."""
+    """The part before the payload in the tail of a plain message; behind it there is the closing brace."""
     return f'"from":"{sender}","payload":'.encode()
 
 

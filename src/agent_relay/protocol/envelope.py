@@ -26,11 +26,11 @@ class Envelope(Struct, tag_field="type", kw_only=True):
 
 
 class Hello(Envelope, tag="HELLO", kw_only=True):
-    payload: p.Hello
+    payload: p.HelloPayload
 
 
 class Resume(Envelope, tag="RESUME", kw_only=True):
-    payload: p.Resume
+    payload: p.ResumePayload
 
 
 class Send(Envelope, tag="SEND", kw_only=True, omit_defaults=True):  # an absent `payload_meta` is no JSON
@@ -41,20 +41,20 @@ class Send(Envelope, tag="SEND", kw_only=True, omit_defaults=True):  # an absent
 
 
 class Ack(Envelope, tag="ACK", kw_only=True):
-    payload: p.Ack
+    payload: p.AckPayload
 
 
 class Cancel(Envelope, tag="CANCEL", kw_only=True):
-    payload: p.Cancel
+    payload: p.CancelPayload
 
 
 class Subscribe(Envelope, tag="SUBSCRIBE", kw_only=True):
-    payload: p.Subscribe
+    payload: p.SubscribePayload
     topic: str | None = None
 
 
 class Unsubscribe(Envelope, tag="UNSUBSCRIBE", kw_only=True):
-    payload: p.Unsubscribe
+    payload: p.UnsubscribePayload
     topic: str | None = None
 
 
@@ -69,38 +69,38 @@ class ChannelLeave(Envelope, tag="CHANNEL_LEAVE", kw_only=True):
 
 
 class ListAgents(Envelope, tag="LIST_AGENTS", kw_only=True):
-    payload: p.ListAgents
+    payload: p.ListAgentsPayload
 
 
 class History(Envelope, tag="HISTORY", kw_only=True):
-    payload: p.History
+    payload: p.HistoryPayload
 
 
 class Spawn(Envelope, tag="SPAWN", kw_only=True):
-    payload: p.Spawn
+    payload: p.SpawnPayload
 
 
 class Release(Envelope, tag="RELEASE", kw_only=True):
-    payload: p.Release
+    payload: p.ReleasePayload
 
 
 class AgentEvent(Envelope, tag="AGENT_EVENT", kw_only=True):
-    payload: p.AgentEvent
+    payload: p.AgentEventPayload
 
 
 class Propose(Envelope, tag="PROPOSE", kw_only=True):
-    payload: p.Propose
+    payload: p.ProposePayload
 
 
 class Vote(Envelope, tag="VOTE", kw_only=True):
-    payload: p.Vote
+    payload: p.VotePayload
 
 
 # --- either way --------------------------------------------------------------------------------------------------
 
 
 class Nack(Envelope, tag="NACK", kw_only=True):
-    payload: p.Nack
+    payload: p.NackPayload
 
 
 class Ping(Envelope, tag="PING", kw_only=True):
@@ -112,22 +112,22 @@ class Pong(Envelope, tag="PONG", kw_only=True):
 
 
 class Bye(Envelope, tag="BYE", kw_only=True):
-    payload: p.Bye
+    payload: p.ByePayload
 
 
 class Control(Envelope, tag="CONTROL", kw_only=True):
-    payload: p.Control
+    payload: p.ControlPayload
 
 
 # --- daemon → client ---------------------------------------------------------------------------------------------
 
 
 class Welcome(Envelope, tag="WELCOME", kw_only=True):
-    payload: p.Welcome
+    payload: p.WelcomePayload
 
 
 class Sync(Envelope, tag="SYNC", kw_only=True):
-    payload: p.Sync
+    payload: p.SyncPayload
 
 
 class Deliver(Envelope, tag="DELIVER", kw_only=True, omit_defaults=True):
@@ -139,35 +139,35 @@ class Deliver(Envelope, tag="DELIVER", kw_only=True, omit_defaults=True):
 
 
 class Receipt(Envelope, tag="ACK", kw_only=True):
-    payload: p.Receipt
+    payload: p.ReceiptPayload
 
 
 class Error(Envelope, tag="ERROR", kw_only=True):
-    payload: p.Error
+    payload: p.ErrorPayload
 
 
 class Busy(Envelope, tag="BUSY", kw_only=True):
-    payload: p.Busy
+    payload: p.BusyPayload
 
 
 class Agents(Envelope, tag="AGENTS", kw_only=True):
-    payload: p.Agents
+    payload: p.AgentsPayload
 
 
 class HistoryResult(Envelope, tag="HISTORY_RESULT", kw_only=True):
-    payload: p.HistoryResult
+    payload: p.HistoryResultPayload
 
 
 class SpawnResult(Envelope, tag="SPAWN_RESULT", kw_only=True):
-    payload: p.SpawnResult
+    payload: p.SpawnResultPayload
 
 
 class ReleaseResult(Envelope, tag="RELEASE_RESULT", kw_only=True):
-    payload: p.ReleaseResult
+    payload: p.ReleaseResultPayload
 
 
 class Consensus(Envelope, tag="CONSENSUS", kw_only=True):
-    payload: p.Consensus
+    payload: p.ConsensusPayload
 
 
 ClientFrame = (

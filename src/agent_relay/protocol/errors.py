@@ -125,7 +125,7 @@ class RelayError(Exception):
 
 
 def error_payload(error: RelayError, version: int = 2) -> dict[str, Any]:
-    """What an ERROR or NACK says about it; the caller adds the id of what failed."""
+    """The payload of an ERROR or NACK about it; the caller adds the id of what failed."""
     payload: dict[str, Any] = {
         "code": error.code.value,
         "category": error.code.category.value,

@@ -114,7 +114,7 @@ def describe_hold(hold: Hold, name: str, show_time: ShowTime = str, you: str = "
 
 
 def _answer(hold: Hold, name: str) -> str:
-    """How a dialog is answered: by its id where the relay knows what is asked, else at the terminal."""
+    """The way to answer a dialog: by its id where the relay knows what is asked, else at the terminal."""
     id_ = hold.request[:_SHOWN_ID]
     if id_ and hold.kind == "permission":
         return f"approve it with `{_COMMAND} permissions approve {id_}`"

@@ -1,4 +1,4 @@
-"""How far a message has come with one of its recipients: one word for each state, everywhere (docs/glossary.md)."""
+"""States of a message with one of its recipients: one word for each state, everywhere (docs/glossary.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who a message can be addressed to: agents, channels, topics, and the pattern language of subscriptions."""
+"""Names a message can be addressed to: agents, channels, topics, and the pattern language of subscriptions."""
 
 from __future__ import annotations
 

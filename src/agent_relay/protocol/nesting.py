@@ -1,4 +1,4 @@
-"""How deeply JSON is nested. What the daemon forwards unread must be readable to whoever gets it.
+"""The depth of nested JSON. What the daemon forwards unread must be readable to whoever gets it.
 
 Readers of JSON recurse, and where they give up depends on the reader and on how deep its stack already is. A message
 that one side can still read and the other cannot would be delivered again and again, so there is a limit of our own.

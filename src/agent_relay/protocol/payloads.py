@@ -1,4 +1,4 @@
-"""What stands in `payload`, type by type. Unknown fields are ignored everywhere: they are a later version's."""
+"""The content of `payload`, type by type. Unknown fields are ignored everywhere: they are a later version's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HelloSession(Struct):
     owner_token: str | None = None  # that of the HTTP API: a name that an agent held is the owner's to take
 
 
-class Hello(Struct):
+class HelloPayload(Struct):
     agent: str
     cli: str | None = None
     version: int = 1
@@ -47,7 +47,7 @@ class ServerInfo(Struct):
     max_inflight: int = 0
 
 
-class Welcome(Struct):
+class WelcomePayload(Struct):
     session_id: str
     resume_token: str
     server: ServerInfo
@@ -58,7 +58,7 @@ class Welcome(Struct):
 
 
 class StreamPoint(Struct):
-    """How far a stream has come: the recipient's side in RESUME, both sides in SYNC."""
+    """The position of a stream: the recipient's side in RESUME, both sides in SYNC."""
 
     topic: str = ""
     peer: str | None = None
@@ -70,7 +70,7 @@ class LastSeq(Struct):
     last_seq: Count
 
 
-class Resume(Struct):
+class ResumePayload(Struct):
     agent: str
     resume_token: str
     session_id: str | None = None
@@ -79,22 +79,22 @@ class Resume(Struct):
     version: int | None = None
 
 
-class Sync(Struct):
+class SyncPayload(Struct):
     session_id: str
     resume_token: str
     streams: list[StreamPoint] = []
     reply_to: str | None = None
 
 
-class Bye(Struct):
+class ByePayload(Struct):
     reason: str | None = None
 
 
 # --- messages ----------------------------------------------------------------------------------------------------
 
 
-class Send(Struct, omit_defaults=True):  # NOTHING cannot be written as JSON, so it must be left out
-    """What the daemon reads of a message; it forwards the bytes as they came."""
+class SendPayload(Struct, omit_defaults=True):  # NOTHING cannot be written as JSON, so it must be left out
+    """The part of a message that the daemon reads; it forwards the bytes as they came."""
 
     body: str
     kind: str = "message"
@@ -129,7 +129,7 @@ class Delivery(Struct):
     prev_seq: int | None = None
 
 
-class Ack(Struct, omit_defaults=True):
+class AckPayload(Struct, omit_defaults=True):
     """A recipient's answer to a DELIVER."""
 
     ack_id: str
@@ -141,7 +141,7 @@ class Ack(Struct, omit_defaults=True):
     evidence: Evidence | None = None  # what was seen of that; alone it is ignored
 
 
-class Receipt(Struct):
+class ReceiptPayload(Struct):
     """The daemon's ACK to a sender, or to a request."""
 
     ack_id: str
@@ -163,7 +163,7 @@ class Receipt(Struct):
     channel: str | None = None
 
 
-class Nack(Struct):
+class NackPayload(Struct):
     """A recipient's refusal of a DELIVER, or the daemon's refusal of a SEND."""
 
     nack_id: str
@@ -179,7 +179,7 @@ class Nack(Struct):
     waited_ms: int | None = None
 
 
-class Error(Struct):
+class ErrorPayload(Struct):
     code: str
     message: str = ""
     category: str | None = None
@@ -190,7 +190,7 @@ class Error(Struct):
     reply_to: str | None = None
 
 
-class Busy(Struct):
+class BusyPayload(Struct):
     to: str = ""
     queue_depth: int = 0
     queue_capacity: int = 0
@@ -200,7 +200,7 @@ class Busy(Struct):
     cleared: bool = False
 
 
-class Cancel(Struct):
+class CancelPayload(Struct):
     correlationId: Identifier
 
 
@@ -211,7 +211,7 @@ class Heartbeat(Struct):
 # --- topics, channels, questions about the relay -----------------------------------------------------------------
 
 
-class Subscribe(Struct, omit_defaults=True):
+class SubscribePayload(Struct, omit_defaults=True):
     """All but the topic are for `$events`."""
 
     topic: str | None = None
@@ -222,7 +222,7 @@ class Subscribe(Struct, omit_defaults=True):
     since: Count | None = None
 
 
-class Unsubscribe(Struct, omit_defaults=True):
+class UnsubscribePayload(Struct, omit_defaults=True):
     topic: str | None = None
     subscription: Identifier | None = None  # of `$events`: only this one
 
@@ -231,11 +231,11 @@ class Channel(Struct):
     channel: str | None = None
 
 
-class ListAgents(Struct, omit_defaults=True):
+class ListAgentsPayload(Struct, omit_defaults=True):
     cursor: Identifier | None = None  # of the answer before
 
 
-class Agents(Struct):
+class AgentsPayload(Struct):
     agents: list[dict[str, Any]] = []
     server: dict[str, Any] = {}
     sessions: list[dict[str, Any]] = []
@@ -243,8 +243,8 @@ class Agents(Struct):
     reply_to: str | None = None
 
 
-class History(Struct, omit_defaults=True, rename={"with_": "with", "from_": "from"}):
-    """Which messages to show. `view`: `messages`, `message` (one, by `id`, with its trail), `conversations`, `dead_letters` or
+class HistoryPayload(Struct, omit_defaults=True, rename={"with_": "with", "from_": "from"}):
+    """The messages to show. `view`: `messages`, `message` (one, by `id`, with its trail), `conversations`, `dead_letters` or
     `events`."""
 
     view: str = "messages"
@@ -267,7 +267,7 @@ class History(Struct, omit_defaults=True, rename={"with_": "with", "from_": "fro
     receipts: bool = False  # say of every recipient how far the message has come
 
 
-class HistoryResult(Struct):
+class HistoryResultPayload(Struct):
     messages: list[dict[str, Any]] = []
     events: list[Raw] = []
     next_cursor: str | None = None
@@ -276,7 +276,7 @@ class HistoryResult(Struct):
     reply_to: str | None = None
 
 
-class Control(Struct, omit_defaults=True):
+class ControlPayload(Struct, omit_defaults=True):
     """`pause`, `resume`, `interrupt`, `stop`, `input`, and `approve`, `deny`, `answer` for the request `id`: from a client with
     the `agent` it is for, then on to that agent's connection. For the daemon itself: `retry_dead_letter`, `join` and `leave`
     for an `agent` and a `channel`, and `count_data` and `forget` for what is kept of an `agent`."""
@@ -290,7 +290,7 @@ class Control(Struct, omit_defaults=True):
     channel: str | None = None
 
 
-class Spawn(Struct):
+class SpawnPayload(Struct):
     name: str
     cli: str
     task: str | None = None
@@ -302,7 +302,7 @@ class Spawn(Struct):
     ephemeral: bool = False  # when it ends its name goes, too, and what waits for it is given up
 
 
-class SpawnResult(Struct):
+class SpawnResultPayload(Struct):
     name: str
     success: bool
     session_id: str | None = None
@@ -310,26 +310,26 @@ class SpawnResult(Struct):
     reply_to: str | None = None
 
 
-class Release(Struct):
+class ReleasePayload(Struct):
     name: str
     reason: str | None = None
 
 
-class ReleaseResult(Struct):
+class ReleaseResultPayload(Struct):
     name: str
     success: bool
     error: str | None = None
     reply_to: str | None = None
 
 
-class AgentEvent(Struct, omit_defaults=True):
+class AgentEventPayload(Struct, omit_defaults=True):
     type: str
     fields: dict[str, Any] = {}
     subscription: Identifier | None = None  # the id of the SUBSCRIBE that it answers
     event: Raw = NOTHING  # then: the whole event
 
 
-class Propose(Struct):
+class ProposePayload(Struct):
     title: str
     participants: list[str]
     description: str | None = None
@@ -337,13 +337,13 @@ class Propose(Struct):
     timeoutMs: Positive | None = None
 
 
-class Vote(Struct):
+class VotePayload(Struct):
     proposalId: str
     vote: str
     reason: str | None = None
 
 
-class Consensus(Struct):
+class ConsensusPayload(Struct):
     proposalId: str
     outcome: str
     votes: dict[str, str] = {}

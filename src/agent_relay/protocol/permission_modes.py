@@ -1,4 +1,4 @@
-"""What each CLI asks a person about, by its own name for it, and how that is said when the CLI is started.
+"""Permission modes of each CLI by its own names, and the options that choose one when the CLI is started.
 
 The names are those of the CLIs' own command lines (goose: of its variable). A mode in which nobody is asked, also one in which
 a model decides in a person's place, is marked: such a one is only for whoever runs the daemon to allow.

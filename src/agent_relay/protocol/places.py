@@ -1,4 +1,4 @@
-"""Where things are, as far as text can tell: names of files and variables, and the rules that join them.
+"""Locations, as far as text can tell: names of files and variables, and the rules that join them.
 
 Nothing here looks at a disk. The daemon, the SDK and the command line all use these rules, so they meet.
 """

@@ -1,4 +1,4 @@
-"""What an AGENT_EVENT of a client may report, type by type, and how evidence is kept in a trail.
+"""Reports in a client's AGENT_EVENT, type by type, and the form of evidence in a trail.
 
 `agent.state` says what an agent is doing, `message.received`, `message.handed` and `message.read` how far a message has come
 inside it, `message.waits` why it comes no further, `agent.input` that a person gave it something new to do, `agent.process`
@@ -16,7 +16,7 @@ from agent_relay.protocol.decode import convert_fields
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.holds import Hold, HoldReason
 from agent_relay.protocol.names import show
-from agent_relay.protocol.payloads import AgentEvent, Door, Evidence, Identifier, Positive
+from agent_relay.protocol.payloads import AgentEventPayload, Door, Evidence, Identifier, Positive
 
 Word = Annotated[str, Meta(max_length=40)]
 Note = Annotated[str, Meta(max_length=200)]
@@ -122,7 +122,7 @@ class QuestionResolvedReport(Struct, frozen=True, rename="camel"):
 
 
 class RequestFailedReport(Struct, frozen=True, rename="camel"):
-    """What the daemon answered could not be carried out. `changed`: since the dialog is another one, or gone."""
+    """An answer of the daemon that could not be carried out. `changed`: since the dialog is another one, or gone."""
 
     request_id: Identifier
     reason: Note = ""
@@ -149,7 +149,7 @@ REPORTS: dict[str, type[Report]] = {
 }
 
 
-def read_report(event: AgentEvent) -> Report:
+def read_report(event: AgentEventPayload) -> Report:
     """Raises RelayError: FEATURE_UNSUPPORTED for another type, INVALID_FORMAT with the field that is wrong."""
     kind = REPORTS.get(event.type)
     if kind is None:

@@ -1,4 +1,4 @@
-"""How long to wait before trying again. The caller draws the random number, so that a test can choose it."""
+"""The wait before trying again. The caller draws the random number, so that a test can choose it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ class RetryPolicy:
         doublings = min(max(attempt - 1, 0), 62)  # beyond that every policy is at its cap
         delay: int = min(self.base_ms * self.factor**doublings, self.cap_ms)
         return round(delay * (1 + self.jitter * (2 * random - 1)))
+
+    def delay_s(self, attempt: int, random: float, at_least_s: float = 0.0) -> float:
+        """The same in seconds, or longer where the other side advised it."""
+        return max(self.delay_ms(attempt, random) / 1000, at_least_s)
 
 
 REDELIVERY = RetryPolicy(base_ms=300, cap_ms=30_000, jitter=0.2)

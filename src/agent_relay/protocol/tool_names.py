@@ -1,4 +1,4 @@
-"""What the tools of the CLIs are called, and which kind of tool each name stands for.
+"""Names of the CLIs' tools, and the kind of tool each stands for.
 
 Every CLI has its own names for the same things; rules are written for the kinds. A name that is not in the table is its
 own kind, which no default rule approves. Names are compared as they are written, but for the case of ASCII letters: a

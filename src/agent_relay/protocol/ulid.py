@@ -64,8 +64,3 @@ def first_number_at(milliseconds: int) -> int:
 
 def time_of_number(number: int) -> int:
     return (number >> COUNTER_BITS) + EPOCH_MS
-
-
-def offset_ulid(ulid: str, offset: int) -> str:
-    """The id `offset` places after this one: a message's deliveries are numbered right behind it."""
-    return ulid[:22] + encode_counter(decode_bits(ulid[22:]) + offset)

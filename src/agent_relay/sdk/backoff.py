@@ -18,5 +18,4 @@ class Backoff:
 
     async def wait(self, attempt: int, at_least_ms: int | None = None) -> None:
         """The wait after the `attempt`-th failure, or longer where the daemon advised it."""
-        delay_ms = max(self.policy.delay_ms(attempt, self.random()), at_least_ms or 0)
-        await self.sleep(delay_ms / 1000)
+        await self.sleep(self.policy.delay_s(attempt, self.random(), (at_least_ms or 0) / 1000))

@@ -30,7 +30,7 @@ from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.engine import Engine
 from agent_relay.sdk.locate import StrPath, locate, working_directory
-from agent_relay.sdk.looking import Looking
+from agent_relay.sdk.lookups import Lookups
 from agent_relay.sdk.messages import Message
 from agent_relay.sdk.owner import find_owner_token
 from agent_relay.sdk.pace import SLOW_DOWN_S
@@ -48,7 +48,7 @@ CLOSE_TIMEOUT_S = 5.0
 _UNSUBSCRIBE_S = 2.0
 
 
-class RelayClient(Looking):
+class RelayClient(Lookups):
     """An agent's connection to the project's daemon, which it finds by itself unless `socket` or `state_dir` is given.
 
     `reconnect_attempts` limits the attempts after a lost connection; None means no limit. An `observer` has no name, sends and
@@ -100,9 +100,9 @@ class RelayClient(Looking):
         }
         self.observer = observer
         self.on_state: Callable[[ClientState], None] | None = None
-        self.on_busy: Callable[[payloads.Busy], None] | None = None
-        self.on_control: Callable[[payloads.Control], None] | None = None
-        self.on_event: Callable[[payloads.AgentEvent], None] | None = None
+        self.on_busy: Callable[[payloads.BusyPayload], None] | None = None
+        self.on_control: Callable[[payloads.ControlPayload], None] | None = None
+        self.on_event: Callable[[payloads.AgentEventPayload], None] | None = None
         self._name = name
         place = locate(socket=socket, state_dir=state_dir)
         greeting = Greeting(hello, resume_token, None if observer else find_owner_token(place))
@@ -152,7 +152,7 @@ class RelayClient(Looking):
         return self._session.state
 
     @property
-    def backpressure(self) -> Mapping[str, payloads.Busy]:
+    def backpressure(self) -> Mapping[str, payloads.BusyPayload]:
         """Recipients with long queues, by name, until their queues are short again. Messages to them are sent more slowly."""
         return self._engine.pace.busy
 
@@ -298,7 +298,7 @@ class RelayClient(Looking):
 
     async def _change_membership(self, kind: str, command: str, channel: str, agent: str | None) -> str:
         if agent is not None:
-            asked = payloads.Control(command, agent, channel=channel)
+            asked = payloads.ControlPayload(command, agent, channel=channel)
             return expect_receipt(await self._queries.ask("CONTROL", asked)).by or agent
         self._check_agent()
         await self._queries.ask(kind, {"channel": channel})
@@ -345,13 +345,13 @@ class RelayClient(Looking):
 
         A reconnection repeats the request without starting a second agent.
         """
-        asked = payloads.Spawn(name, cli, task, cwd, backend, dict(environment or {}), permission_mode, sandbox, ephemeral)
+        asked = payloads.SpawnPayload(name, cli, task, cwd, backend, dict(environment or {}), permission_mode, sandbox, ephemeral)
         found = expect_spawned(await self._queries.ask("SPAWN", asked))
         return Spawned(found.name, found.session_id or "")
 
     async def release(self, name: str, reason: str | None = None) -> None:
         """Stops an agent that the daemon started; returns once its program has ended."""
-        await self._queries.ask("RELEASE", payloads.Release(name, reason))
+        await self._queries.ask("RELEASE", payloads.ReleasePayload(name, reason))
 
     async def retry_dead_letter(self, message_id: str) -> str:
         """Sends it once more, as a new message, and returns the new one's id."""
@@ -359,7 +359,7 @@ class RelayClient(Looking):
         return receipt.message_id or ""
 
     async def count_data(self, agent: str) -> dict[str, int]:
-        """What of an agent is still on its way: `undelivered_from` it, and `undelivered_to` it."""
+        """Counts an agent's messages that are still on their way: `undelivered_from` it, and `undelivered_to` it."""
         return await self._order("count_data", agent)
 
     async def forget(self, agent: str) -> dict[str, int]:

@@ -21,9 +21,7 @@ from agent_relay.protocol.envelope import (
     SpawnResult,
 )
 from agent_relay.protocol.errors import RelayError
-from agent_relay.protocol.payloads import AgentEvent as EventPayload
-from agent_relay.protocol.payloads import Busy as BusyPayload
-from agent_relay.protocol.payloads import Control as ControlPayload
+from agent_relay.protocol.payloads import AgentEventPayload, BusyPayload, ControlPayload
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.errors import read_error
@@ -42,12 +40,12 @@ T = TypeVar("T")
 
 
 class Listener(Protocol):
-    """Who wants to know what happens beside messages."""
+    """A listener to what happens beside messages."""
 
     on_state: Callable[[ClientState], None] | None
     on_busy: Callable[[BusyPayload], None] | None
     on_control: Callable[[ControlPayload], None] | None
-    on_event: Callable[[EventPayload], None] | None
+    on_event: Callable[[AgentEventPayload], None] | None
 
 
 class Engine:

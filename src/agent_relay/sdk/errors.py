@@ -1,4 +1,4 @@
-"""What the SDK raises beyond the codes a daemon sends.
+"""Errors that the SDK raises beyond the codes a daemon sends.
 
 RelayError
 ├── DaemonNotRunning   nobody listens at the socket
@@ -10,7 +10,7 @@ RelayError
 from __future__ import annotations
 
 from agent_relay.protocol.errors import ErrorCode, RelayError, parse_error
-from agent_relay.protocol.payloads import Error, Nack
+from agent_relay.protocol.payloads import ErrorPayload, NackPayload
 
 
 class DaemonNotRunning(RelayError):  # noqa: N818 - named by the condition
@@ -37,14 +37,14 @@ class TimedOut(RelayError, TimeoutError):  # noqa: N818 - named by the condition
         super().__init__(ErrorCode.DELIVERY_TIMEOUT, message)
 
 
-def read_error(said: Nack | Error) -> RelayError:
+def read_error(said: NackPayload | ErrorPayload) -> RelayError:
     """The exception for a NACK or ERROR of the daemon."""
     error = parse_error(said.code, said.message, retry_after_ms=said.retry_after_ms, details=said.details)
     if error.code is ErrorCode.DELIVERY_TIMEOUT:
         timed_out = TimedOut(error.message)
         timed_out.retry_after_ms, timed_out.details = error.retry_after_ms, error.details
         error = timed_out
-    if isinstance(said, Error):
+    if isinstance(said, ErrorPayload):
         error.fatal = said.fatal
         return error
     for name in ("message_id", "to", "correlationId", "waited_ms"):

@@ -30,7 +30,7 @@ MAX_HELD = 1_000
 class EventFeed:
     """Loop over it, once. With `timeout`, the loop ends when that many seconds pass without an event."""
 
-    def __init__(self, feeds: EventFeeds, asked: payloads.Subscribe, timeout: float | None) -> None:
+    def __init__(self, feeds: EventFeeds, asked: payloads.SubscribePayload, timeout: float | None) -> None:
         self.cursor: int | None = asked.after_seq  # the number of the last event that was handed out
         self.id: str | None = None  # of the subscription that feeds it; None: nothing does now
         self._feeds = feeds
@@ -87,7 +87,7 @@ class EventFeed:
     async def _subscribe(self) -> None:
         asked = self._asked
         if self._last is not None:
-            asked = payloads.Subscribe(asked.topic, asked.types, asked.agent, asked.session_id, self._last)
+            asked = payloads.SubscribePayload(asked.topic, asked.types, asked.agent, asked.session_id, self._last)
         try:
             begins_after = await self._feeds.open(self, asked)
         except ConnectionLost:
@@ -143,7 +143,7 @@ class EventFeeds:
         self._open: dict[str, EventFeed] = {}
         self._asking: set[str] = set()  # not answered yet: asked again by itself after a reconnect
 
-    async def open(self, feed: EventFeed, asked: payloads.Subscribe) -> int:
+    async def open(self, feed: EventFeed, asked: payloads.SubscribePayload) -> int:
         """The number it begins after."""
         id_, outcome = self._queries.begin("SUBSCRIBE", asked)
         feed.id = id_
@@ -167,9 +167,9 @@ class EventFeeds:
         id_, feed.id = feed.id, None
         if id_ is not None and self._open.pop(id_, None) is not None:
             with contextlib.suppress(RelayError):  # the connection has ended, and the subscription with it
-                self._queries.ask_unheard("UNSUBSCRIBE", payloads.Unsubscribe(EVENTS_TOPIC, id_))
+                self._queries.ask_unheard("UNSUBSCRIBE", payloads.UnsubscribePayload(EVENTS_TOPIC, id_))
 
-    def on_event(self, said: payloads.AgentEvent) -> None:
+    def on_event(self, said: payloads.AgentEventPayload) -> None:
         feed = self._open.get(said.subscription or "")
         if feed is None:
             return  # sent before the daemon knew that nobody wants it any more

@@ -169,7 +169,7 @@ class Inbox:
         return queue
 
     def close_feed(self, pattern: str, queue: MessageQueue) -> bool:
-        """What was not read goes to the others who read; True if nobody listens to this pattern any more."""
+        """Gives what was not read to the others who read; True if nobody listens to this pattern any more."""
         self._feeds.remove((pattern, queue))
         for message in queue.take_all():
             self._queue_of(message).put(message)

@@ -26,7 +26,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """What people call the project."""
+        """The name people give the project."""
         return places.project_name(self.root)
 
 
@@ -96,7 +96,7 @@ def working_directory() -> str:
 
 
 def _chosen_root(environ: Mapping[str, str], notes: list[str]) -> str | None:
-    """What AGENT_RELAY_PROJECT names, as it stands."""
+    """The folder that AGENT_RELAY_PROJECT names, as it stands."""
     chosen = environ.get(places.ENV_PROJECT)
     if not chosen:
         return None

@@ -30,7 +30,7 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Incoming:
-    """What a message says. `Message` and its blocking twin add what can be done with it."""
+    """The content of a message. `Message` and its blocking twin add what can be done with it."""
 
     __slots__ = (
         "_raw_payload", "attempt", "body", "data", "delivery_id", "from_", "id", "kind", "meta", "prev_seq", "queued_ms", "seq",

@@ -18,8 +18,7 @@ from msgspec import Struct
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.framing import encode_frame
-from agent_relay.protocol.payloads import Nack, SyncRequest
-from agent_relay.protocol.payloads import Receipt as ReceiptPayload
+from agent_relay.protocol.payloads import NackPayload, ReceiptPayload, SyncRequest
 from agent_relay.sdk.errors import ConnectionLost, read_error
 from agent_relay.sdk.ids import wall_ms
 from agent_relay.sdk.receipts import Receipt
@@ -168,7 +167,7 @@ class Outbox:
             if receipt is not None:
                 receipt.take_delivered(said)
 
-    def on_nack(self, said: Nack) -> None:
+    def on_nack(self, said: NackPayload) -> None:
         error = read_error(said)
         if said.message_id is not None or said.correlationId is not None:  # it was stored; a recipient's fate
             receipt = self._tracked.get(said.nack_id)

@@ -1,4 +1,4 @@
-"""How a client slows down by itself: a message to a busy recipient waits here until there is room, and never for long.
+"""The pace of a client that slows itself down: a message to a busy recipient waits here until there is room, and never for long.
 
 The daemon says BUSY when a recipient's queue is 80 % full, and again when it has come down to half. In between, each message to
 that recipient waits for the second word, at most as long as the daemon advises and `longest_s` allows. Then it is sent: the
@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 
 from agent_relay.protocol.names import fold_name
-from agent_relay.protocol.payloads import Busy
+from agent_relay.protocol.payloads import BusyPayload
 
 SLOW_DOWN_S = 5.0  # longer, and whoever sends takes the client for stuck
 _log = logging.getLogger("agent_relay.sdk")
@@ -21,11 +21,11 @@ _log = logging.getLogger("agent_relay.sdk")
 
 class Pace:
     def __init__(self, longest_s: float) -> None:
-        self.busy: dict[str, Busy] = {}  # by name, as the daemon spells it
+        self.busy: dict[str, BusyPayload] = {}  # by name, as the daemon spells it
         self._longest_s = longest_s
         self._room: dict[str, asyncio.Event] = {}  # by name; set when there is room again
 
-    def note(self, said: Busy) -> None:
+    def note(self, said: BusyPayload) -> None:
         key = fold_name(said.to)
         if said.cleared:
             self.busy.pop(said.to, None)
@@ -54,7 +54,7 @@ class Pace:
                     await room.wait()
         return round((asyncio.get_running_loop().time() - started) * 1000)
 
-    def _busy_among(self, names: Sequence[str]) -> list[tuple[Busy, asyncio.Event]]:
+    def _busy_among(self, names: Sequence[str]) -> list[tuple[BusyPayload, asyncio.Event]]:
         wanted = {fold_name(name) for name in names}
         return [(said, self._room[key]) for name, said in self.busy.items() if (key := fold_name(name)) in wanted]
 

@@ -1,4 +1,4 @@
-"""Whom a client talks to: asked of the folder the socket lies in and of the kernel, before a word is said.
+"""The peer that a client talks to: asked of the folder the socket lies in and of the kernel, before a word is said.
 
 A path proves nothing. Where others can write, anybody may listen at the place where our daemon is looked for, and would be
 told names, tokens and messages.

@@ -10,13 +10,19 @@ from typing import Any
 
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.payloads import Agents, HistoryResult, Receipt, ReleaseResult, SpawnResult
+from agent_relay.protocol.payloads import (
+    AgentsPayload,
+    HistoryResultPayload,
+    ReceiptPayload,
+    ReleaseResultPayload,
+    SpawnResultPayload,
+)
 from agent_relay.sdk.errors import ConnectionLost
 from agent_relay.sdk.ids import wall_ms
 from agent_relay.sdk.outcome import Outcome
 from agent_relay.sdk.session import Session
 
-Answer = Receipt | Agents | HistoryResult | SpawnResult | ReleaseResult
+Answer = ReceiptPayload | AgentsPayload | HistoryResultPayload | SpawnResultPayload | ReleaseResultPayload
 
 
 class Queries:
@@ -91,26 +97,26 @@ class Queries:
         return entry is not None
 
 
-def expect_receipt(answer: Answer) -> Receipt:
-    if not isinstance(answer, Receipt):
+def expect_receipt(answer: Answer) -> ReceiptPayload:
+    if not isinstance(answer, ReceiptPayload):
         raise _unexpected(answer)
     return answer
 
 
-def expect_agents(answer: Answer) -> Agents:
-    if not isinstance(answer, Agents):
+def expect_agents(answer: Answer) -> AgentsPayload:
+    if not isinstance(answer, AgentsPayload):
         raise _unexpected(answer)
     return answer
 
 
-def expect_history(answer: Answer) -> HistoryResult:
-    if not isinstance(answer, HistoryResult):
+def expect_history(answer: Answer) -> HistoryResultPayload:
+    if not isinstance(answer, HistoryResultPayload):
         raise _unexpected(answer)
     return answer
 
 
-def expect_spawned(answer: Answer) -> SpawnResult:
-    if not isinstance(answer, SpawnResult):
+def expect_spawned(answer: Answer) -> SpawnResultPayload:
+    if not isinstance(answer, SpawnResultPayload):
         raise _unexpected(answer)
     return answer
 

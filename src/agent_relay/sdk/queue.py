@@ -28,7 +28,7 @@ class MessageQueue:
         self._wake_one()
 
     def put_back(self, message: Message) -> None:
-        """Where it was before: ahead of everything that arrived later."""
+        """Puts it where it was before: ahead of everything that arrived later."""
         message.is_back = True
         place = 0
         while place < len(self._messages) and self._messages[place].order < message.order:

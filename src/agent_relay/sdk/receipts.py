@@ -1,4 +1,4 @@
-"""What became of a message: accepted, then acknowledged by each of its recipients."""
+"""Receipts: a message was accepted, then acknowledged by each of its recipients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.payloads import Receipt as ReceiptPayload
+from agent_relay.protocol.payloads import ReceiptPayload
 from agent_relay.sdk.errors import TimedOut
 from agent_relay.sdk.outcome import Outcome
 

@@ -1,4 +1,4 @@
-"""What a client tells the daemon about itself: said once, not answered, and dropped where nobody hears it.
+"""Reports of a client about itself: said once, not answered, and dropped where nobody hears it.
 
 Its state is the exception: the daemon forgets it with the connection, so the newest one is said again on the next.
 """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name, is_name
-from agent_relay.protocol.payloads import Receipt as ReceiptPayload
+from agent_relay.protocol.payloads import ReceiptPayload
 from agent_relay.sdk.outcome import Outcome
 from agent_relay.sdk.receipts import Receipt
 

@@ -1,4 +1,4 @@
-"""How a message is sent: its options, the wait for the daemon's answer, retries, and questions with their answers."""
+"""Sending a message: its options, the wait for the daemon's answer, retries, and questions with their answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import did_you_mean
-from agent_relay.protocol.payloads import History, SyncRequest
+from agent_relay.protocol.payloads import HistoryPayload, SyncRequest
 from agent_relay.protocol.retry import REDELIVERY
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.errors import ConnectionLost, TimedOut
@@ -154,7 +154,7 @@ class Sender:
         return await question.answer.wait()
 
     async def _fetch_reply(self, question: Question, reply_id: str) -> Reply:
-        found = expect_history(await self._queries.ask("HISTORY", History(view="message", id=reply_id)))
+        found = expect_history(await self._queries.ask("HISTORY", HistoryPayload(view="message", id=reply_id)))
         if question.answer.done or not found.messages:
             return await question.answer.wait()
         self._questions.mark_fetched(reply_id)

@@ -16,7 +16,7 @@ from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.envelope import Bye, DaemonFrame, Error, Nack, Welcome
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.framing import HEADER_BYTES
-from agent_relay.protocol.payloads import Welcome as WelcomePayload
+from agent_relay.protocol.payloads import WelcomePayload
 from agent_relay.protocol.states import CLIENT, ClientEvent, ClientState, CloseReason, advance
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.connection import Connection, open_connection
@@ -43,7 +43,7 @@ class Owner(Protocol):
 
 @dataclass(slots=True)
 class Greeting:
-    """What HELLO says, and the token it says it with."""
+    """The content of HELLO, and the token it goes with."""
 
     payload: dict[str, Any]
     resume_token: str | None = None

@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TypeVar, Unpack, overload
 
-from agent_relay.protocol.payloads import AgentEvent, Busy, Control, ServerInfo
+from agent_relay.protocol.payloads import AgentEventPayload, BusyPayload, ControlPayload, ServerInfo
 from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
@@ -120,7 +120,7 @@ class SyncRelayClient:
         return self.client.server
 
     @property
-    def backpressure(self) -> Mapping[str, Busy]:
+    def backpressure(self) -> Mapping[str, BusyPayload]:
         return dict(self.client.backpressure)
 
     @property
@@ -132,27 +132,27 @@ class SyncRelayClient:
         self.client.on_state = callback
 
     @property
-    def on_busy(self) -> Callable[[Busy], None] | None:
+    def on_busy(self) -> Callable[[BusyPayload], None] | None:
         return self.client.on_busy
 
     @on_busy.setter
-    def on_busy(self, callback: Callable[[Busy], None] | None) -> None:
+    def on_busy(self, callback: Callable[[BusyPayload], None] | None) -> None:
         self.client.on_busy = callback
 
     @property
-    def on_control(self) -> Callable[[Control], None] | None:
+    def on_control(self) -> Callable[[ControlPayload], None] | None:
         return self.client.on_control
 
     @on_control.setter
-    def on_control(self, callback: Callable[[Control], None] | None) -> None:
+    def on_control(self, callback: Callable[[ControlPayload], None] | None) -> None:
         self.client.on_control = callback
 
     @property
-    def on_event(self) -> Callable[[AgentEvent], None] | None:
+    def on_event(self) -> Callable[[AgentEventPayload], None] | None:
         return self.client.on_event
 
     @on_event.setter
-    def on_event(self, callback: Callable[[AgentEvent], None] | None) -> None:
+    def on_event(self, callback: Callable[[AgentEventPayload], None] | None) -> None:
         self.client.on_event = callback
 
     # --- messages -------------------------------------------------------------------------------------------------

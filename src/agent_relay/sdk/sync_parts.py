@@ -1,4 +1,4 @@
-"""What `SyncRelayClient` hands out: receipts, questions, messages and feeds whose methods block."""
+"""Results of `SyncRelayClient`: receipts, questions, messages and feeds whose methods block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much may be unanswered at once. Whoever comes first goes first."""
+"""The window: how much may be unanswered at once. Whoever comes first goes first."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where messages are kept: `memory` for tests and throw-away runs, `sqlite` for everything else. Both implement `ports.store`."""
+"""Stores of messages: `memory` for tests and throw-away runs, `sqlite` for everything else. Both implement `ports.store`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agent_relay.ports.arc import ArcBook, ArcRow, InvitationRow, RowDone
+from agent_relay.ports.arc import ArcBook, ArcRow, InvitationRow
+from agent_relay.ports.names import RowDone
 from agent_relay.storage.posting import Post, post_answer
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from agent_relay.ports.arc import ArcBook, ArcRow, InvitationRow, RowDone
+from agent_relay.ports.arc import ArcBook, ArcRow, InvitationRow
+from agent_relay.ports.names import RowDone
 from agent_relay.ports.store import StoreUnusable
 from agent_relay.storage.posting import Post, post_answer
 from agent_relay.storage.sqlite_files import make_file, refuse, report

@@ -1,4 +1,4 @@
-"""Which conversations there are: counted once over all messages, and from then on only over those that are new."""
+"""Conversations: counted once over all messages, and from then on only over those that are new."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from functools import partial
 from operator import attrgetter
 
 from agent_relay.events.drafts import Draft, encode_drafts
-from agent_relay.events.erasing import erase_from
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.erasure import erase_from
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.record import Record, read_records, split_lines
 from agent_relay.ports.events import CountDone, EventStats, OnAppended, PageDone
 from agent_relay.ports.store import StoreError

@@ -1,4 +1,4 @@
-"""What agents' terminals show as it happens, from the files their wrappers keep in `team/NAME` of the state directory.
+"""Screens of agents' terminals as they change, from the files their wrappers keep in `team/NAME` of the state directory.
 
 Such a file begins with a drawing of the screen and goes on with what the program wrote; another one takes its place before it
 gets long. A reader who is slow finds a new file, and begins with that.

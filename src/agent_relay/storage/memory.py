@@ -88,7 +88,7 @@ class MemoryStore:
         )
 
     def _adopt(self) -> None:
-        """What came after the checkpoint is in the backlog, unless it is done; and the streams know its numbers."""
+        """Takes what came after the checkpoint into the backlog, unless it is done; and the streams know its numbers."""
         for number in self._after(self._checkpoint):
             message = self._messages[number]
             for name, seq in message.recipients:
@@ -276,7 +276,7 @@ class MemoryStore:
         self._last_number = max(self._last_number, self._numbers[-1])
 
     def _write_rest(self, batch: Batch) -> None:
-        """Who is forgotten goes first: the same name may register in the same turn."""
+        """Writes the rest. Whoever is forgotten goes first: the same name may register in the same turn."""
         for name in batch.forgotten:
             self._forget(fold_name(name))
         self._agents.update({fold_name(row.name): row for row in batch.agents})

@@ -1,4 +1,4 @@
-"""What agents' terminals show, from the files their wrappers keep in `team/NAME` of the state directory."""
+"""Screens of agents' terminals, from the files their wrappers keep in `team/NAME` of the state directory."""
 
 from __future__ import annotations
 

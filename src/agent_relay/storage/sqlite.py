@@ -142,7 +142,7 @@ class SqliteStore:
 
     @property
     def damage(self) -> str | None:
-        """What the background check of a large file found wrong; None: nothing so far."""
+        """Damage that the background check of a large file found; None: nothing so far."""
         return self._check.damage if self._check else None
 
     @property

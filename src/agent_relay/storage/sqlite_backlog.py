@@ -1,4 +1,4 @@
-"""What waits for somebody: the rows of the backlog, brought up to date at the start and read a page at a time."""
+"""Messages that wait for somebody: the rows of the backlog, brought up to date at the start and read a page at a time."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def adopt_later(connection: sqlite3.Connection, checkpoint: int, last_number: in
 
 
 def count_owed(connection: sqlite3.Connection, checkpoint: int) -> dict[str, int]:
-    """How many messages wait for whom, in a database that nobody has opened since, and that is only read."""
+    """Counts the messages that wait for each recipient, in a database that nobody has opened since, and that is only read."""
     connection.execute(_LATER, (checkpoint,))
     for statement in (_DONE_ABOVE, _FILL_DONE_ABOVE):
         connection.execute(statement)

@@ -63,7 +63,7 @@ class Commits:
         self._severed = ""  # why nothing more can be stored, although all that was is safe
 
     def give_up(self) -> None:
-        """What is in doubt by now stays so."""
+        """Leaves in doubt what is so by now."""
         self._closing.set()
 
     def transact(self, action: Callable[[sqlite3.Connection], _T]) -> _T | StoreError:

@@ -76,7 +76,7 @@ def write_alone(rows: list[MessageRow]) -> Statement | None:
 
 
 def _divide(count: int) -> Iterator[tuple[int, int]]:
-    """Where each statement's rows begin, and how many they are."""
+    """The place where each statement's rows begin, and how many they are."""
     start = 0
     for size in _LARGE:
         while count - start >= size:
@@ -125,7 +125,7 @@ def _are_plain(columns: dict[str, list[Any]], rows: int) -> bool:
 
 
 def _count_shared(columns: dict[str, list[Any]], rows: int) -> int:
-    """How many of the first columns are the same in all rows. Three answers, because a statement is prepared for each."""
+    """The number of first columns that are the same in all rows. Three answers, because a statement is prepared for each."""
     if any(columns[name].count(columns[name][0]) < rows for name in _MOMENT):
         return 0
     if any(columns[name].count(columns[name][0]) < rows for name in _PAIR):

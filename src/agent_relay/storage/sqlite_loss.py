@@ -54,7 +54,7 @@ def note_path(path: Path) -> Path:
 
 
 def read_note(path: Path) -> str:
-    """What an earlier start found missing; "" for nothing, or where somebody has seen to it."""
+    """Losses that an earlier start found; "" for nothing, or where somebody has seen to it."""
     try:
         return note_path(path).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):

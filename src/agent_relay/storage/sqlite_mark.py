@@ -1,4 +1,4 @@
-"""How far the database had come, in a small file beside it: what is missing at the next start was lost in between.
+"""The mark of how far the database had come, in a small file beside it: what is missing at the next start was lost in between.
 
 It is changed in memory that is mapped to the file (a write would cost a turn of waiting for the interpreter lock) after every
 commit, and never flushed: it outlives the process, and after a power cut it may be old, but never says more than was stored.

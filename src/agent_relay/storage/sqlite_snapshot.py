@@ -1,4 +1,4 @@
-"""What the core is given at start. Of messages only what came in the last seconds is read, however many are stored."""
+"""The snapshot for the core at start. Of messages only what came in the last seconds is read, however many are stored."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class _CatchUp(Struct):
 
 
 class _Change(Struct):
-    """What a transaction does to the numbers the writer keeps, once it is committed."""
+    """The change of a transaction to the numbers the writer keeps, once it is committed."""
 
     sent: list[SentId]  # of its messages
     newest: int
@@ -274,7 +274,7 @@ class Writer:
         return change
 
     def _note(self, change: _Change) -> None:
-        """What is on the disk now."""
+        """Notes what is on the disk now."""
         self._index_failed = False
         self.count += len(change.sent)
         self.last_number = change.newest

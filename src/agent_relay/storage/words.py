@@ -1,4 +1,4 @@
-"""What a person typed into a search box, as words: for SQLite's full-text index, and for comparing in plain Python.
+"""Words that a person typed into a search box: for SQLite's full-text index, and for comparing in plain Python.
 
 A word is what stands between spaces and has a letter or digit in it. `auth.py` is one word of two parts that must occur
 side by side. All words must occur; the last may be the beginning of one, as people type. Nothing typed is ever syntax.

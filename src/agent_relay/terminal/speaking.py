@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from agent_relay.ports.door import Decision
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import HeaderMessage
-from agent_relay.protocol.payloads import Busy
+from agent_relay.protocol.payloads import BusyPayload
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.errors import ConnectionLost
@@ -323,7 +323,7 @@ def explain(error: RelayError) -> str:
     return f"{error.message}{hint}"
 
 
-def describe_busy(busy: Busy) -> str:
+def describe_busy(busy: BusyPayload) -> str:
     """The relay's warning to an agent that writes faster than another reads."""
     waits = f"{busy.queue_depth} of at most {busy.queue_capacity} messages wait for it"
     then = "Yours are still accepted, but wait too" if busy.accepting else "Yours are refused until it has read some"

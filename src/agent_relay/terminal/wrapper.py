@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from agent_relay.ports.door import Decision, DoorError, NotOpen
 from agent_relay.ports.terminal import ExitStatus, Terminal, TerminalEnded, TerminalError, TerminalListener
-from agent_relay.protocol.payloads import AgentEvent, Busy, Control
+from agent_relay.protocol.payloads import AgentEventPayload, BusyPayload, ControlPayload
 from agent_relay.protocol.places import ENV_TOKEN
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.client import RelayClient
@@ -400,12 +400,12 @@ class Wrapper:
         if state is ClientState.READY:
             self._reporter.joined()
 
-    def _note_event(self, event: AgentEvent) -> None:
+    def _note_event(self, event: AgentEventPayload) -> None:
         text = event.fields.get("text")
         if event.type in {"loop.detected", "message.waits"} and isinstance(text, str):
             self._tell(text)
 
-    def _note_busy(self, busy: Busy) -> None:
+    def _note_busy(self, busy: BusyPayload) -> None:
         """At once, and again when it is over: whoever goes on writing ends with messages that are refused."""
         if busy.cleared:
             self._tell(f"{busy.to} has room for messages again ({busy.queue_depth} waiting).")
@@ -430,7 +430,7 @@ class Wrapper:
 
     # --- control -----------------------------------------------------------------------------------------------------
 
-    def _control(self, control: Control) -> None:
+    def _control(self, control: ControlPayload) -> None:
         _log.info("asked to %s", control.command)
         match control.command:
             case "pause":
@@ -457,7 +457,7 @@ class Wrapper:
             self._typist.resume()
         self._reporter.paused(is_paused, by, has_keyboard=has_keyboard)
 
-    async def _answer(self, control: Control) -> None:
+    async def _answer(self, control: ControlPayload) -> None:
         """What somebody decided elsewhere. On any doubt nothing is decided: the CLI's own dialog stays."""
         id_, text = control.id or "", control.text or ""
         decision = Decision(control.command != "deny", text, text if control.command == "answer" else "", control.by or "")

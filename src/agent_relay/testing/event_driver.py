@@ -12,7 +12,7 @@ from typing import Any
 from agent_relay.events.bus import EventBus
 from agent_relay.events.drafts import Draft, Note
 from agent_relay.events.filter import EventFilter
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.record import split_lines
 from agent_relay.events.recorder import Recorder
 from agent_relay.events.types import Delta as DeltaPart

@@ -23,6 +23,9 @@ from agent_relay.core.peer import Peer
 from agent_relay.core.policy import Policy
 from agent_relay.core.relay import PAUSE_MS, Relay
 from agent_relay.ports.callers import OWNER, Caller
+from agent_relay.ports.connection import FULL_BYTES
+from agent_relay.ports.names import NameTraits
+from agent_relay.ports.relay import PLAIN, PeerTraits
 from agent_relay.protocol.states import CloseReason
 from agent_relay.testing.controlled_store import ControlledStore
 from agent_relay.testing.event_driver import HarnessEvents
@@ -85,6 +88,10 @@ class HarnessConnection:
         self.process = OWNER  # in whose terminal it runs
         self.programs: list[tuple[str, int | None]] = []  # what it said it runs
 
+    @property
+    def is_full(self) -> bool:
+        return self.unsent_bytes > FULL_BYTES
+
     def send(self, frame: bytes) -> None:
         if self.closed is not None:
             raise AssertionError(f"A frame was sent after the connection was closed ({self.closed}): {frame[4:200]!r}")
@@ -114,12 +121,12 @@ class HarnessConnection:
 class HarnessClient:
     """One connection to the core. Frames it was sent stay in `frames` until they are taken."""
 
-    def __init__(self, harness: RelayHarness, uid: int) -> None:
+    def __init__(self, harness: RelayHarness, uid: int, traits: PeerTraits = PLAIN) -> None:
         self.name = ""
         self.welcome: dict[str, Any] = {}  # the payload of the last WELCOME or SYNC
         self.connection = HarnessConnection()
         self._harness = harness
-        self.peer: Peer = harness.relay.accepted(self.connection, uid)
+        self.peer: Peer = harness.relay.accepted(self.connection, uid, traits)
 
     # --- what it says -----------------------------------------------------------------------------------------------
 
@@ -239,8 +246,16 @@ class HarnessClient:
 class RelayHarness:
     """A core over a `ControlledStore`. `limits` are fields of `Limits`; time-outs of connections are off unless named."""
 
-    def __init__(self, store: ControlledStore | None = None, *, policy: Policy | None = None, **limits: Any) -> None:
+    def __init__(
+        self,
+        store: ControlledStore | None = None,
+        *,
+        policy: Policy | None = None,
+        registered: NameTraits | None = None,
+        **limits: Any,
+    ) -> None:
         self._policy = policy
+        self._registered = registered
         self.limits = Limits(**({"heartbeat_ms": _NEVER_MS, "handshake_timeout_ms": _NEVER_MS} | limits))
         self.store = store if store is not None else ControlledStore()
         self.events = HarnessEvents()
@@ -258,9 +273,9 @@ class RelayHarness:
 
     # --- clients ----------------------------------------------------------------------------------------------------
 
-    def open(self, uid: int = UID) -> HarnessClient:
+    def open(self, uid: int = UID, traits: PeerTraits = PLAIN) -> HarnessClient:
         """A connection that has said nothing yet."""
-        client = HarnessClient(self, uid)
+        client = HarnessClient(self, uid, traits)
         self._clients.append(client)
         return client
 
@@ -269,12 +284,13 @@ class RelayHarness:
         name: str,
         *,
         uid: int = UID,
+        traits: PeerTraits = PLAIN,
         max_inflight: int | None = None,
         capabilities: dict[str, Any] | None = None,
         **hello: Any,
     ) -> HarnessClient:
         """An agent whose HELLO must be welcomed; capabilities go over those of a client that can do everything."""
-        client = self.open(uid)
+        client = self.open(uid, traits)
         window = {} if max_inflight is None else {"max_inflight": max_inflight}
         client.hello(name, capabilities=window | (capabilities or {}), **hello)
         client.welcome = client.payload("WELCOME")
@@ -338,4 +354,5 @@ class RelayHarness:
         return Relay(
             self.limits, self.store, self.entropy, self.log, snapshot, self.steady_ms, self.wall_ms,
             policy=self._policy, events=self.events.recorder, bus=self.events.bus, owner_token=OWNER_TOKEN,
+            registered=self._registered,
         )  # fmt: skip

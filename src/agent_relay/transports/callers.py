@@ -1,4 +1,4 @@
-"""Which agent's terminal a process runs in, found by its ancestors.
+"""The agent whose terminal a process runs in, found by its ancestors.
 
 A wrapper tells which program it runs, over the connection that holds the agent's name; its own process the kernel knows. A
 process is inside that agent if one of its ancestors is the program or the wrapper, or is at the program's terminal, or was

@@ -9,19 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from agent_relay.ports.callers import OWNER, Caller
+from agent_relay.ports.relay import PeerHandle
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.decode import decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import ErrorCode, RelayError, parse_error
 from agent_relay.protocol.framing import HEADER_BYTES
-from agent_relay.protocol.payloads import Bye
+from agent_relay.protocol.payloads import ByePayload
 from agent_relay.protocol.states import CloseReason
 from agent_relay.transports.pump import Pump
-
-P = TypeVar("P")
 
 _DOOR = "http"  # messages to us can be read over HTTP from the moment they are acknowledged
 _OWN_WINDOW = 64
@@ -29,15 +28,15 @@ _OWN_WINDOW = 64
 log = logging.getLogger(__name__)
 
 
-class InnerClient(Generic[P]):
+class InnerClient:
     """Implements `ports.Connection`. Opened by the first question, and again by the next one after it was closed."""
 
     def __init__(
-        self, pump: Pump[P], uid: int, name: str, *, observer: bool, wall_ms: Callable[[], int], owner_token: str | None = None,
+        self, pump: Pump, uid: int, name: str, *, observer: bool, wall_ms: Callable[[], int], owner_token: str | None = None,
         superseded: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         self.name = name
-        self.unsent_bytes = 0
+        self.is_full = False
         self.notify_drained = False
         self._pump = pump
         self._uid = uid
@@ -45,7 +44,7 @@ class InnerClient(Generic[P]):
         self._wall_ms = wall_ms
         self._owner_token = owner_token  # what our name is ours by
         self._superseded = superseded  # called when somebody took the name; without, nobody can
-        self._peer: P | None = None
+        self._peer: PeerHandle | None = None
         self._opening: asyncio.Task[None] | None = None
         self._count = 0
         self._waiting: dict[str, asyncio.Queue[e.DaemonFrame]] = {}
@@ -186,7 +185,7 @@ class InnerClient(Generic[P]):
 class Answers:
     """What the relay says about one question, in order."""
 
-    def __init__(self, client: InnerClient[Any], id_: str | None = None) -> None:
+    def __init__(self, client: InnerClient, id_: str | None = None) -> None:
         self._client = client
         self.id = id_ or client.next_id()
         self._queue = client.begin(self.id)
@@ -224,4 +223,4 @@ def _gone() -> RelayError:
     return RelayError(ErrorCode.SERVICE_UNAVAILABLE, "The daemon is stopping.", retry_after_ms=1_000)
 
 
-_GONE = e.Bye(v=2, id="bye", ts=0, payload=Bye())
+_GONE = e.Bye(v=2, id="bye", ts=0, payload=ByePayload())

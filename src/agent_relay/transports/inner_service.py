@@ -20,7 +20,14 @@ from agent_relay.protocol import envelope as e
 from agent_relay.protocol.channels import ChannelFacts, gather_channels
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, fold_name, is_own, show, spare_names
-from agent_relay.protocol.payloads import Agents, Control, History, HistoryResult, ListAgents, Receipt
+from agent_relay.protocol.payloads import (
+    AgentsPayload,
+    ControlPayload,
+    HistoryPayload,
+    HistoryResultPayload,
+    ListAgentsPayload,
+    ReceiptPayload,
+)
 from agent_relay.transports.inner import Answers, InnerClient
 from agent_relay.transports.pump import Pump
 
@@ -37,7 +44,7 @@ _CONVERSATIONS = 1_000
 
 class InnerService:
     def __init__(
-        self, pump: Pump[Any], uid: int, wall_ms: Callable[[], int], owner_token: str | None = None, name: str = ""
+        self, pump: Pump, uid: int, wall_ms: Callable[[], int], owner_token: str | None = None, name: str = ""
     ) -> None:  # fmt: skip
         self._pump = pump
         self._uid = uid
@@ -45,7 +52,7 @@ class InnerService:
         self._owner_token = owner_token
         self.name = name or SENDER  # the owner's
         self._observer = InnerClient(pump, uid, SENDER, observer=True, wall_ms=wall_ms)
-        self._senders: dict[str, InnerClient[Any]] = {}
+        self._senders: dict[str, InnerClient] = {}
         self._choosing = asyncio.Lock()
         self._coming_back: set[asyncio.Task[None]] = set()
         self._is_over = False
@@ -83,30 +90,30 @@ class InnerService:
     async def sessions(self) -> list[dict[str, Any]]:
         return (await self._list()).sessions
 
-    async def _list(self) -> Agents:
-        whole = found = _expect(await self._observer.ask("LIST_AGENTS", ListAgents()), e.Agents).payload
+    async def _list(self) -> AgentsPayload:
+        whole = found = _expect(await self._observer.ask("LIST_AGENTS", ListAgentsPayload()), e.Agents).payload
         agents = {agent["name"]: agent for agent in found.agents}
         while found.next_cursor is not None:
-            found = _expect(await self._observer.ask("LIST_AGENTS", ListAgents(found.next_cursor)), e.Agents).payload
+            found = _expect(await self._observer.ask("LIST_AGENTS", ListAgentsPayload(found.next_cursor)), e.Agents).payload
             agents |= {agent["name"]: agent for agent in found.agents}  # one that left meanwhile comes again
         whole.agents = list(agents.values())
         return whole
 
-    async def messages(self, asked: History) -> MessagePage:
+    async def messages(self, asked: HistoryPayload) -> MessagePage:
         found = await self._history(asked)
         return MessagePage(found.messages, found.next_cursor)
 
     async def conversations(self, limit: int) -> list[dict[str, Any]]:
-        return (await self._history(History(view="conversations", limit=limit))).conversations
+        return (await self._history(HistoryPayload(view="conversations", limit=limit))).conversations
 
     async def message(self, message_id: str) -> MessageLife:
-        found = await self._history(History(view="message", id=message_id))
+        found = await self._history(HistoryPayload(view="message", id=message_id))
         return MessageLife(found.messages[0], found.trail)
 
     async def dead_letters(self, limit: int) -> list[dict[str, Any]]:
-        return (await self._history(History(view="dead_letters", limit=limit))).messages
+        return (await self._history(HistoryPayload(view="dead_letters", limit=limit))).messages
 
-    async def _history(self, asked: History) -> HistoryResult:
+    async def _history(self, asked: HistoryPayload) -> HistoryResultPayload:
         return _expect(await self._observer.ask("HISTORY", asked), e.HistoryResult).payload
 
     async def channels(self) -> list[ChannelFacts]:
@@ -122,7 +129,7 @@ class InnerService:
     async def control(
         self, agent: str, command: str, text: str | None = None, for_ms: int | None = None, caller: Caller = OWNER
     ) -> None:  # fmt: skip
-        await self._observer.ask("CONTROL", Control(command, agent, text, for_ms=for_ms), caller)
+        await self._observer.ask("CONTROL", ControlPayload(command, agent, text, for_ms=for_ms), caller)
 
     async def answer(self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER) -> None:
         await self._observer.ask("CONTROL", {"command": command, "agent": agent, "id": request_id, "text": text}, caller)
@@ -132,7 +139,7 @@ class InnerService:
             sender = await self._open_sender()
             await sender.ask("CHANNEL_JOIN" if command == "join" else "CHANNEL_LEAVE", {"channel": channel})
             return sender.name
-        answer = _expect(await self._observer.ask("CONTROL", Control(command, agent, channel=channel), caller), e.Receipt)
+        answer = _expect(await self._observer.ask("CONTROL", ControlPayload(command, agent, channel=channel), caller), e.Receipt)
         return answer.payload.by or agent
 
     async def count_data(self, agent: str) -> dict[str, int]:
@@ -142,7 +149,7 @@ class InnerService:
         return await self._order("forget", agent)
 
     async def _order(self, command: str, agent: str) -> dict[str, int]:
-        answer = _expect(await self._observer.ask("CONTROL", Control(command, agent)), e.Receipt)
+        answer = _expect(await self._observer.ask("CONTROL", ControlPayload(command, agent)), e.Receipt)
         counts: dict[str, int] = answer.payload.responseData
         return counts
 
@@ -186,7 +193,7 @@ class InnerService:
             sent = Sent(stored.message_id or "", stored.recipients or 0, stored.queued or 0, stored.skipped)
             return await self._wait(sender, answers, sent, message) if is_awaited else sent
 
-    async def _wait(self, sender: InnerClient[Any], answers: Answers, sent: Sent, message: Outgoing) -> Sent:
+    async def _wait(self, sender: InnerClient, answers: Answers, sent: Sent, message: Outgoing) -> Sent:
         """Until everyone has it, or, where an answer is wanted, until that is here."""
         by: list[str] = []
         failure: str | None = None
@@ -210,7 +217,7 @@ class InnerService:
         is_delivered = 0 < sent.recipients == len(by)
         return replace(sent, delivered=is_delivered, by=by, failure=failure, reply=reply)
 
-    async def _read_answer(self, said: Receipt) -> Answer:
+    async def _read_answer(self, said: ReceiptPayload) -> Answer:
         if said.response_message_id is None:
             body = said.response if isinstance(said.response, str) else ""
             return Answer(said.by or "", body, said.response, said.responseData)
@@ -227,7 +234,7 @@ class InnerService:
         if not says_same or _names(before["to"]) != _names(fields["to"]) or before["topic"] != fields["topic"]:
             raise KeyReused(key)
 
-    async def _open_sender(self) -> InnerClient[Any]:
+    async def _open_sender(self) -> InnerClient:
         """Connected under the owner's name, or under one that stands in for it while somebody else has it."""
         async with self._choosing:
             deadline = asyncio.get_running_loop().time() + _NAME_WAIT_S
@@ -247,7 +254,7 @@ class InnerService:
                 ErrorCode.SERVICE_UNAVAILABLE, f"Every name from {self.name} to {spare_names(self.name)[-1]} is taken."
             )
 
-    def _sender_of(self, name: str) -> InnerClient[Any]:
+    def _sender_of(self, name: str) -> InnerClient:
         if name not in self._senders:
             self._senders[name] = InnerClient(
                 self._pump, self._uid, name, observer=False, wall_ms=self._wall_ms, owner_token=self._owner_token,
@@ -260,7 +267,7 @@ class InnerService:
         self._coming_back.add(task)
         task.add_done_callback(self._coming_back.discard)
 
-    async def _come_back(self, client: InnerClient[Any]) -> None:
+    async def _come_back(self, client: InnerClient) -> None:
         """When the command that took our name is over: what is written to the owner meanwhile waits until then."""
         while not self._is_over:
             await asyncio.sleep(_COME_BACK_S)

@@ -35,7 +35,7 @@ def _read_stat(pid: int) -> Process | None:
 
 
 def _ask_ps(pid: int) -> Process | None:
-    """Where there is no /proc."""
+    """Asks `ps`, where there is no /proc."""
     words = ["ps", "-o", "ppid=,tty=,lstart=", "-p", str(pid)]
     try:
         said = subprocess.run(words, capture_output=True, text=True, check=False, timeout=2).stdout.split(maxsplit=2)  # noqa: S603

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.relay import RelayCore
-
-P = TypeVar("P")
 
 
 class Flushable(Protocol):
     def flush(self) -> None: ...
 
 
-class Pump(Generic[P]):
-    def __init__(self, loop: asyncio.AbstractEventLoop, relay: RelayCore[P], clock: Clock) -> None:
+class Pump:
+    def __init__(self, loop: asyncio.AbstractEventLoop, relay: RelayCore, clock: Clock) -> None:
         self.relay = relay
         self._loop = loop
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Who counts as one source of connections and attempts: limits hold for a source, not for every address it can take on.
+"""Sources of connections and attempts: limits hold for a source, not for every address it can take on.
 
 Any program of a machine can come from any address of 127.0.0.0/8, and whoever has one IPv6 address has 2^64 of them.
 """

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Generic, TypeVar, cast
+from typing import cast
 
 from agent_relay.ports.callers import OWNER, Caller
+from agent_relay.ports.connection import FULL_BYTES
+from agent_relay.ports.relay import PeerHandle
 from agent_relay.protocol.framing import HEADER_BYTES, FrameDecoder
 from agent_relay.protocol.states import CloseReason
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.trace import trace
-
-P = TypeVar("P")
 
 _STOP_READING_BYTES = 32 * 1024 * 1024  # a client that sends and never reads its receipts is not read from beyond this
 _CLOSE_GRACE_S = 5.0  # how long a closed connection may take to read its last words
@@ -24,7 +24,7 @@ _CLOSE_GRACE_S = 5.0  # how long a closed connection may take to read its last w
 log = logging.getLogger(__name__)
 
 
-class StreamConnection(asyncio.Protocol, Generic[P]):
+class StreamConnection(asyncio.Protocol):
     """Implements `ports.Connection` for the relay and asyncio's protocol for the loop."""
 
     __slots__ = (
@@ -39,15 +39,16 @@ class StreamConnection(asyncio.Protocol, Generic[P]):
         "_seen_bytes",
         "_stalled",
         "_transport",
+        "is_full",
         "notify_drained",
         "unsent_bytes",
     )  # fmt: skip
 
-    def __init__(self, pump: Pump[P], max_frame_bytes: int) -> None:
+    def __init__(self, pump: Pump, max_frame_bytes: int) -> None:
         self._pump = pump
         self._decoder = FrameDecoder(max_frame_bytes)
         self._transport: asyncio.Transport | None = None
-        self._peer: P | None = None
+        self._peer: PeerHandle | None = None
         self._out: list[bytes] = []
         self._queued = False  # the pump will call flush at the end of this turn
         self._stalled = False  # the system has not taken the last write yet
@@ -55,7 +56,8 @@ class StreamConnection(asyncio.Protocol, Generic[P]):
         self._reading_paused = False
         self._seen_bytes = 0
         self._seen_at = 0
-        self.unsent_bytes = 0
+        self.unsent_bytes = 0  # queued and not yet taken by the system
+        self.is_full = False
         self.notify_drained = False
 
     # --- from the loop --------------------------------------------------------------------------------------------------
@@ -125,6 +127,7 @@ class StreamConnection(asyncio.Protocol, Generic[P]):
     def send_all(self, frames: list[bytes]) -> None:
         self._out += frames
         self.unsent_bytes += sum(map(len, frames))
+        self.is_full = self.unsent_bytes > FULL_BYTES
         if not self._queued:
             self._queued = True
             self._pump.will_flush(self)
@@ -165,6 +168,7 @@ class StreamConnection(asyncio.Protocol, Generic[P]):
             self._out.clear()
             transport.write(data)
         self.unsent_bytes = transport.get_write_buffer_size()
+        self.is_full = self.unsent_bytes > FULL_BYTES
         if self._closing is not None:
             transport.close()  # it writes what is left first
         elif not self.unsent_bytes:

@@ -10,7 +10,6 @@ import signal
 import socket
 import stat
 import struct
-from typing import Generic, TypeVar
 
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.clock import Clock
@@ -18,8 +17,6 @@ from agent_relay.transports.callers import Callers
 from agent_relay.transports.process_table import Process, look_at
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.stream import StreamConnection
-
-P = TypeVar("P")
 
 _BACKLOG = 512
 _PEERCRED = struct.Struct("3i")  # pid, uid, gid
@@ -34,10 +31,10 @@ class AnotherDaemon(SocketUnusable):
     """Somebody answers on that socket already."""
 
 
-class UnixConnection(StreamConnection[P]):
+class UnixConnection(StreamConnection):
     __slots__ = ("_inside", "_is_wrapper", "_process", "_server")
 
-    def __init__(self, server: UnixServer[P]) -> None:
+    def __init__(self, server: UnixServer) -> None:
         super().__init__(server.pump, server.max_frame_bytes)
         self._server = server
         self._process: Process | bool | None = None  # that connected; False: the system does not say
@@ -103,11 +100,11 @@ def peer_pid(connection: socket.socket) -> int:
         return 0
 
 
-class UnixServer(Generic[P]):
+class UnixServer:
     """Without `callers` nobody asks in whose terminal a client runs."""
 
     def __init__(
-        self, pump: Pump[P], path: str, clock: Clock, *, max_frame_bytes: int, allowed_uids: frozenset[int],
+        self, pump: Pump, path: str, clock: Clock, *, max_frame_bytes: int, allowed_uids: frozenset[int],
         slow_consumer_ms: int, callers: Callers | None = None,
     ) -> None:  # fmt: skip
         self.callers = callers
@@ -115,7 +112,7 @@ class UnixServer(Generic[P]):
         self.path = path
         self.max_frame_bytes = max_frame_bytes
         self.allowed_uids = allowed_uids
-        self.connections: dict[UnixConnection[P], None] = {}
+        self.connections: dict[UnixConnection, None] = {}
         self._clock = clock
         self._slow_consumer_ms = slow_consumer_ms
         self._server: asyncio.AbstractServer | None = None

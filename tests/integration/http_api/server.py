@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from agent_relay.daemon.owner import owner_name
-from agent_relay.protocol.payloads import Control
+from agent_relay.protocol.payloads import ControlPayload
 from agent_relay.sdk.sync import SyncRelayClient
 from agent_relay.testing.daemon import DaemonProcess
 
@@ -63,7 +63,7 @@ class Wrapped:
     def __init__(self, client: SyncRelayClient) -> None:
         self.client = client
         self.name = client.name
-        self.told: list[Control] = []
+        self.told: list[ControlPayload] = []
         self.is_stubborn = False
         self.heard = threading.Event()
         client.client.on_control = self._control
@@ -77,7 +77,7 @@ class Wrapped:
         self.client.report("question.requested", questionId=id_, question="Which colour?", options=["red", "blue"])
         self.client.agents()
 
-    def _control(self, control: Control) -> None:
+    def _control(self, control: ControlPayload) -> None:
         self.told.append(control)
         self.heard.set()
         if self.is_stubborn or control.id is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
+from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.testing.harness import HarnessClient, RelayHarness
 
 # capacity → the SEND that is told BUSY, and the depth at which those who were told hear that it is over
@@ -193,7 +193,7 @@ def test_one_message_larger_than_the_bytes_allowed_is_taken_by_an_empty_queue() 
 def test_a_reader_that_does_not_read_counts_as_away() -> None:
     relay = RelayHarness(queue_capacity=2)
     alice, bob = relay.connect("Alice"), relay.connect("Bob")
-    bob.stall(FULL_BUFFER_BYTES + 1)
+    bob.stall(FULL_BYTES + 1)
     for _ in range(3):
         alice.send("Bob")
     assert alice.payload("NACK")["code"] == "QUEUE_FULL"

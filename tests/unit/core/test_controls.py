@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
+from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.testing.harness import HarnessClient, RelayHarness
 
 CONTROL = {"control": True}
@@ -103,7 +103,7 @@ def test_the_capability_outlives_a_restart(relay: RelayHarness, bob: HarnessClie
 
 
 def test_one_that_does_not_read_is_not_given_more(watcher: HarnessClient, bob: HarnessClient) -> None:
-    bob.stall(FULL_BUFFER_BYTES + 1)
+    bob.stall(FULL_BYTES + 1)
     error = refusal(watcher, command="pause", agent="Bob")
     assert (error["code"], error["retry_after_ms"]) == ("AGENT_BUSY", 1_000)
 

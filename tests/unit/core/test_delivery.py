@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
+from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.testing.harness import Frame, HarnessClient, RelayHarness
 
 
@@ -141,7 +141,7 @@ def test_a_recipient_that_does_not_read_is_not_sent_the_same_again() -> None:
     relay, alice, bob = pair()
     alice.send("Bob")
     bob.take()
-    bob.stall(FULL_BUFFER_BYTES + 1)
+    bob.stall(FULL_BYTES + 1)
     relay.advance(60_000)
     assert not bob.take("DELIVER")
     bob.read_all()
@@ -474,7 +474,7 @@ def test_a_recipient_without_ack_gets_again_what_was_not_written() -> None:
 def test_a_full_buffer_holds_deliveries_back_until_it_drains_and_nobody_else_notices() -> None:
     relay, alice, bob = pair()
     carol = relay.connect("Carol")
-    bob.stall(FULL_BUFFER_BYTES + 1)
+    bob.stall(FULL_BYTES + 1)
     alice.send("*", "hello")
     assert not bob.take("DELIVER")
     assert carol.bodies() == ["hello"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
+from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.testing.harness import HarnessClient, RelayHarness
 
 WRAPPED = {"control": True}
@@ -91,7 +91,7 @@ def test_one_that_reports_nothing(relay: RelayHarness) -> None:
 
 def test_one_that_does_not_read(relay: RelayHarness) -> None:
     carol = relay.connect("Carol")
-    carol.stall(FULL_BUFFER_BYTES + 1)
+    carol.stall(FULL_BYTES + 1)
     relay.connect("Alice").send("Carol", "x")
     assert hold_of(relay, "Carol") == {"reason": "not_reading"}
 

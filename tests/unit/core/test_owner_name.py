@@ -7,7 +7,7 @@ import pytest
 from agent_relay.core.spawn_checks import check_wish
 from agent_relay.ports.callers import Caller
 from agent_relay.protocol.errors import RelayError
-from agent_relay.protocol.payloads import Spawn
+from agent_relay.protocol.payloads import SpawnPayload
 from agent_relay.testing.harness import HarnessClient, RelayHarness
 
 
@@ -38,9 +38,9 @@ def test_no_agent_is_wrapped_or_spawned_or_registered_under_it(relay: RelayHarne
     wrapper.hello("Anna", capabilities={"control": True})
     assert refusal(wrapper) == "INVALID_TARGET"
     with pytest.raises(RelayError, match="the name of the relay's owner"):
-        check_wish(Spawn("anna", "claude"), relay.limits)
-    assert not relay.relay.arc.claim("anna")
-    assert relay.relay.arc.claim("other")
+        check_wish(SpawnPayload("anna", "claude"), relay.limits)
+    assert not relay.relay.names.claim("anna")
+    assert relay.relay.names.claim("other")
 
 
 def test_not_from_inside_an_agents_terminal_even_with_the_token(relay: RelayHarness) -> None:

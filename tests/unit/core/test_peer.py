@@ -6,7 +6,7 @@ import pytest
 
 from agent_relay.core.context import Context
 from agent_relay.core.limits import Limits
-from agent_relay.core.peer import Peer
+from agent_relay.core.peer import PACE, Pace, PaceEvent, Peer
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.states import DaemonEvent, IllegalTransition
 from agent_relay.testing.harness import FixedEntropy, HarnessConnection, RecordingLog, RelayHarness
@@ -76,3 +76,51 @@ def test_an_answer_that_comes_after_its_asker_left_is_dropped(leaves: str) -> No
     relay.store.release()
     relay.settle()
     assert not alice.frames
+
+
+# --- its pace --------------------------------------------------------------------------------------------------------
+
+
+def after(*events: PaceEvent) -> Pace:
+    peer = Peer(Context(Limits(), FixedEntropy(), RecordingLog(), 0, 1, 2), HarnessConnection(), 1_000)
+    for event in events:
+        peer.set_pace(event)
+        assert peer.fast == (peer.pace is Pace.FAST)
+    return peer.pace
+
+
+WAYS: dict[Pace, tuple[PaceEvent, ...]] = {
+    Pace.CHECKED: (),
+    Pace.FAST: (PaceEvent.HEARD,),
+    Pace.STOPPING: (PaceEvent.STOPPED,),
+}
+CELLS = [
+    (Pace.CHECKED, PaceEvent.HEARD, Pace.FAST),
+    (Pace.CHECKED, PaceEvent.CHANGED, Pace.CHECKED),
+    (Pace.CHECKED, PaceEvent.STOPPED, Pace.STOPPING),
+    (Pace.FAST, PaceEvent.HEARD, Pace.FAST),
+    (Pace.FAST, PaceEvent.CHANGED, Pace.CHECKED),
+    (Pace.FAST, PaceEvent.STOPPED, Pace.STOPPING),
+    (Pace.STOPPING, PaceEvent.HEARD, Pace.STOPPING),
+    (Pace.STOPPING, PaceEvent.CHANGED, Pace.STOPPING),
+    (Pace.STOPPING, PaceEvent.STOPPED, Pace.STOPPING),
+]
+
+
+@pytest.mark.parametrize(("pace", "event", "then"), CELLS)
+def test_every_cell_of_the_table_of_paces(pace: Pace, event: PaceEvent, then: Pace) -> None:
+    assert after(*WAYS[pace]) is pace
+    assert after(*WAYS[pace], event) is then
+
+
+def test_the_cells_are_the_whole_table() -> None:
+    assert {(pace, event) for pace, event, _ in CELLS} == {(pace, event) for pace in Pace for event in PaceEvent}
+    assert {(pace, event, then) for pace, row in PACE.items() for event, then in row.items()} == set(CELLS)
+
+
+def test_a_connection_that_comes_while_the_daemon_stops_is_never_fast() -> None:
+    context = Context(Limits(), FixedEntropy(), RecordingLog(), 0, 1, 2)
+    context.stopping = True
+    peer = Peer(context, HarnessConnection(), 1_000)
+    peer.set_pace(PaceEvent.HEARD)
+    assert not peer.fast

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_relay.testing.harness import RelayHarness
-from tests.unit.core.test_erasing import ask, exchange, names
+from tests.unit.core.test_erasure import ask, exchange, names
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent_relay.core.session_events import _started
+from agent_relay.core.announcements import _session_started
 from agent_relay.core.spawning import REMEMBERED, START_MS, STOP_MS
 from agent_relay.events.types import SessionStarted
 from agent_relay.ports.agents import SessionRow, SessionStatus
@@ -280,7 +280,7 @@ def test_the_start_is_told_with_its_permission_mode() -> None:
     told: list[SessionRow] = []
     scene.spawning._on_change = told.append
     scene.start(permission_mode="plan")
-    started = _started(told[0])[0]
+    started = _session_started(told[0])[0]
     assert isinstance(started, SessionStarted)
     assert started.config.permission_mode == "plan"
 

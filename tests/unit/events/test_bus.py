@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agent_relay.events.bus import MAX_BEHIND, EventBus, Subscription
 from agent_relay.events.drafts import Handover, Lost
 from agent_relay.events.filter import EventFilter, make_filter
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.record import Record
 from agent_relay.storage.event_memory import MemoryEvents
 from agent_relay.testing.event_driver import START_MS, make_note

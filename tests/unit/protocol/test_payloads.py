@@ -27,22 +27,24 @@ def test_no_default_is_shared(kind: type[msgspec.Struct]) -> None:
 
 
 def test_defaults_of_the_contract() -> None:
-    hello = read(payloads.Hello, '{"agent":"A"}')
+    hello = read(payloads.HelloPayload, '{"agent":"A"}')
     assert (hello.version, hello.capabilities, hello.session, hello.meta) == (1, {}, None, None)
-    send = read(payloads.Send, '{"body":""}')
+    send = read(payloads.SendPayload, '{"body":""}')
     assert (send.kind, send.thread, len(send.data)) == ("message", None, 0)
     assert read(payloads.SendMeta, "{}").priority == payloads.DEFAULT_PRIORITY == 5
 
 
 def test_both_spellings_of_the_streams_of_a_resume() -> None:
-    by_topic = read(payloads.Resume, '{"agent":"A","resume_token":"t","streams":{"":{"last_seq":3},"a.b":{"last_seq":0}}}')
+    by_topic = read(payloads.ResumePayload, '{"agent":"A","resume_token":"t","streams":{"":{"last_seq":3},"a.b":{"last_seq":0}}}')
     assert {topic: point.last_seq for topic, point in by_topic.streams.items()} == {"": 3, "a.b": 0}
-    as_list = read(payloads.Resume, '{"agent":"A","resume_token":"t","streams":[{"topic":"a","peer":"B","last_seq":3},{}]}')
+    as_list = read(
+        payloads.ResumePayload, '{"agent":"A","resume_token":"t","streams":[{"topic":"a","peer":"B","last_seq":3},{}]}'
+    )
     assert [(point.topic, point.peer, point.last_seq) for point in as_list.streams] == [("a", "B", 3), ("", None, 0)]
 
 
 def test_words_of_python_are_not_the_words_of_the_wire() -> None:
-    history = read(payloads.History, '{"with":"B","from":"A","with_":"x"}')
+    history = read(payloads.HistoryPayload, '{"with":"B","from":"A","with_":"x"}')
     assert (history.with_, history.from_) == ("B", "A")
     assert msgspec.json.decode(msgspec.json.encode(history)) == {"with": "B", "from": "A"}
 
@@ -71,6 +73,6 @@ def test_a_stream_of_a_sync_says_everything() -> None:
     assert msgspec.to_builtins(payloads.StreamPoint()) == {"topic": "", "peer": None, "last_seq": 0, "server_last_seq": None}
 
 
-@pytest.mark.parametrize("value", [payloads.Send(body="x"), payloads.Ack(ack_id="d_1")])
+@pytest.mark.parametrize("value", [payloads.SendPayload(body="x"), payloads.AckPayload(ack_id="d_1")])
 def test_absent_raw_parts_are_not_written(value: Any) -> None:
     assert msgspec.json.decode(msgspec.json.encode(value)) in ({"body": "x"}, {"ack_id": "d_1"})

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.payloads import AgentEvent
+from agent_relay.protocol.payloads import AgentEventPayload
 from agent_relay.protocol.reports import (
     InputReport,
     ReadReport,
@@ -54,7 +54,7 @@ from agent_relay.protocol.reports import (
     ],
 )
 def test_a_report_is_read(kind: str, fields: dict[str, Any], report: Report) -> None:
-    assert read_report(AgentEvent(kind, fields)) == report
+    assert read_report(AgentEventPayload(kind, fields)) == report
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_a_report_is_read(kind: str, fields: dict[str, Any], report: Report) -> 
 )
 def test_a_wrong_field_is_named(kind: str, fields: dict[str, Any], field: str) -> None:
     with pytest.raises(RelayError) as caught:
-        read_report(AgentEvent(kind, fields))
+        read_report(AgentEventPayload(kind, fields))
     assert (caught.value.code, caught.value.details) == (ErrorCode.INVALID_FORMAT, {"field": field})
 
 
 def test_another_type_is_not_taken() -> None:
     with pytest.raises(RelayError) as caught:
-        read_report(AgentEvent("x" * 200))
+        read_report(AgentEventPayload("x" * 200))
     assert (caught.value.code, caught.value.details) == (ErrorCode.FEATURE_UNSUPPORTED, {"type": "x" * 128})
 
 

@@ -19,7 +19,6 @@ from agent_relay.protocol.ulid import (
     first_number_at,
     is_ulid,
     number_of,
-    offset_ulid,
     time_of_number,
 )
 
@@ -59,17 +58,6 @@ def test_ids_sort_as_their_numbers_do(time_a: int, counter_a: int, time_b: int, 
 def test_an_earlier_time_sorts_first_whatever_the_rest(time_a: int, random_a: int, time_b: int, random_b: int) -> None:
     if time_a < time_b:
         assert make(time_a, random_a, COUNTER_LIMIT - 1) < make(time_b, random_b, 0)
-
-
-@given(times, randoms, counters, st.integers(0, 1000))
-def test_offset(milliseconds: int, random: int, counter: int, offset: int) -> None:
-    ulid = make(milliseconds, random, counter)
-    if counter + offset < COUNTER_LIMIT:
-        assert offset_ulid(ulid, offset) == make(milliseconds, random, counter + offset)
-        assert number_of(offset_ulid(ulid, offset)) == number_of(ulid) + offset
-    else:
-        with pytest.raises(IndexError):  # never an id of another moment
-            offset_ulid(ulid, offset)
 
 
 @given(st.integers(1, 26), st.data())

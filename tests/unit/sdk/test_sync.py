@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import agent_relay
-from agent_relay.protocol.payloads import Busy
+from agent_relay.protocol.payloads import BusyPayload
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.events import EventFeed
 from agent_relay.sdk.messages import Message
@@ -117,10 +117,10 @@ def test_everything_says_what_it_is() -> None:
 
 def test_callbacks_of_the_twin_are_the_clients() -> None:
     twin = SyncRelayClient("Alice", socket="/nowhere/relay.sock")
-    heard: list[Busy] = []
+    heard: list[BusyPayload] = []
     twin.on_busy = heard.append
     assert twin.client.on_busy is not None
-    twin.client.on_busy(Busy("Bob"))
+    twin.client.on_busy(BusyPayload("Bob"))
     assert [each.to for each in heard] == ["Bob"]
     for name in ("on_state", "on_control", "on_event"):
         setattr(twin, name, print)

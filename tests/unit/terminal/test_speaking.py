@@ -12,7 +12,7 @@ import pytest
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import parse_headers
-from agent_relay.protocol.payloads import Busy
+from agent_relay.protocol.payloads import BusyPayload
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.messages import Message
 from agent_relay.sdk.requests import Question
@@ -223,9 +223,9 @@ def test_channels_are_joined_left_and_written_to_and_topics_too(tmp_path: Path) 
 
 
 def test_a_warning_says_who_is_busy_and_what_to_do() -> None:
-    text = describe_busy(Busy("Bob", 812, 1000, 500, 40_000, accepting=True))
+    text = describe_busy(BusyPayload("Bob", 812, 1000, 500, 40_000, accepting=True))
     assert "Bob is busy: 812 of at most 1000 messages wait for it." in text
-    assert "Yours are refused" in describe_busy(Busy("Bob", 1000, 1000, 500, 40_000, accepting=False))
+    assert "Yours are refused" in describe_busy(BusyPayload("Bob", 1000, 1000, 500, 40_000, accepting=False))
 
 
 def test_a_question_in_a_file_is_told_its_answer_or_that_there_is_none(tmp_path: Path) -> None:

@@ -120,9 +120,9 @@ class Served:
     def __init__(self, path: str, **options: Any) -> None:
         self.relay = RecordingRelay()
         self.clock = ManualClock()
-        self.pump: Pump[RecordingPeer] = Pump(asyncio.get_running_loop(), self.relay, self.clock)
+        self.pump: Pump = Pump(asyncio.get_running_loop(), self.relay, self.clock)
         settings = {"max_frame_bytes": 65_536, "allowed_uids": frozenset[int](), "slow_consumer_ms": 30_000} | options
-        self.server: UnixServer[RecordingPeer] = UnixServer(self.pump, path, self.clock, **settings)
+        self.server: UnixServer = UnixServer(self.pump, path, self.clock, **settings)
         self._clients: list[socket.socket] = []
 
     async def connect(self, receive_bytes: int | None = None) -> tuple[socket.socket, RecordingPeer]:

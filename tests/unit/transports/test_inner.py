@@ -54,7 +54,7 @@ class Core:
     def disconnected(self, peer: object, reason: CloseReason) -> None: ...
 
 
-def make() -> tuple[Core, InnerClient[Any]]:
+def make() -> tuple[Core, InnerClient]:
     core = Core()
     return core, InnerClient(core, 0, "http", observer=True, wall_ms=lambda: 1)  # type: ignore[arg-type]
 

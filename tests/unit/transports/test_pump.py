@@ -8,7 +8,7 @@ import pytest
 
 from agent_relay.transports.pump import Pump
 
-from .parts import ManualClock, RecordingPeer, RecordingRelay, run, until
+from .parts import ManualClock, RecordingRelay, run, until
 
 
 class Flushed:
@@ -22,7 +22,7 @@ class Flushed:
 def test_everything_of_one_iteration_is_one_turn(loop_kind: str) -> None:
     async def test() -> None:
         relay, clock = RecordingRelay(), ManualClock()
-        pump: Pump[RecordingPeer] = Pump(asyncio.get_running_loop(), relay, clock)
+        pump: Pump = Pump(asyncio.get_running_loop(), relay, clock)
         happened: list[int] = []
         for number in range(5):
             pump.run(lambda number=number: happened.append(number))  # type: ignore[misc]
@@ -37,7 +37,7 @@ def test_everything_of_one_iteration_is_one_turn(loop_kind: str) -> None:
 def test_a_connection_is_flushed_once_after_the_relay_had_its_say(loop_kind: str) -> None:
     async def test() -> None:
         relay = RecordingRelay()
-        pump: Pump[RecordingPeer] = Pump(asyncio.get_running_loop(), relay, ManualClock())
+        pump: Pump = Pump(asyncio.get_running_loop(), relay, ManualClock())
         first, second = Flushed(), Flushed()
         flushed_at_turn_end: list[int] = []
         relay.at_turn_end = lambda: (flushed_at_turn_end.append(first.count), pump.will_flush(second))  # type: ignore[assignment, func-returns-value]
@@ -54,7 +54,7 @@ def test_a_turn_that_fails_still_flushes_and_the_next_one_works(loop_kind: str) 
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _loop, context: errors.append(context["exception"]))
         relay, flushed = RecordingRelay(), Flushed()
-        pump: Pump[RecordingPeer] = Pump(loop, relay, ManualClock())
+        pump: Pump = Pump(loop, relay, ManualClock())
 
         def fail() -> None:
             relay.at_turn_end = None
@@ -74,7 +74,7 @@ def test_a_turn_that_fails_still_flushes_and_the_next_one_works(loop_kind: str) 
 def test_ending_a_turn_that_has_not_begun_does_nothing() -> None:
     relay = RecordingRelay()
     loop = asyncio.new_event_loop()
-    Pump[RecordingPeer](loop, relay, ManualClock()).end_turn()
+    Pump(loop, relay, ManualClock()).end_turn()
     loop.close()
     assert relay.turns == 0
 
@@ -83,7 +83,7 @@ def test_ending_a_turn_that_has_not_begun_does_nothing() -> None:
 def test_each_turn_is_told_its_own_moment(turns: int) -> None:
     async def test() -> None:
         relay, clock = RecordingRelay(), ManualClock()
-        pump: Pump[RecordingPeer] = Pump(asyncio.get_running_loop(), relay, clock)
+        pump: Pump = Pump(asyncio.get_running_loop(), relay, clock)
         for number in range(turns):
             clock.now_ms += 10
             pump.begin_turn()

@@ -1,4 +1,4 @@
-"""What the relay itself says to a client over ARC.
+"""The relay's own words to a client over ARC.
 
 The protocol's text shows flat objects, and clients in use read the envelope: the welcome and errors are both at once.
 """

@@ -1,4 +1,4 @@
-"""What can be wrong with a client's frame, and why a connection is closed."""
+"""Codes of errors in a client's frame, and of reasons to close a connection."""
 
 from __future__ import annotations
 
@@ -36,6 +36,3 @@ class CloseCode(IntEnum):
     TOKEN = 4001  # expired or revoked
     SLOW_CONSUMER = 4008
     RATE_LIMIT = 4029
-
-
-FINAL_CLOSES = frozenset({CloseCode.SUPERSEDED, CloseCode.TOKEN})  # after these, coming back helps nobody

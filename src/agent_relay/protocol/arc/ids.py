@@ -1,4 +1,4 @@
-"""Who can be an agent over ARC, and what the tokens look like that show it."""
+"""Ids of agents over ARC, and the form of the tokens that show them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 RELAY = "relay"  # who the relay itself is, in `from` and in `to`
 TOKEN_PREFIX = "tok_"  # noqa: S105 - what tokens begin with
 INVITATION_PREFIX = "inv_"  # what the codes of invitations begin with
-TOKEN_BYTES = 32  # 43 characters
 LONGEST_TOKEN = 256  # a longer text is none, and not worth a hash
 
 _AGENT_ID = re.compile(r"[a-z0-9][a-z0-9-]*[a-z0-9]", re.ASCII)

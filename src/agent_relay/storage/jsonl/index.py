@@ -1,4 +1,4 @@
-"""Where to begin to read in a file: the sparse index of one line in every 64 KiB, or the blocks of a file that is packed.
+"""Places to begin to read in a file: the sparse index of one line in every 64 KiB, or the blocks of a file that is packed.
 
 The sparse index is made by looking at those places and nothing between them, when somebody asks for the first time, and grows
 with the file.

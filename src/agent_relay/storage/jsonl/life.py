@@ -1,4 +1,4 @@
-"""How the last daemon that wrote here ended, and how far it had come, in a small file beside the events.
+"""The end of the last daemon that wrote here, and how far it had come, in a small file beside the events.
 
 The operating system keeps what a killed daemon wrote; what it had not written yet is lost. A power cut may take more, although
 somebody has seen it: its numbers must not come again, so they are passed over.
@@ -49,7 +49,7 @@ class Life:
         self.noted_ms = 0  # when that was, as the file system says
 
     def read(self) -> Ending:
-        """What the last one left. Raises OSError."""
+        """Reads what the last one left. Raises OSError."""
         ending = Ending.FAREWELL
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError), open(self._path, "rb") as file:
             mark = msgspec.json.decode(file.read(), type=_Mark)

@@ -39,7 +39,7 @@ def read_head(start_of_line: bytes) -> Head | None:
 
 
 def count_heads(lines: bytes) -> int:
-    """How many of them begin as an event does."""
+    """The number of them that begin as an event does."""
     return sum(1 for _ in _HEADS.finditer(lines))
 
 
@@ -58,7 +58,7 @@ def first_head(descriptor: int, size: int) -> Head | None:
 
 
 def next_line(descriptor: int, offset: int, end: int) -> int | None:
-    """Where the first line begins that begins after `offset` and before `end`."""
+    """The offset of the first line that begins after `offset` and before `end`."""
     step = _SHORT_STEP_BYTES
     while offset < end:
         chunk = os.pread(descriptor, min(step, end - offset), offset)

@@ -140,7 +140,7 @@ def _read_header(header: bytes, offset: int) -> Block | None:
 
 
 def _find_start(descriptor: int, offset: int, size: int) -> int:
-    """Where the next block may begin; `size` where there is none."""
+    """The offset where the next block may begin; `size` where there is none."""
     while offset < size:
         place = os.pread(descriptor, _SEARCH_BYTES + len(_START), offset).find(_START)
         if place >= 0:

@@ -9,7 +9,7 @@ from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.record import Record, gap_record, read_record
 from agent_relay.ports.events import PageDone
 from agent_relay.ports.store import StoreError

@@ -88,7 +88,7 @@ class Shelf:
 
     @property
     def damaged_path(self) -> str:
-        """Where a newest file goes that has no event in it."""
+        """The path for a newest file that has no event in it."""
         return f"{self.path}.damaged"
 
     def write(self, data: bytes, first: Head) -> None:
@@ -223,7 +223,7 @@ class Shelf:
             os.close(descriptor)
 
     def put_packed(self, segment: Segment, temporary: str, size_bytes: int) -> None:
-        """What is in `temporary`, and on the disk, takes the place of a file that was put aside. Raises OSError."""
+        """Lets what is in `temporary`, and on the disk, take the place of a file that was put aside. Raises OSError."""
         packed = segment._replace(is_packed=True, size_bytes=size_bytes, edition=next(self._editions))
         with self._lock:
             os.replace(temporary, self.path_of(packed))

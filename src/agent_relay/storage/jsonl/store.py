@@ -6,7 +6,7 @@ import os
 from functools import partial
 
 from agent_relay.events.drafts import Draft
-from agent_relay.events.paging import EventQuery
+from agent_relay.events.pages import EventQuery
 from agent_relay.ports.events import CountDone, EventStats, OnAppended, PageDone
 from agent_relay.ports.store import StoreError
 from agent_relay.storage.jsonl.check import Check

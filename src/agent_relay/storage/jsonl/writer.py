@@ -17,10 +17,10 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from agent_relay.events.drafts import Draft, Lost, encode_drafts, weigh
-from agent_relay.events.erasing import stand_in
+from agent_relay.events.erasure import stand_in
 from agent_relay.ports.events import CountDone, OnAppended
 from agent_relay.ports.store import StoreError
-from agent_relay.storage.jsonl.erasing import erase_in
+from agent_relay.storage.jsonl.erasure import erase_in
 from agent_relay.storage.jsonl.life import Ending, Life
 from agent_relay.storage.jsonl.lines import Head, read_head
 from agent_relay.storage.jsonl.packer import Packer

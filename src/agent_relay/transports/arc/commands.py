@@ -1,4 +1,4 @@
-"""What a client asks of the relay itself: frames with `relay` in their `to`."""
+"""Commands of a client to the relay itself: frames with `relay` in their `to`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from agent_relay.ports.service import RelayService
 from agent_relay.ports.store import StoreError
+from agent_relay.protocol.arc.client_frames import Said, read_payload, read_ref
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
-from agent_relay.protocol.arc.reading import Said, read_payload, read_ref
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.names import fold_name, is_name
 from agent_relay.transports.arc.persistence import Persistence
@@ -29,7 +29,7 @@ Lookup = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class Commands:
-    def __init__(self, hub: Hub[Any], service: RelayService) -> None:
+    def __init__(self, hub: Hub, service: RelayService) -> None:
         self._hub = hub
         persistence = Persistence(service, hub.registrar.is_arc, hub.registrar.registered_at)
         self._lookups: dict[str, Lookup] = {
@@ -37,7 +37,7 @@ class Commands:
         }  # fmt: skip
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def carry_out(self, connection: ArcConnection[Any], said: Said) -> None:
+    def carry_out(self, connection: ArcConnection, said: Said) -> None:
         """Raises ArcProblem. A payload is looked at where it is used, and nowhere else."""
         ref = read_ref(said)
         try:
@@ -62,7 +62,7 @@ class Commands:
 
     # --- subscriptions --------------------------------------------------------------------------------------------------
 
-    def _subscribe(self, connection: ArcConnection[Any], payload: dict[str, Any], ref: Any, *, active: bool) -> None:
+    def _subscribe(self, connection: ArcConnection, payload: dict[str, Any], ref: Any, *, active: bool) -> None:
         names = payload.get("agents", payload.get("subscribe_to"))
         if not isinstance(names, list) or not names:
             _refuse("`payload.agents` must be an array of agent ids.")
@@ -91,7 +91,7 @@ class Commands:
 
     # --- commands -------------------------------------------------------------------------------------------------------
 
-    def _command(self, connection: ArcConnection[Any], payload: dict[str, Any], ref: Any) -> None:
+    def _command(self, connection: ArcConnection, payload: dict[str, Any], ref: Any) -> None:
         command = payload.get("command")
         if not isinstance(command, str):
             _refuse("`payload.command` must be a string.")
@@ -122,9 +122,7 @@ class Commands:
                 return lambda agent_id, payload: hook.ask(agent_id, rest, payload)
         return None
 
-    async def _look_up(
-        self, connection: ArcConnection[Any], lookup: Lookup, command: str, payload: dict[str, Any], ref: Any
-    ) -> None:
+    async def _look_up(self, connection: ArcConnection, lookup: Lookup, command: str, payload: dict[str, Any], ref: Any) -> None:
         written = asyncio.get_running_loop().create_future()
         self._hub.pump.run(lambda: self._hub.names.when_written(lambda: written.set_result(None)))
         try:

@@ -10,37 +10,35 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from agent_relay.ports.callers import OWNER, Caller
-from agent_relay.ports.connection import ARC_UID
-from agent_relay.ports.relay import Handed, ReadSend
+from agent_relay.ports.connection import FULL_BYTES, REGISTERED_UID
+from agent_relay.ports.relay import Handed, PeerHandle, ReadSend
 from agent_relay.protocol import envelope as e
+from agent_relay.protocol.arc.client_frames import Said, is_command, read_ref, read_said
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
-from agent_relay.protocol.arc.reading import Said, is_command, read_ref, read_said
-from agent_relay.protocol.arc.skimming import skim_sends
-from agent_relay.protocol.arc.translating import make_send
+from agent_relay.protocol.arc.plain_messages import skim_sends
+from agent_relay.protocol.arc.translation import make_send
 from agent_relay.protocol.decode import decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.framing import HEADER_BYTES
-from agent_relay.protocol.states import CloseReason
-from agent_relay.transports.arc.closing import CLOSES, REASONS
+from agent_relay.protocol.states import CloseReason, advance
 from agent_relay.transports.arc.frames import FrameReader, Kind, encode_close, encode_frame, read_close
 from agent_relay.transports.arc.outbox import Outbox
-from agent_relay.transports.arc.receipts import make_receipt
+from agent_relay.transports.arc.phases import CLOSES, PHASES, REASONS, Phase, PhaseEvent
+from agent_relay.transports.arc.receipts import explain_refusal, make_receipt
 from agent_relay.transports.arc.refs import Refs
-from agent_relay.transports.arc.refusals import explain_refusal
 from agent_relay.transports.arc.unread import Unread
 
 if TYPE_CHECKING:
     from agent_relay.transports.arc.hub import Hub
     from agent_relay.transports.arc.registrar import Record
 
-P = TypeVar("P")
 T = TypeVar("T")
 
 _TEXT = int(Kind.TEXT)  # as a plain number, for what is done with every frame
-_HELD = 1 << 40  # said to be unsent, so that the relay keeps the rest of what it stored until this is gone
+_OVER = frozenset({Phase.CLOSING, Phase.GONE})
 _CATCH_UP_BYTES = 256 * 1024
 _CLOSE_GRACE_S = 10.0  # how long a closed connection may take to read its last words
 _MOST_ANSWERS_BYTES = 8 * 1024 * 1024  # that wait for a client which asks on; beyond that it is ended as too slow
@@ -48,22 +46,22 @@ _MOST_ANSWERS_BYTES = 8 * 1024 * 1024  # that wait for a client which asks on; b
 log = logging.getLogger(__name__)
 
 
-class ArcConnection(asyncio.Protocol, Generic[P]):
+class ArcConnection(asyncio.Protocol):
     __slots__ = (
-        "_early", "_hub", "_numbers", "_out", "_peer", "_prefix", "_queued", "_reader", "_refs", "_refused", "_transport",
-        "_unread", "_was_held", "address", "agent_id", "catching_up", "changes", "closed_with", "heard_ms", "is_open", "lookups",
-        "notify_drained", "opened_ms", "pinged_ms", "record", "unsent_bytes",
+        "_early", "_hub", "_is_holding", "_numbers", "_out", "_peer", "_prefix", "_queued", "_reader", "_refs", "_refused",
+        "_transport", "_unread", "_unsent_bytes", "_was_held", "address", "agent_id", "catching_up", "changes", "closed_with",
+        "heard_ms", "is_full", "lookups", "notify_drained", "opened_ms", "phase", "pinged_ms", "record",
     )  # fmt: skip
 
-    def __init__(self, hub: Hub[P], record: Record, transport: asyncio.Transport, address: str) -> None:
+    def __init__(self, hub: Hub, record: Record, transport: asyncio.Transport, address: str) -> None:
         self._hub = hub
         self.record = record
         self.agent_id = record.agent_id
         self.address = address
-        self._transport: asyncio.Transport | None = transport
+        self._transport = transport
         self._out = Outbox(transport)
         self._reader = FrameReader(hub.settings.max_bytes, hub.settings.hard_bytes)
-        self._peer: P | None = None
+        self._peer: PeerHandle | None = None
         self._early: list[bytes] = []  # what came before the relay had opened the session
         self._queued = False  # the pump will call flush at the end of this turn
         self._prefix = hub.next_prefix()  # of the ids that the relay knows our messages under, each with a number of its own
@@ -73,19 +71,28 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         self._was_held = False
         self._unread = Unread()
         self.catching_up = True
-        self.closed_with: CloseCode | None = None
-        self.is_open = False
+        self.closed_with: CloseCode | None = None  # what the close said, once it is closing
+        self.phase = Phase.OPENING
         self.lookups = 0  # commands that are being answered
         self.changes = 0  # of its subscriptions, that are being stored
         self.opened_ms = self.heard_ms = self.pinged_ms = hub.pump.steady_ms
-        self.unsent_bytes = 0
+        self._unsent_bytes = 0
+        self._is_holding = False  # the relay keeps the rest of what it stored until what we have is gone
+        self.is_full = False
         self.notify_drained = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.phase is Phase.OPEN
+
+    def _advance(self, event: PhaseEvent) -> None:
+        self.phase = advance(PHASES, self.phase, event)
 
     def begin(self) -> None:
         """The upgrade is answered; now the relay has to know who came."""
         self._hub.pump.begin_turn()
         relay = self._hub.pump.relay
-        self._peer = relay.accepted(self, ARC_UID, self._deliver)
+        self._peer = relay.accepted(self, REGISTERED_UID, self._hub.settings.peer_traits, self._deliver)
         payload = {"agent": self.agent_id, "cli": "arc", "version": 2, "capabilities": {}}
         hello = encode_envelope("HELLO", "hello", self._hub.clock.wall_ms(), payload)
         self._tell(relay.received, [hello[HEADER_BYTES:]])
@@ -98,17 +105,16 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
     def data_received(self, data: bytes) -> None:
         self._hub.pump.begin_turn()
         self.heard_ms = self._hub.pump.steady_ms
-        if not self.is_open and self.closed_with is None:
+        if self.phase is Phase.OPENING:
             self._early.append(data)
-            if self._transport is not None:
-                self._transport.pause_reading()
+            self._transport.pause_reading()
             return
         frames = self._reader.feed(data)
-        if self.closed_with is not None:
+        if self.phase is not Phase.OPEN:
             self._look_for_close(frames)
         elif frames:
             self._hear(frames)
-        if self._reader.broken is not None and self.closed_with is None:
+        if self._reader.broken is not None and self.phase is Phase.OPEN:
             self.end(self._reader.broken[0], self._reader.broken[1])
 
     def _look_for_close(self, frames: list[tuple[int, bytes]]) -> None:
@@ -138,7 +144,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
                 most = self._hub.settings.max_bytes
                 sentence = f"A message of {content.decode()} bytes is too large; this relay accepts {most}."
                 self._turn_down(ArcProblem(ArcCode.MESSAGE_TOO_LARGE, sentence), sends)
-            if self.closed_with is not None:
+            if self.phase is not Phase.OPEN:
                 return  # what was said before is passed on, and nothing follows a close
         if ping is not None:
             self.write(encode_frame(Kind.PONG, ping))
@@ -217,7 +223,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             self._tell(self._hub.pump.relay.sent, sends)
             sends.clear()
 
-    def _tell(self, tell: Callable[[P, list[T]], None], said: list[T]) -> None:
+    def _tell(self, tell: Callable[[PeerHandle, list[T]], None], said: list[T]) -> None:
         peer = self._peer
         if peer is None:
             return
@@ -232,12 +238,13 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         count = unread.answered(content)
         if count and self._peer is not None:
             self._hub.pump.relay.read(self._peer, count)
-        if unread.should_ask or (self.unsent_bytes >= _HELD and not unread.is_too_much):
+        if unread.should_ask or (self._is_holding and not unread.is_too_much):
             self._will_flush()
 
     def _hear_close(self, content: bytes) -> None:
         self._part(CloseReason.CLIENT_GONE)
         self.closed_with = CloseCode.NORMAL
+        self._advance(PhaseEvent.ENDED)
         self.write(encode_close(read_close(content), ""))
         self._flush_last()
         asyncio.get_running_loop().call_later(_CLOSE_GRACE_S, self.abort)
@@ -254,9 +261,9 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
         self._will_flush()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why it ended makes no difference
-        self._transport = None
         self._out.drop()
         self._part(CloseReason.CLIENT_GONE)
+        self._advance(PhaseEvent.LOST)
         self._hub.forget(self)
 
     def _part(self, reason: CloseReason) -> None:
@@ -265,7 +272,6 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             self._hub.pump.begin_turn()
             self._hub.pump.relay.disconnected(peer, reason)
             self._hub.parted(self)
-        self.is_open = False
 
     # --- from the relay -------------------------------------------------------------------------------------------------
 
@@ -291,7 +297,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             self.send(frame)
 
     def _welcomed(self) -> None:
-        self.is_open = True
+        self._advance(PhaseEvent.WELCOMED)
         self.opened_ms = self._hub.pump.steady_ms
         self.write(self._hub.encode_welcome(self))
         self._hub.joined(self)
@@ -300,7 +306,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
 
     def _hear_early(self) -> None:
         early, self._early = self._early, []
-        if self._transport is not None:
+        if self.phase is not Phase.GONE:
             self._transport.resume_reading()
         for data in early:
             self.data_received(data)
@@ -314,7 +320,6 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
     def close(self, reason: CloseReason) -> None:
         self._peer = None
         self._hub.parted(self)
-        self.is_open = False
         self.end(CLOSES.get(reason, CloseCode.INTERNAL_ERROR), REASONS.get(reason, ""))
 
     # --- writing --------------------------------------------------------------------------------------------------------
@@ -325,15 +330,17 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
     def write(self, frames: bytes) -> None:
         """Encoded frames, all of them whole, to be written with the others of this turn."""
         self._out.put(frames)
-        self.unsent_bytes += len(frames)
-        if self._unread.is_too_much or (self.catching_up and self.unsent_bytes > _CATCH_UP_BYTES):
+        self._unsent_bytes += len(frames)
+        if self._unread.is_too_much or (self.catching_up and (self._is_holding or self._unsent_bytes > _CATCH_UP_BYTES)):
             self._hold()
+        else:
+            self.is_full = self._is_holding or self._unsent_bytes > FULL_BYTES
         self._will_flush()
 
     def _hold(self) -> None:
         """The relay keeps the rest until this is gone, and read. It is our haste that is held, not slowness of the peer."""
         self.catching_up = self._was_held = True
-        self.unsent_bytes = _HELD
+        self._is_holding = self.is_full = True
 
     def _will_flush(self) -> None:
         if not self._queued:
@@ -345,15 +352,17 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
 
     def flush(self) -> None:
         self._queued = False
-        if self._transport is None:
+        if self.phase is Phase.GONE:
             return
         if self._unread.should_ask and self._peer is not None:
             self._out.put(encode_frame(Kind.PING, self._unread.ask()))  # right behind the messages it asks about
         self._out.flush(self._hub.pump.steady_ms)
-        unsent = self.unsent_bytes = self._out.unsent_bytes
-        if self.closed_with is not None:
+        unsent = self._unsent_bytes = self._out.unsent_bytes
+        self._is_holding = False
+        self.is_full = unsent > FULL_BYTES
+        if self.phase is Phase.CLOSING:
             if self._reader.broken is not None and not unsent:
-                self._hang_up(self._transport)  # its own close cannot be read
+                self._hang_up()  # its own close cannot be read
             return
         if self._unread.is_too_much:
             self._hold()
@@ -361,7 +370,7 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
             self._drained()
         elif self.catching_up:  # it is our haste, not its slowness
             if unsent > _CATCH_UP_BYTES:
-                self.unsent_bytes = _HELD
+                self._is_holding = self.is_full = True
         elif unsent > self._hub.settings.slow_bytes:
             self.end_slow()
 
@@ -397,26 +406,27 @@ class ArcConnection(asyncio.Protocol, Generic[P]):
 
     def end(self, code: CloseCode, reason: str, closing: CloseReason = CloseReason.CLIENT_GONE) -> None:
         """Says why, and closes once the peer has answered, or has had time to."""
-        if self.closed_with is not None or self._transport is None:
+        if self.phase in _OVER:
             return
         self.closed_with = code
         self._part(closing)
+        self._advance(PhaseEvent.ENDED)
         self.write(encode_close(code, reason))
         asyncio.get_running_loop().call_later(_CLOSE_GRACE_S, self.abort)
         self._transport.resume_reading()
 
     def _flush_last(self) -> None:
         self.flush()
-        if self._transport is not None:
+        if self.phase is not Phase.GONE:
             self._transport.close()  # it writes what is left first
 
-    def _hang_up(self, transport: asyncio.Transport) -> None:
+    def _hang_up(self) -> None:
         """There is nothing more to say; what it still sends is read and dropped until it hangs up too, or its time is over."""
-        if transport.can_write_eof():
-            transport.write_eof()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
         else:
-            transport.close()
+            self._transport.close()
 
     def abort(self) -> None:
-        if self._transport is not None:
+        if self.phase is not Phase.GONE:
             self._transport.abort()

@@ -9,7 +9,7 @@ from collections.abc import Container
 
 from agent_relay.ports.relay import Handed
 from agent_relay.ports.store import MessageRow
-from agent_relay.protocol.arc.translating import BODY, encode_moment, encode_route, encode_tail
+from agent_relay.protocol.arc.translation import BODY, encode_moment, encode_route, encode_tail
 from agent_relay.protocol.encode import encode_tail_head
 from agent_relay.transports.arc.frames import LONGEST_MIDDLE, LONGEST_SMALL, WHOLE_TEXT, encode_text, pack_middle
 

@@ -1,4 +1,4 @@
-"""Where agents register, refresh their token and sign off, over HTTP; and what an administrator can see and do."""
+"""The desk where agents register, refresh their token and sign off, over HTTP; and the rights of an administrator."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agent_relay.ports.arc import ArcNames
 from agent_relay.ports.clock import Clock
+from agent_relay.ports.names import AgentNames
 from agent_relay.ports.store import StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
@@ -52,8 +52,8 @@ class Unwelcome(Exception):  # noqa: N818 - named by the condition
 
 class Desk:
     def __init__(
-        self, registrar: Registrar, invitations: Invitations, hub: Hub[Any], names: ArcNames, settings: ArcSettings, clock: Clock,
-        is_owner: Callable[[str], bool],
+        self, registrar: Registrar, invitations: Invitations, hub: Hub, names: AgentNames, settings: ArcSettings,
+        clock: Clock, is_owner: Callable[[str], bool],
     ) -> None:  # fmt: skip
         self._registrar = registrar
         self._invitations = invitations

@@ -62,7 +62,7 @@ class FrameReader:
         self.broken: tuple[CloseCode, str] | None = None
 
     def feed(self, data: bytes) -> list[tuple[int, bytes]]:
-        """What is whole by now, in order."""
+        """The frames that are whole by now, in order."""
         found: list[tuple[int, bytes]] = []
         if self.broken is not None:
             return found
@@ -217,7 +217,7 @@ def read_close(content: bytes) -> int:
 
 
 def accept_key(key: bytes) -> bytes:
-    """What shows the client that its `Sec-WebSocket-Key` was understood."""
+    """The proof for the client that its `Sec-WebSocket-Key` was understood."""
     return base64.b64encode(hashlib.sha1(key + _KEY_SUFFIX, usedforsecurity=False).digest())
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from agent_relay.protocol.arc.client_frames import Said, read_ref
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
-from agent_relay.protocol.arc.reading import Said, read_ref
 
 _MOST_WAITING = 1_000  # what a slow hook has not heard yet; beyond that it misses what comes
 _ANSWER_S = 10.0

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from agent_relay.ports.arc import ArcNames
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.entropy import Entropy
+from agent_relay.ports.names import AgentNames
 from agent_relay.ports.service import RelayService
 from agent_relay.protocol.arc.answers import encode_answer, encode_error, encode_welcome
+from agent_relay.protocol.arc.client_frames import Said
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
-from agent_relay.protocol.arc.reading import Said
 from agent_relay.protocol.states import CloseReason
 from agent_relay.protocol.ulid import encode_bits, encode_time
 from agent_relay.transports.arc.commands import Commands
@@ -25,16 +25,14 @@ from agent_relay.transports.arc.settings import ArcSettings
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.source import source_of
 
-P = TypeVar("P")
-
 _LONGEST_ROUND_S = 1.0
 _PAUSE_MS = 10_000  # between two rounds
 _STOP_S = 0.5  # what connections have for their last words when the daemon stops
 
 
-class Hub(Generic[P]):
+class Hub:
     def __init__(
-        self, pump: Pump[P], registrar: Registrar, names: ArcNames, service: RelayService, settings: ArcSettings, clock: Clock,
+        self, pump: Pump, registrar: Registrar, names: AgentNames, service: RelayService, settings: ArcSettings, clock: Clock,
         entropy: Entropy, hooks: list[HookRunner],
     ) -> None:  # fmt: skip
         self.pump = pump
@@ -45,10 +43,10 @@ class Hub(Generic[P]):
         self.hooks = hooks
         self.commands = Commands(self, service)
         self.deliveries = Deliveries(registrar.records)
-        self.connections: dict[str, ArcConnection[P]] = {}  # the one that speaks for each agent
-        self._all: set[ArcConnection[P]] = set()  # also those that are being closed
+        self.connections: dict[str, ArcConnection] = {}  # the one that speaks for each agent
+        self._all: set[ArcConnection] = set()  # also those that are being closed
         self._sources: Counter[str] = Counter()
-        self._watchers: set[ArcConnection[P]] = set()  # told who comes and goes
+        self._watchers: set[ArcConnection] = set()  # told who comes and goes
         self._random = encode_bits(entropy.bits(60), 12)
         self._count = 0
         self._serial = 0
@@ -62,7 +60,7 @@ class Hub(Generic[P]):
     def count_from(self, address: str) -> int:
         return self._sources[source_of(address)]
 
-    def attach(self, record: Record, transport: asyncio.Transport, address: str) -> ArcConnection[P]:
+    def attach(self, record: Record, transport: asyncio.Transport, address: str) -> ArcConnection:
         """The agent's new connection takes the place of the one it had."""
         self.pump.begin_turn()
         connection = ArcConnection(self, record, transport, address)
@@ -77,11 +75,11 @@ class Hub(Generic[P]):
             self._go_round()
         return connection
 
-    def joined(self, connection: ArcConnection[P]) -> None:
+    def joined(self, connection: ArcConnection) -> None:
         for hook in self.hooks:
             hook.joined(connection.agent_id)
 
-    def parted(self, connection: ArcConnection[P]) -> None:
+    def parted(self, connection: ArcConnection) -> None:
         """It speaks for its agent no longer."""
         if self.connections.get(connection.agent_id) is connection:
             del self.connections[connection.agent_id]
@@ -90,7 +88,7 @@ class Hub(Generic[P]):
             for hook in self.hooks:
                 hook.left(connection.agent_id)
 
-    def forget(self, connection: ArcConnection[P]) -> None:
+    def forget(self, connection: ArcConnection) -> None:
         """Its socket is closed."""
         if connection in self._all:
             self._all.discard(connection)
@@ -105,7 +103,7 @@ class Hub(Generic[P]):
         if connection is not None:
             self._turn_out(connection, message)
 
-    def _turn_out(self, connection: ArcConnection[P], message: str) -> None:
+    def _turn_out(self, connection: ArcConnection, message: str) -> None:
         connection.refuse(ArcProblem(ArcCode.TOKEN_EXPIRED, message))
         connection.end(CloseCode.TOKEN, message, CloseReason.REVOKED)
 
@@ -139,7 +137,7 @@ class Hub(Generic[P]):
         for connection in list(self.connections.values()):
             self._look_after(connection, now_ms)
 
-    def _look_after(self, connection: ArcConnection[P], now_ms: int) -> None:
+    def _look_after(self, connection: ArcConnection, now_ms: int) -> None:
         settings = self.settings
         if self.registrar.has_expired(connection.record):
             self.pump.begin_turn()
@@ -154,7 +152,7 @@ class Hub(Generic[P]):
             connection.pinged_ms = now_ms
             connection.ping()
 
-    def _is_gone(self, connection: ArcConnection[P], now_ms: int) -> bool:
+    def _is_gone(self, connection: ArcConnection, now_ms: int) -> bool:
         """Silent for too long, and it was asked in time: where we stood still ourselves, it is asked first."""
         settings, asked_ms = self.settings, connection.pinged_ms
         if now_ms - connection.heard_ms < settings.silence_ms or asked_ms <= connection.heard_ms:
@@ -172,7 +170,7 @@ class Hub(Generic[P]):
         self._count += 1
         return f"msg_{encode_time(wall_ms)}{self._random}{encode_bits(self._count, 4)}"
 
-    def encode_welcome(self, connection: ArcConnection[P]) -> bytes:
+    def encode_welcome(self, connection: ArcConnection) -> bytes:
         settings, now = self.settings, self.clock.wall_ms()
         capabilities = ["broadcast", "direct", "receipt", "subscribe"] + ([] if settings.ephemeral else ["offline"])
         extensions = ["persistence", "presence", *(hook.name for hook in self.hooks)]
@@ -182,23 +180,23 @@ class Hub(Generic[P]):
         )  # fmt: skip
         return encode_text(text)
 
-    def encode_error(self, connection: ArcConnection[P], problem: ArcProblem) -> bytes:
+    def encode_error(self, connection: ArcConnection, problem: ArcProblem) -> bytes:
         now = self.clock.wall_ms()
         text = encode_error(self.next_id(now), now, connection.agent_id, problem.code, problem.message, problem.ref)
         return encode_text(text)
 
-    def answer(self, connection: ArcConnection[P], kind: str, payload: dict[str, Any], ref: Any = None) -> None:
+    def answer(self, connection: ArcConnection, kind: str, payload: dict[str, Any], ref: Any = None) -> None:
         """To a client that may have gone meanwhile."""
         if connection.is_open:
             now = self.clock.wall_ms()
             text = encode_answer(self.next_id(now), now, connection.agent_id, kind, payload, ref)
             connection.write(encode_text(text))
 
-    def tell_hooks(self, connection: ArcConnection[P], said: Said) -> None:
+    def tell_hooks(self, connection: ArcConnection, said: Said) -> None:
         for hook in self.hooks:
             hook.routed(connection.agent_id, said)
 
-    def tell_presence(self, connection: ArcConnection[P], *, is_on: bool) -> None:
+    def tell_presence(self, connection: ArcConnection, *, is_on: bool) -> None:
         change = self._watchers.add if is_on else self._watchers.discard
         change(connection)
 

@@ -1,4 +1,4 @@
-"""How much one agent may send, and one address may try. Whole numbers throughout, so that what is allowed is exact."""
+"""Limits on how much one agent may send, and one address may try. Whole numbers throughout, so that what is allowed is exact."""
 
 from __future__ import annotations
 

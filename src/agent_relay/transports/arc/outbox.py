@@ -1,4 +1,4 @@
-"""What waits to be written to one peer: whole frames, given to the system a piece at a time.
+"""The frames that wait to be written to one peer: whole frames, given to the system a piece at a time.
 
 Nothing is given to the transport before the system has taken what it was given last, so what can still be dropped is dropped at
 the boundary of a frame, and whatever is said after that can be read.
@@ -57,10 +57,10 @@ class Outbox:
         return b"".join(taken)
 
     def stalled_ms(self, now_ms: int) -> int:
-        """How long the system has not taken the last piece."""
+        """The time for which the system has not taken the last piece."""
         return now_ms - self._given_at if self.is_stalled else 0
 
     def drop(self) -> None:
-        """What the transport has not been given is not written any more."""
+        """Drops what the transport has not been given yet."""
         self._frames.clear()
         self._waiting_bytes = 0

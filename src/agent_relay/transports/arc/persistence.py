@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from agent_relay.ports.service import RelayService
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
-from agent_relay.protocol.arc.translating import encode_envelope
+from agent_relay.protocol.arc.translation import encode_envelope
 from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.names import BROADCAST, fold_name
-from agent_relay.protocol.payloads import LARGEST_NUMBER, History
+from agent_relay.protocol.payloads import LARGEST_NUMBER, HistoryPayload
 from agent_relay.protocol.ulid import number_of, time_of_number
 
 _USUAL, _MOST = 50, 500
@@ -61,13 +61,13 @@ class Persistence:
         is_cut = False
         wanted["since"] = max(wanted.get("since") or 0, self._registered_at(agent_id))
         for part in _parts(agent_id):
-            asked = History(limit=min(limit + 1, _PAGE), **part, **wanted)  # which is all, where all can be seen
+            asked = HistoryPayload(limit=min(limit + 1, _PAGE), **part, **wanted)  # which is all, where all can be seen
             seen, ended = await self._walk(agent_id, limit, after, asked)
             found |= seen
             is_cut |= not ended
         return sorted(found.values(), key=_number), is_cut
 
-    async def _walk(self, agent_id: str, limit: int, after: int, asked: History) -> tuple[dict[str, Message], bool]:
+    async def _walk(self, agent_id: str, limit: int, after: int, asked: HistoryPayload) -> tuple[dict[str, Message], bool]:
         found: dict[str, Message] = {}
         for _ in range(_PAGES):
             page = await self._service.messages(asked)

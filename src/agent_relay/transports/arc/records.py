@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 from collections.abc import Callable
 
-from agent_relay.ports.arc import ArcRow, ArcStore, InvitationRow, RowDone
+from agent_relay.ports.arc import ArcRow, ArcStore, InvitationRow
+from agent_relay.ports.names import RowDone
 from agent_relay.ports.store import StoreError
 
 

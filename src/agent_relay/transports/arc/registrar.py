@@ -1,5 +1,7 @@
-"""Who is registered, and which token shows it. Tokens are known by their hash alone; an id is given out once, unless the owner
-frees it."""
+"""The registrar: registered agents and the tokens that show them.
+
+Tokens are known by their hash alone; an id is given out once, unless the owner frees it.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,10 @@ from enum import Enum, auto
 
 from msgspec.structs import replace
 
-from agent_relay.ports.arc import ArcNames, ArcRow
+from agent_relay.ports.arc import ArcRow
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.entropy import Entropy
+from agent_relay.ports.names import AgentNames
 from agent_relay.ports.store import StoreError
 from agent_relay.protocol.arc.ids import LONGEST_TOKEN, TOKEN_PREFIX, is_agent_id
 from agent_relay.protocol.names import is_reserved
@@ -56,7 +59,7 @@ class Record:
 
 class Registrar:
     def __init__(
-        self, saved: Records, names: ArcNames, settings: ArcSettings, clock: Clock, entropy: Entropy,
+        self, saved: Records, names: AgentNames, settings: ArcSettings, clock: Clock, entropy: Entropy,
         run: Callable[[Callable[[], None]], None],
     ) -> None:  # fmt: skip
         self._saved = saved

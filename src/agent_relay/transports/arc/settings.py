@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_relay.ports.names import NameTraits
+from agent_relay.ports.relay import PeerTraits
+
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 HARD_BYTES = 1_048_576  # a message beyond this is not even read past
 
@@ -34,6 +37,15 @@ class ArcSettings:
     def silence_ms(self) -> int:
         """A peer that is not heard for that long is gone: 45 s at the usual 25 s between pings."""
         return self.ping_ms * 9 // 5
+
+    @property
+    def peer_traits(self) -> PeerTraits:
+        return PeerTraits(dedups=False, skips_unknown=True, keeps_offline=not self.ephemeral, has_heartbeat=True)
+
+    @property
+    def name_traits(self) -> NameTraits:
+        sentence = "{name} is registered over ARC, where a name belongs to its owner. To end that: agent-relay arc revoke {name}"
+        return NameTraits(kind="arc", keeps_offline=not self.ephemeral, removal=sentence)
 
     def describe_rate(self) -> str:
         return f"{self.rate_limit}/min" if self.rate_limit else "unlimited"

@@ -1,4 +1,4 @@
-"""What one client was given and has not shown to have read.
+"""Messages that one client was given and has not shown to have read.
 
 A client answers a ping after everything that came before it. So a ping follows each burst of messages, and its pong, known by its
 content, says that all of them were read. A client may answer the last of several pings only, which says the same of the others.

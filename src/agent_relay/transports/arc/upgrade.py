@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, cast
+from typing import cast
 from urllib.parse import parse_qs
 
 from agent_relay.protocol.encode import encode_json
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Door(asyncio.Protocol):
-    def __init__(self, hub: Hub[Any] | None, desk: Desk | None, rules: Rules) -> None:
+    def __init__(self, hub: Hub | None, desk: Desk | None, rules: Rules) -> None:
         self._hub = hub
         self._desk = desk
         self._rules = rules
@@ -83,12 +83,12 @@ class Door(asyncio.Protocol):
         return key, record
 
 
-def make_doors(hub: Hub[Any] | None, desk: Desk | None, rules: Rules) -> Callable[..., asyncio.Protocol]:
-    """What uvicorn calls for each upgrade, with things of its own that are not needed here."""
+def make_doors(hub: Hub | None, desk: Desk | None, rules: Rules) -> Callable[..., asyncio.Protocol]:
+    """The function that uvicorn calls for each upgrade, with things of its own that are not needed here."""
     return lambda **_: Door(hub, desk, rules)
 
 
-def open_connection(hub: Hub[Any], record: Record, transport: asyncio.Transport, address: str, key: bytes) -> None:
+def open_connection(hub: Hub, record: Record, transport: asyncio.Transport, address: str, key: bytes) -> None:
     if transport.is_closing():
         return
     if record.row.revoked_at is not None:  # since it was let in, a moment ago

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct, inspect
 
+from agent_relay.protocol.decode import MISSING, split_validation_error
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
 from agent_relay.transports.http.errors import invalid
@@ -18,8 +19,6 @@ from agent_relay.transports.http.route import Route
 
 _MOST_PARAMETERS = 100
 _WHOLE = re.compile(r"-?[0-9]{1,19}", re.ASCII)
-_PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
-_MISSING = re.compile(r"missing required field `(?P<field>[^`]+)`")
 _UNKNOWN = re.compile(r"contains unknown field `(?P<field>[^`]*)`")
 _PATTERN, _ENUM = "matching regex", "Invalid enum value"  # as msgspec says it
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`(?P<limit>[^,]*)(?:, got `(?P<given>[^`]+)`)?")
@@ -113,13 +112,8 @@ def _explained(convert: Callable[[], Any], what: str, kind: type[Struct]) -> Any
 
 
 def _mistyped(error: msgspec.ValidationError, what: str, kind: type[Struct]) -> RelayError:
-    text = str(error)
-    path = ""
-    if match := _PATH.search(text):
-        path = match["path"].partition("[")[0]
-        text = text[: match.start()]
-    if match := _MISSING.search(text):
-        path = f"{path}.{match['field']}".lstrip(".")
+    text, path = split_validation_error(error)
+    if text == MISSING:
         return RelayError(ErrorCode.INVALID_FORMAT, f"`{path}` is missing.", field=path)
     if match := _UNKNOWN.search(text):
         path = f"{path}.{match['field']}".lstrip(".")

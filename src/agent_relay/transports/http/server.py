@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from typing import Any, cast
+from typing import cast
 
 import uvicorn
 
@@ -26,7 +26,7 @@ _DRAIN_S = 3
 class HttpServer:
     def __init__(
         self, api: Api, listener: socket.socket, host: str, token: str | None, origins: frozenset[str],
-        max_body_bytes: int, connections: Connections, *, hub: Hub[Any] | None = None, tls: tuple[str, str] | None = None,
+        max_body_bytes: int, connections: Connections, *, hub: Hub | None = None, tls: tuple[str, str] | None = None,
         request_s: float = REQUEST_S,
     ) -> None:  # fmt: skip
         self._api = api

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from agent_relay.events.filter import EventFilter, make_filter
-from agent_relay.events.paging import EventQuery
+from agent_relay.events.pages import EventQuery
 from agent_relay.events.record import Record
 from agent_relay.storage.jsonl import check as check_module
 from agent_relay.storage.jsonl import packed, packer

@@ -15,7 +15,7 @@ import pytest
 
 from agent_relay.events.drafts import Exchange, weigh
 from agent_relay.events.filter import make_filter
-from agent_relay.events.paging import EventQuery
+from agent_relay.events.pages import EventQuery
 from agent_relay.storage.jsonl import shelf as shelf_module
 from agent_relay.storage.jsonl import writer as writer_module
 from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for

@@ -77,13 +77,13 @@ class Moments:
 class Scene:
     def __init__(self) -> None:
         self.harness = harness = RelayHarness()
-        clock, names = Moments(harness), harness.relay.arc
+        clock, names = Moments(harness), harness.relay.names
         pump = Pump(asyncio.get_running_loop(), harness.relay, clock)  # type: ignore[arg-type]
         settings = ArcSettings(open=True, rate_limit=0, hourly_limit=0, registrations_per_hour=5)
         self.saved = Records(MemoryArc(lambda call: call()))
         self.registrar = Registrar(self.saved, names, settings, clock, harness.entropy, pump.run)  # type: ignore[arg-type]
         self.registrar.start([ArcRow("ann-1", "h", 0), ArcRow("bob-1", "i", 0)])
-        self.hub: Hub[Any] = Hub(pump, self.registrar, names, cast("Any", None), settings, clock, harness.entropy, [])  # type: ignore[arg-type]
+        self.hub: Hub = Hub(pump, self.registrar, names, cast("Any", None), settings, clock, harness.entropy, [])  # type: ignore[arg-type]
         self.invitations = Invitations(self.saved, clock, harness.entropy, [])  # type: ignore[arg-type]
         self.desk = Desk(
             self.registrar, self.invitations, self.hub, names, settings, clock, is_owner=lambda bearer: bearer == "owner's"  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ class Scene:
             await asyncio.sleep(0)
             self.harness.settle()
 
-    async def connect(self, agent_id: str = "ann-1", *, keep: bool = False) -> tuple[ArcConnection[Any], Wire]:
+    async def connect(self, agent_id: str = "ann-1", *, keep: bool = False) -> tuple[ArcConnection, Wire]:
         """`keep`: also what it is told at first, the welcome and what had waited."""
         wire = Wire()
         connection = self.hub.attach(self.registrar.records[agent_id], cast("Any", wire), "127.0.0.1")

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from agent_relay.protocol.arc.client_frames import read_said
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
-from agent_relay.protocol.arc.reading import read_said
 from agent_relay.transports.arc.hooks import HookRunner
 
 DEADLINE_S = 60.0

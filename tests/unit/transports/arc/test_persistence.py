@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from agent_relay.ports.service import MessagePage
-from agent_relay.protocol.payloads import History
+from agent_relay.protocol.payloads import HistoryPayload
 from agent_relay.protocol.ulid import EPOCH_MS, encode_bits, encode_time
 from agent_relay.transports.arc.persistence import Persistence
 
@@ -28,7 +28,7 @@ class Service:
         self.limits: list[int] = []
         self.since: int | None = None
 
-    async def messages(self, asked: History) -> MessagePage:
+    async def messages(self, asked: HistoryPayload) -> MessagePage:
         self.limits.append(asked.limit)
         self.since = asked.since
         found = [one for one in self._messages if one["to"] == (asked.to or asked.with_)]

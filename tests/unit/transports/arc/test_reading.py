@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ def said_ids(wire: Wire) -> list[str]:
     return [json.loads(content)["id"] for kind, content in frames(wire.written) if kind == 1]
 
 
-async def send_numbers(scene: Scene, connection: ArcConnection[Any], numbers: range) -> None:
+async def send_numbers(scene: Scene, connection: ArcConnection, numbers: range) -> None:
     connection.data_received(b"".join(text({"to": ["bob-1"], "payload": number}) for number in numbers))
     await scene.settle()
 

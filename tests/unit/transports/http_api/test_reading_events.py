@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_relay.events.bus import ReadDone
 from agent_relay.events.codec import encode_event
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.record import read_records
 from agent_relay.events.types import TokensUsed
 from agent_relay.transports.http.routes.costs import read_usages

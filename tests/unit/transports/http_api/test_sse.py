@@ -9,7 +9,7 @@ import pytest
 from agent_relay.events.bus import MAX_BEHIND, EventBus, ReadDone
 from agent_relay.events.codec import encode_event
 from agent_relay.events.filter import EventFilter
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.types import AgentState
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.transports.http.sse import Streams

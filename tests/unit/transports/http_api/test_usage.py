@@ -6,7 +6,7 @@ import asyncio
 
 from agent_relay.events.bus import EventBus, ReadDone
 from agent_relay.events.codec import encode_event
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.prices import Prices
 from agent_relay.events.record import read_records
 from agent_relay.events.types import TokensUsed

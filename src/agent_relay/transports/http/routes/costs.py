@@ -8,7 +8,7 @@ from decimal import Decimal
 from agent_relay.events.budgets import Budget, BudgetWatch, Crossing
 from agent_relay.events.costs import CostBook, CostReport, Usage, cost_of, read_usage
 from agent_relay.events.filter import make_filter
-from agent_relay.events.paging import EventQuery
+from agent_relay.events.pages import EventQuery
 from agent_relay.events.types import SessionEnded, TokensUsed
 from agent_relay.protocol.errors import ErrorCode
 from agent_relay.transports.http.api import Api, need

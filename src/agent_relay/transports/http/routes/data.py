@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from agent_relay.events.filter import make_filter
-from agent_relay.events.paging import EventQuery
+from agent_relay.events.pages import EventQuery
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, show
-from agent_relay.protocol.payloads import History
+from agent_relay.protocol.payloads import HistoryPayload
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.route import LINES, Call, Flow, Route
 from agent_relay.transports.http.routes.events import read_events
@@ -50,7 +50,7 @@ async def _lines(api: Api, name: str) -> AsyncIterator[bytes]:
     for agent in await api.service.agents():
         if agent["name"].lower() == key:
             yield _line("agent", agent)
-    asked = History(with_=name, limit=_PAGE, oldest_first=True, receipts=True)
+    asked = HistoryPayload(with_=name, limit=_PAGE, oldest_first=True, receipts=True)
     while True:
         page = await api.service.messages(asked)
         counts["messages"] += len(page.messages)

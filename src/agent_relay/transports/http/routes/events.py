@@ -9,7 +9,7 @@ import msgspec
 
 from agent_relay.events.codec import BadEvent, decode_event
 from agent_relay.events.filter import EventFilter, make_filter
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.types import AnyEvent
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import EventsQuery, StreamQuery

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_relay.ports.service import MessageLife, Outgoing
 from agent_relay.protocol.names import show
-from agent_relay.protocol.payloads import History
+from agent_relay.protocol.payloads import HistoryPayload
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import MessagesQuery, NewMessage, PageQuery
 from agent_relay.transports.http.errors import invalid, not_found
@@ -46,7 +46,7 @@ def show_message(found: dict[str, Any]) -> MessageView:
 async def list_messages(api: Api, call: Call) -> MessageList:
     asked: MessagesQuery = call.query
     page = await api.service.messages(
-        History(
+        HistoryPayload(
             with_=asked.with_,
             from_=asked.from_,
             to=asked.to,

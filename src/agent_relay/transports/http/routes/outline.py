@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from agent_relay.events.outline import Outline, OutlineMaker
-from agent_relay.events.paging import EventQuery
+from agent_relay.events.pages import EventQuery
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import Moment
 from agent_relay.transports.http.route import Call, Route

@@ -6,7 +6,7 @@ from typing import Any
 
 from agent_relay.events.costs import CostBook, read_usage
 from agent_relay.events.filter import make_filter
-from agent_relay.events.paging import EventQuery
+from agent_relay.events.pages import EventQuery
 from agent_relay.events.types import CommandExecuted, FileOperation, ItemStarted, TokensUsed
 from agent_relay.ports.callers import Caller
 from agent_relay.ports.service import Outgoing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_relay.events.erasing import erase_from, stand_in
+from agent_relay.events.erasure import erase_from, stand_in
 from agent_relay.events.record import read_record
 from agent_relay.protocol.names import fold_name
 from agent_relay.storage.jsonl.lines import count_heads, read_head

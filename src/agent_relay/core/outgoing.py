@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _AT_ONCE_BYTES = 64 * 1024  # given to a connection at once, which then knows better how much waits for its client
 
 
-class Dispatch:
+class Outgoing:
     def __init__(self, context: Context, journal: Journal) -> None:
         self._context = context
         self._journal = journal

@@ -12,8 +12,8 @@ from functools import lru_cache
 import msgspec
 from msgspec import Raw, Struct
 
+from agent_relay.protocol.arc.client_frames import PlainSaid, Said
 from agent_relay.protocol.arc.ids import is_agent_id
-from agent_relay.protocol.arc.reading import PlainSaid, Said
 from agent_relay.protocol.names import BROADCAST
 from agent_relay.protocol.payloads import NOTHING
 from agent_relay.protocol.ulid import decode_bits
@@ -28,7 +28,7 @@ BODY = b'{"body":'  # what every payload begins with that was made here
 
 
 class FromArc(Struct, gc=False):
-    """What `encode_payload` made."""
+    """The result of `encode_payload`."""
 
     body: Raw
     data: Raw = NOTHING
@@ -36,7 +36,7 @@ class FromArc(Struct, gc=False):
 
     @property
     def content(self) -> Raw:
-        """What the sender wrote as its payload."""
+        """The payload as the sender wrote it."""
         return self.data if len(self.data) else self.body
 
 
@@ -145,7 +145,7 @@ def encode_plain(message_id: str, sender: str, to: str, content: Raw, *, stored:
 
 
 def encode_route(sender: str, to: str) -> bytes:
-    """What stands between the id and the payload. Names are ASCII without quotes by their own rules, so they are spliced."""
+    """The part between the id and the payload. Names are ASCII without quotes by their own rules, so they are spliced."""
     names = to.replace(",", '","')
     return f'","from":"{sender}","to":["{names}"],"payload":'.encode()
 
@@ -156,11 +156,6 @@ def _fields(along: dict[str, Raw], names: tuple[str, ...] | list[str]) -> list[b
         if name in along:
             found += (b"," + _encode(name) + b":", along[name])
     return found
-
-
-def time_of(message_id: str) -> int:
-    """When it was accepted: an id begins with its moment, so that all recipients are told the same."""
-    return decode_bits(message_id[4:14])
 
 
 @lru_cache(1_024)

@@ -1,6 +1,6 @@
-"""Agents over ARC in the core: their names, which are theirs for ever, and whom they are subscribed to.
+"""Names that are registered with a transport, which are theirs for ever, and whom their agents are subscribed to.
 
-Implements `ports.arc.ArcNames`. A name is in the registry from the moment it is claimed, so that nobody else can take it, and
+Implements `ports.names.AgentNames`. A name is in the registry from the moment it is claimed, so that nobody else can take it, and
 belongs to no user of this machine, so that no client of the socket can say HELLO with it.
 """
 
@@ -14,21 +14,26 @@ from agent_relay.core.context import Context
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.registry import FOLLOWS, Registry
 from agent_relay.core.rights import is_persons_name
-from agent_relay.ports.connection import ARC_UID, NOBODY_UID
+from agent_relay.ports.connection import NOBODY_UID, REGISTERED_UID
 from agent_relay.ports.store import Batch, StoreError, SubscriptionRow
 from agent_relay.protocol.names import fold_name
 
-_CLI = "arc"
 
-
-class ArcAgents:
+class RegisteredNames:
     def __init__(
-        self, context: Context, registry: Registry, committer: Committer, ledger: Ledger, is_arriving: Callable[[str], bool]
+        self,
+        context: Context,
+        registry: Registry,
+        committer: Committer,
+        ledger: Ledger,
+        kind: str,
+        is_arriving: Callable[[str], bool],
     ) -> None:
         self._context = context
         self._registry = registry
         self._committer = committer
         self._ledger = ledger
+        self._kind = kind  # as what their agents are listed
         self._is_arriving = is_arriving
         self._watchers: list[Callable[[str, bool], None]] = []
 
@@ -43,13 +48,13 @@ class ArcAgents:
         if known is None:
             self._add(name)
         else:
-            known.begin_anew(ARC_UID, self._context.wall_ms, self._context.ids.reserve(self._context.wall_ms)[1])
-            known.cli = _CLI
+            known.begin_anew(REGISTERED_UID, self._context.wall_ms, self._context.ids.reserve(self._context.wall_ms)[1])
+            known.cli = self._kind
         return True
 
     def _add(self, name: str) -> Agent:
-        agent = Agent(name, ARC_UID, self._context.wall_ms, self._context.limits.dedup_ids)
-        agent.cli = _CLI
+        agent = Agent(name, REGISTERED_UID, self._context.wall_ms, self._context.limits.dedup_ids)
+        agent.cli = self._kind
         agent.hidden = True
         self._registry.add(agent)
         return agent
@@ -106,24 +111,24 @@ class ArcAgents:
         self._committer.change(fill, settled)
 
     def adopt(self, current: Iterable[str], revoked: Iterable[str]) -> None:
-        """What the two stores say may differ: the daemon can be killed between two writes, and people copy files."""
+        """Brings both stores together, which may differ: the daemon can be killed between two writes, and people copy files."""
         known = {fold_name(name): False for name in current} | {fold_name(name): True for name in revoked}
         for agent in self._registry.agents.values():
-            if agent.uid == ARC_UID and agent.key not in known:
+            if agent.is_registered and agent.key not in known:
                 agent.hidden = True
         for key, hidden in known.items():
             agent_ = self._registry.agents.get(key)
             if agent_ is None:
                 agent_ = self._add(key)
                 self._save(agent_, lambda _error: None)
-            if agent_.uid == ARC_UID:
+            if agent_.is_registered:
                 agent_.hidden = hidden
             else:
-                self._context.log.note("arc_name_conflict", agent=agent_.name)
+                self._context.log.note(f"{self._kind}_name_conflict", agent=agent_.name)
 
     def _find(self, name: str) -> Agent | None:
         agent = self._registry.find(name)
-        return agent if agent is not None and agent.uid == ARC_UID else None
+        return agent if agent is not None and agent.is_registered else None
 
     # --- who is there ---------------------------------------------------------------------------------------------------
 

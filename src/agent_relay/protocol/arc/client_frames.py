@@ -1,4 +1,4 @@
-"""What a client says, read and checked: a frame's text into a message for others or a command for the relay.
+"""Frames of a client, read and checked: a frame's text into a message for others or a command for the relay.
 
 Most messages have nothing but `to` and `payload`, and are read by one call of a compiled decoder. Only what that refuses is
 looked at a second time, slowly, to find the further fields or the one that is wrong.
@@ -150,7 +150,7 @@ def read_ref(said: Said) -> Any:
 
 
 def _check_readable(name: str, raw: Raw, ref: Any) -> None:
-    """What is forwarded unread must be readable to whoever gets it."""
+    """Checks that what is forwarded unread is readable to whoever gets it."""
     try:
         _decode_any(raw)
     except UNREADABLE as error:

@@ -106,7 +106,7 @@ def _cut_agent(agent: dict[str, Any], room: int) -> dict[str, Any]:
 
 
 def _cut(message: dict[str, Any], room: int) -> dict[str, Any]:
-    """What can be said about a message that is too large to be shown: everything but its data and the end of its body."""
+    """The summary of a message that is too large to be shown: everything but its data and the end of its body."""
     body = message["payload"].get("body", "")
     short = message | {"truncated": True, "payload": {"kind": message["kind"], "body": ""}, "payload_meta": None}
     if len(encode_json(short)) > room:

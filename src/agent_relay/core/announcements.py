@@ -1,4 +1,4 @@
-"""What the core has to tell as events. Without a sink nothing is made: each of these returns at once.
+"""Events that the core announces. Without a sink nothing is made: each of these returns at once.
 
 Messages are many: of those only references are put together here, and what is written is made where it is written.
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from agent_relay.events import types as t
 from agent_relay.events.drafts import Draft, Exchange, Handover
+from agent_relay.ports.agents import EndReason, SessionRow, SessionStatus
 from agent_relay.protocol.encode import read_tail
 from agent_relay.protocol.names import CHANNEL_MARK
 from agent_relay.protocol.reports import PermissionReport, QuestionReport
@@ -81,7 +82,7 @@ def publish_delivered(context: Context, deliveries: list[Delivery], door: str | 
 
 
 def publish_state(context: Context, agent: Agent) -> None:
-    """What it says it is doing, or what has to be assumed of one that says nothing. One that only comes to say something and
+    """The state it reports, or the one that has to be assumed of one that says nothing. One that only comes to say something and
     leave is nobody to watch."""
     if context.events is None:
         return
@@ -125,3 +126,34 @@ def _describe(request: Request, change: str, by: str, answer: str, now_ms: int) 
         session_id=session_id, request_id=request.id, tool=report.tool, command=report.command, file_path=report.file_path,
         description=report.description, risk_level=cast("t.Risk", request.risk),
     )  # fmt: skip
+
+
+def publish_session(context: Context, session: SessionRow) -> None:
+    """It has begun to run, or it has ended."""
+    if context.events is None:
+        return
+    for event in _session_ended(session) if session.status is SessionStatus.ENDED else _session_started(session):
+        context.events.publish(event, agent=session.name, session_id=session.id, at_ms=context.wall_ms)
+
+
+def _session_started(session: SessionRow) -> tuple[t.Event, ...]:
+    return (
+        t.SessionStarted(
+            session_id=session.id, agent=t.AgentInfo(name=session.name, cli=session.cli), started_at=session.started_at,
+            config=t.SessionConfig(permission_mode=session.permission_mode, working_directory=session.cwd),
+        ),
+        t.AgentSpawned(
+            session_id=session.id, agent_name=session.name, cli=session.cli, spawned_by=session.spawned_by, task=session.task
+        ),
+    )  # fmt: skip
+
+
+def _session_ended(session: SessionRow) -> tuple[t.Event, ...]:
+    reason = session.reason or EndReason.CRASHED
+    ended = t.SessionEnded(session_id=session.id, ended_at=session.ended_at or 0, reason=reason.value)
+    if reason is not EndReason.RELEASED:
+        return (ended,)
+    released = t.AgentReleased(
+        session_id=session.id, agent_name=session.name, released_by=session.released_by, reason=session.release_note
+    )
+    return (released, ended)

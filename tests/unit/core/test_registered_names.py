@@ -1,16 +1,19 @@
-"""Agents over ARC in the core: their names, whom they hear, and what is kept for them."""
+"""Names that are registered with a transport: whose they are, whom their agents hear, and what is kept for them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from agent_relay.ports.connection import ARC_UID, NOBODY_UID
-from agent_relay.ports.relay import ReadSend
+from agent_relay.ports.connection import NOBODY_UID, REGISTERED_UID
+from agent_relay.ports.names import NameTraits
+from agent_relay.ports.relay import PeerTraits, ReadSend
 from agent_relay.ports.store import StoreError
 from agent_relay.protocol.encode import encode_json
 from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.unit.core.test_erasure import ask
 
 DAY_MS = 86_400_000
 
@@ -19,21 +22,24 @@ def register(relay: RelayHarness, name: str) -> None:
     answers: list[StoreError | None] = []
 
     def act() -> None:
-        assert relay.relay.arc.claim(name)
-        relay.relay.arc.register(name, answers.append)
+        assert relay.relay.names.claim(name)
+        relay.relay.names.register(name, answers.append)
 
     relay.turn(act)
     assert answers == [None]
 
 
-def connect(relay: RelayHarness, name: str) -> HarnessClient:
+TRAITS = PeerTraits(dedups=False, skips_unknown=True, has_heartbeat=True)
+
+
+def connect(relay: RelayHarness, name: str, traits: PeerTraits = TRAITS) -> HarnessClient:
     """As the transport does: nothing is acknowledged, the bytes count."""
-    return relay.connect(name, uid=ARC_UID, capabilities={"ack": False}, cli="arc")
+    return relay.connect(name, uid=REGISTERED_UID, traits=traits, capabilities={"ack": False}, cli="phone")
 
 
 def follow(relay: RelayHarness, name: str, others: list[str], *, active: bool = True) -> StoreError | None:
     answers: list[StoreError | None] = []
-    relay.turn(lambda: relay.relay.arc.follow(name, others, answers.append, active=active))
+    relay.turn(lambda: relay.relay.names.follow(name, others, answers.append, active=active))
     return answers[0]
 
 
@@ -51,13 +57,21 @@ def relay() -> RelayHarness:
 def test_a_name_is_claimed_once(relay: RelayHarness) -> None:
     relay.connect("Sock")
     for name in ("ann-1", "ANN-1", "sock"):
-        assert not relay.relay.arc.claim(name)
+        assert not relay.relay.names.claim(name)
+
+
+def test_an_owner_who_removes_one_is_told_how_its_transport_ends_a_registration() -> None:
+    relay = RelayHarness(registered=NameTraits(kind="phone", removal="Hang up: end {name}, not {name}."))
+    register(relay, "ann-1")
+    answer = ask(relay, "remove", "ann-1")
+    assert (answer["code"], answer["message"]) == ("REJECTED", "Hang up: end ann-1, not ann-1.")
+    assert answer["details"] == {"reason": "phone_name", "name": "ann-1"}
 
 
 def test_a_name_that_is_just_arriving_is_taken(relay: RelayHarness) -> None:
     relay.store.hold()
     relay.open().hello("Carl")
-    assert not relay.relay.arc.claim("carl")
+    assert not relay.relay.names.claim("carl")
 
 
 @pytest.mark.parametrize("name", ["ann-1", "Ann-1"])
@@ -70,10 +84,10 @@ def test_nobody_says_hello_with_a_registered_name(relay: RelayHarness, name: str
 
 def test_nobody_writes_to_a_name_before_it_is_registered_for_good(relay: RelayHarness) -> None:
     sock = relay.connect("Sock")
-    assert relay.relay.arc.claim("new-1")
+    assert relay.relay.names.claim("new-1")
     sock.send("new-1")
     assert sock.payload("NACK")["code"] == "AGENT_NOT_FOUND"
-    relay.relay.arc.abandon("new-1")
+    relay.relay.names.abandon("new-1")
     register(relay, "new-1")
     sock.send("new-1")
     assert sock.stored()[0]["queued"] == 1
@@ -81,11 +95,11 @@ def test_nobody_writes_to_a_name_before_it_is_registered_for_good(relay: RelayHa
 
 def test_a_revoked_name_is_nobodys_and_stays_taken(relay: RelayHarness) -> None:
     sock = relay.connect("Sock")
-    relay.relay.arc.retire("ann-1")
+    relay.relay.names.retire("ann-1")
     sock.send("ann-1")
     sock.send(["Ann-1"])
     assert [frame["payload"]["code"] for frame in sock.take("NACK")] == ["AGENT_NOT_FOUND"] * 2
-    assert not relay.relay.arc.claim("ann-1")
+    assert not relay.relay.names.claim("ann-1")
     assert "ann-1" not in [agent["name"] for agent in relay.relay.queries.agents()]
 
 
@@ -96,11 +110,11 @@ def test_names_are_kept_however_long_they_are_away(relay: RelayHarness) -> None:
 
 def test_after_a_restart_the_registrations_decide(relay: RelayHarness) -> None:
     relay.restart()
-    relay.turn(lambda: relay.relay.arc.adopt(["bob-1", "lost-1"], ["old-1"]))
-    present = [name for name, _ in relay.relay.arc.present()]
+    relay.turn(lambda: relay.relay.names.adopt(["bob-1", "lost-1"], ["old-1"]))
+    present = [name for name, _ in relay.relay.names.present()]
     assert sorted(present) == ["bob-1", "lost-1"]  # of ann-1 no registration is left
     for name in ("ann-1", "old-1", "lost-1"):
-        assert not relay.relay.arc.claim(name)
+        assert not relay.relay.names.claim(name)
 
 
 # --- who gets it -----------------------------------------------------------------------------------------------------------
@@ -154,10 +168,10 @@ def test_subscriptions_outlive_the_daemon_and_are_undone_when_they_cannot_be_kep
     follow(relay, "ann-1", ["zoe", "bob-1"])
     relay.store.fail_next()
     assert follow(relay, "ann-1", ["carl", "zoe"]) is not None
-    assert relay.relay.arc.followed("ann-1") == ["bob-1", "zoe"]
+    assert relay.relay.names.followed("ann-1") == ["bob-1", "zoe"]
     relay.restart()
-    assert relay.relay.arc.followed("ann-1") == ["bob-1", "zoe"]
-    assert relay.relay.arc.followed("nobody") == []
+    assert relay.relay.names.followed("ann-1") == ["bob-1", "zoe"]
+    assert relay.relay.names.followed("nobody") == []
 
 
 # --- what is kept ------------------------------------------------------------------------------------------------------------
@@ -182,20 +196,21 @@ def test_what_waits_for_one_that_is_away_waits_for_a_day(relay: RelayHarness, aw
 
 
 def test_where_nothing_is_kept_the_sender_is_told_or_not_as_its_contract_says() -> None:
-    relay = RelayHarness(arc_ephemeral=True)
+    relay = RelayHarness(registered=NameTraits(keeps_offline=False))
+    passing = replace(TRAITS, keeps_offline=False)
     register(relay, "ann-1")
     register(relay, "bob-1")
-    sock, ann = relay.connect("Sock"), connect(relay, "ann-1")
+    sock, ann = relay.connect("Sock"), connect(relay, "ann-1", passing)
     sock.send("bob-1")
     assert sock.payload("NACK")["code"] == "AGENT_OFFLINE"
     ann.send(["bob-1", "sock"], "x")
     assert sock.bodies() == ["x"]
-    bob = connect(relay, "bob-1")
+    bob = connect(relay, "bob-1", passing)
     bob.stall()
     sock.send("bob-1", "unread")
     bob.take()
     bob.drop()
-    again = connect(relay, "bob-1")
+    again = connect(relay, "bob-1", passing)
     assert again.bodies() == []
     sock.send("bob-1", "read")
     assert again.bodies() == ["read"]
@@ -212,7 +227,7 @@ def test_the_relay_leaves_heartbeats_to_the_transport() -> None:
 
 def test_coming_and_going_is_told(relay: RelayHarness) -> None:
     told: list[Any] = []
-    relay.relay.arc.watch(lambda name, is_here: told.append((name, is_here)))
+    relay.relay.names.watch(lambda name, is_here: told.append((name, is_here)))
     sock, ann = relay.connect("Sock"), connect(relay, "ann-1")
     sock.drop()
     ann.drop()
@@ -245,7 +260,7 @@ def test_a_client_with_words_of_its_own_sends_and_is_given_messages_as_any_other
 
 def test_nothing_is_taken_from_a_client_that_is_not_here_or_while_the_relay_stops(relay: RelayHarness) -> None:
     sock, ann = relay.connect("Sock"), connect(relay, "ann-1")
-    stranger = relay.open(ARC_UID)
+    stranger = relay.open(REGISTERED_UID, TRAITS)
     relay.turn(lambda: relay.relay.sent(stranger.peer, [read_send("sock", "x", "one")]))
     ann.drop()
     relay.turn(lambda: relay.relay.sent(ann.peer, [read_send("sock", "x", "two")]))
@@ -261,8 +276,8 @@ def test_nothing_is_taken_from_a_client_that_is_not_here_or_while_the_relay_stop
 
 def free(relay: RelayHarness, name: str) -> None:
     answers: list[StoreError | None] = []
-    relay.turn(lambda: relay.relay.arc.retire(name))
-    relay.turn(lambda: relay.relay.arc.free(name, answers.append))
+    relay.turn(lambda: relay.relay.names.retire(name))
+    relay.turn(lambda: relay.relay.names.free(name, answers.append))
     relay.settle()
     assert answers == [None]
 
@@ -289,9 +304,9 @@ def test_a_client_of_the_socket_can_have_a_freed_name(relay: RelayHarness) -> No
 def test_a_freed_name_stays_free_and_hidden_over_a_restart(relay: RelayHarness) -> None:
     free(relay, "bob-1")
     relay.restart()
-    relay.turn(lambda: relay.relay.arc.adopt(["ann-1"], []))
-    assert "bob-1" not in [name for name, _ in relay.relay.arc.present()]
-    assert relay.relay.arc.claim("bob-1")
+    relay.turn(lambda: relay.relay.names.adopt(["ann-1"], []))
+    assert "bob-1" not in [name for name, _ in relay.relay.names.present()]
+    assert relay.relay.names.claim("bob-1")
 
 
 def test_ids_of_the_one_before_are_not_the_next_ones(relay: RelayHarness) -> None:

@@ -21,7 +21,6 @@ from agent_relay.core.removal import Removal
 from agent_relay.core.rights import ADMIN, Rights
 from agent_relay.core.spawning import Spawning
 from agent_relay.core.tokens import Tokens
-from agent_relay.ports.connection import ARC_UID
 from agent_relay.ports.leavings import Leavings, Left
 from agent_relay.ports.store import Batch, MessageStore, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -37,7 +36,8 @@ _AT_ONCE = 500  # messages in one transaction
 
 
 class Erased(Struct):
-    """What went. `undelivered_from` were on their way from it to others, `undelivered_to` to it; both are among the messages."""
+    """The counts of what went. `undelivered_from` were on their way from it to others, `undelivered_to` to it; both are among the
+    messages."""
 
     undelivered_from: int = 0
     undelivered_to: int = 0
@@ -49,7 +49,7 @@ class Erased(Struct):
 Tell = Callable[["Erased | RelayError"], None]
 
 
-class Erasing:
+class Erasure:
     def __init__(
         self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, ledger: Ledger, spawning: Spawning,
         store: MessageStore, leavings: Leavings, is_arriving: Callable[[str], bool], rights: Rights, removal: Removal,
@@ -108,7 +108,7 @@ class Erasing:
         self._removal.remove(agent, tell, has_letters=True)
 
     def count(self, name: str, tell: Callable[[Erased], None]) -> None:
-        """What is still on its way; raises RelayError where it could not be forgotten now."""
+        """Messages still on their way; raises RelayError where it could not be forgotten now."""
         self._check(name)
         agent = self._registry.find(name)
         if agent is None:
@@ -165,7 +165,7 @@ class Erasing:
         if agent is not None and (agent.mailbox.reserved or agent.pending or not agent.mailbox.idle):
             self._settle(name, erased, tell)
             return
-        if agent is None or agent.uid == ARC_UID:  # an ARC name is its owner's for ever; what was said goes
+        if agent is None or agent.is_registered:  # such a name is its owner's for ever; what was said goes
             self._erase_messages(name, erased, tell)
             return
         self._committer.change(

@@ -1,16 +1,16 @@
-"""What becomes of accepted messages: durable and on their way, or not; and what their senders are told."""
+"""Receipts for accepted messages: their senders are told when they are durable and on their way, or that they are not."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_relay.core.announcements import publish_exchanged
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.correlation import Correlations
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.journal import Journal
-from agent_relay.core.messages import Aside, Message
-from agent_relay.core.publishing import publish_exchanged
+from agent_relay.core.messages import Message, MessageExtras
 from agent_relay.ports.store import MessageRow, StoreError, TrailRow
 from agent_relay.protocol.encode import encode_stored
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _STORE_RETRY_MS = 1_000
 
 
-class Outcomes:
+class SendReceipts:
     def __init__(
         self, context: Context, journal: Journal, ledger: Ledger, correlations: Correlations, backpressure: Backpressure
     ) -> None:
@@ -42,13 +42,13 @@ class Outcomes:
         answers: list[bytes] = []  # to that one
         for message in messages:
             row, peer, client_id = message.row, message.peer, message.row.client_id
-            if peer is None or not peer.arc:
+            if peer is None or peer.dedups:
                 sender = message.sender
                 del sender.pending[client_id]
                 sender.seen.remember(client_id, row.number)
-            if message.aside is not None:
-                special.append((message, message.aside))
-            if peer is not None and peer.acks and not peer.closed and (message.aside is None or message.aside.answer is None):
+            if message.extras is not None:
+                special.append((message, message.extras))
+            if peer is not None and peer.acks and not peer.closed and (message.extras is None or message.extras.answer is None):
                 if peer is not answered:
                     if answered is not None:
                         answered.connection.send_all(answers)
@@ -58,27 +58,27 @@ class Outcomes:
                 )
         if answered is not None:
             answered.connection.send_all(answers)
-        for message, aside in special:
-            self._answer_more(message, aside)
+        for message, extras in special:
+            self._answer_more(message, extras)
         self.accepted += len(messages)
         self._journal.opened(messages)
         self._ledger.take_over(deliveries)
-        for message, aside in special:
-            self._correlate(message, aside)
+        for message, extras in special:
+            self._correlate(message, extras)
         publish_exchanged(self._context, messages)
 
-    def _answer_more(self, message: Message, aside: Aside) -> None:
-        if aside.answer is not None:
-            aside.answer(message.row)
-        for peer in aside.duplicates:
+    def _answer_more(self, message: Message, extras: MessageExtras) -> None:
+        if extras.answer is not None:
+            extras.answer(message.row)
+        for peer in extras.duplicates:
             self.say_stored_again(peer, message.row)
 
-    def _correlate(self, message: Message, aside: Aside) -> None:
+    def _correlate(self, message: Message, extras: MessageExtras) -> None:
         sender, row = message.sender, message.row
-        if aside.sync is not None and aside.sync.blocking:
-            self._correlations.ask(sender, row, aside.sync)
-        if aside.reply_to is not None and self._correlations.answer_by_message(sender, aside.reply_to, row):
-            self._ledger.answered(sender, aside.reply_to)
+        if extras.sync is not None and extras.sync.blocking:
+            self._correlations.ask(sender, row, extras.sync)
+        if extras.reply_to is not None and self._correlations.answer_by_message(sender, extras.reply_to, row):
+            self._ledger.answered(sender, extras.reply_to)
 
     def failed(self, messages: list[Message], error: StoreError) -> None:
         refusal = not_stored(error)
@@ -87,11 +87,11 @@ class Outcomes:
             for agent in message.recipients:
                 agent.mailbox.release(row.tail)
             message.sender.pending.pop(row.client_id, None)
-            aside = message.aside or Aside()
-            if aside.answer is not None:
-                aside.answer(error)
+            extras = message.extras or MessageExtras()
+            if extras.answer is not None:
+                extras.answer(error)
                 continue
-            for peer in (message.peer, *aside.duplicates):
+            for peer in (message.peer, *extras.duplicates):
                 if peer is not None and not peer.closed:
                     peer.say_nack(refusal, row.client_id)
         for recipient in {agent.key: agent for message in messages for agent in message.recipients}.values():

@@ -1,4 +1,4 @@
-"""What is asked of recorded events, and the answer: always oldest first, a page at a time, each of a bounded effort."""
+"""Pages of recorded events: always oldest first, a page at a time, each of a bounded effort."""
 
 from __future__ import annotations
 

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
 from agent_relay.core.context import Context
-from agent_relay.core.paging import read_cursor
+from agent_relay.core.pages import read_cursor
 from agent_relay.events.bus import EventBus, Subscription
 from agent_relay.events.codec import encode_event
 from agent_relay.events.filter import EventFilter, make_filter
-from agent_relay.events.paging import EventPage, EventQuery
+from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.types import StreamGap
 from agent_relay.protocol.encode import encode_event_frame
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import EVENTS_TOPIC
-from agent_relay.protocol.payloads import Subscribe
+from agent_relay.protocol.payloads import SubscribePayload
 
 if TYPE_CHECKING:
     from agent_relay.core.peer import Peer
@@ -43,7 +42,7 @@ class _Watch:
         self.subscription: Subscription | None = None
 
 
-class Watching:
+class Watchers:
     def __init__(self, context: Context, bus: EventBus | None) -> None:
         self._context = context
         self._bus = bus
@@ -140,7 +139,7 @@ class Watching:
 
     def _send(self, watch: _Watch, subscription: Subscription) -> None:
         connection = watch.peer.connection
-        while connection.unsent_bytes <= FULL_BUFFER_BYTES:
+        while not connection.is_full:
             records = subscription.take(_AT_ONCE)
             for record in records:
                 self._say(watch, record.type, record.seq, record.line)
@@ -183,7 +182,7 @@ def _take_what_fits(page: EventPage, limit_bytes: int) -> tuple[list[Raw], int]:
     return lines, page.last_seq
 
 
-def _start(bus: EventBus, asked: Subscribe) -> int:
+def _start(bus: EventBus, asked: SubscribePayload) -> int:
     """The number the subscriber begins after: where it goes on if the connection breaks before the first event."""
     if asked.after_seq is not None:
         return min(asked.after_seq, bus.source.last_seq)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.backpressure import FULL_BUFFER_BYTES
+from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.testing.harness import HarnessClient, RelayHarness
 
 
@@ -160,7 +160,7 @@ def test_one_that_does_not_read_is_left_alone_and_misses_nothing(relay: RelayHar
     alice, watcher, quick = relay.connect("Alice"), observe(relay), observe(relay)
     subscribe(watcher)
     subscribe(quick)
-    watcher.stall(FULL_BUFFER_BYTES + 1)
+    watcher.stall(FULL_BYTES + 1)
     happen(relay, alice, 3_000)
     assert len(numbers(quick)) == 3_000
     assert watcher.take("AGENT_EVENT") == []

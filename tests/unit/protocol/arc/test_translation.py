@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from agent_relay.protocol import payloads
-from agent_relay.protocol.arc.reading import Said, read_said
-from agent_relay.protocol.arc.translating import encode_envelope, encode_tail, make_payload, make_send, time_of
+from agent_relay.protocol.arc.client_frames import Said, read_said
+from agent_relay.protocol.arc.translation import encode_envelope, encode_tail, make_payload, make_send
 from agent_relay.protocol.decode import decode_client_frame
 from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.encode import encode_tail as encode_stored_tail
 from agent_relay.protocol.envelope import Send
-from tests.unit.protocol.arc.test_reading import JSON
+from agent_relay.protocol.ulid import decode_bits
+from tests.unit.protocol.arc.test_client_frames import JSON
 
 ID = "msg_01M7FSGCBYJESY1TGHAJMN0000"
+MOMENT = decode_bits(ID[4:14])  # when it was accepted: all recipients are told the same
 OWN = {"id", "from", "ts", "to", "payload", "type", "ref", "stored"}
 
 
@@ -43,7 +45,7 @@ def relayed(said: Said, to: str, *, stored: bool = False) -> dict[str, Any]:
 def test_what_was_said_is_what_is_heard(payload: Any, kind: str | None, ref: Any, extras: dict[str, Any], stored: bool) -> None:
     extras = {name: value for name, value in extras.items() if name not in OWN}
     said = say(to=["bob-1"], payload=payload, type=kind, ref=ref, **{"id": "x", "from": "eve", "ts": 1}, **extras)
-    wanted = {"id": ID, "from": "alice-1", "to": ["bob-1"], "payload": payload, "ts": time_of(ID), "ref": ref} | extras
+    wanted = {"id": ID, "from": "alice-1", "to": ["bob-1"], "payload": payload, "ts": MOMENT, "ref": ref} | extras
     wanted |= {"type": kind} if kind is not None else {}
     wanted |= {"stored": True} if stored else {}
     assert relayed(said, "bob-1", stored=stored) == wanted
@@ -52,7 +54,7 @@ def test_what_was_said_is_what_is_heard(payload: Any, kind: str | None, ref: Any
 @given(payload=JSON)
 def test_a_client_of_the_socket_has_a_body_to_show(payload: Any) -> None:
     *_, sent, body = make_send(say(to=["sock"], payload=payload), "arc_1")
-    send = msgspec.json.decode(sent, type=payloads.Send)
+    send = msgspec.json.decode(sent, type=payloads.SendPayload)
     assert send.body == body
     if isinstance(payload, str):
         assert (send.body, bytes(send.data)) == (payload, b"")
@@ -67,7 +69,7 @@ def test_a_send_is_as_if_it_had_been_read_from_a_frame(payload: Any) -> None:
     frame = decode_client_frame(encode_json({"type": "SEND", "v": 2, "id": id_, "ts": 0, "to": to, "payload": Raw(sent)}))
     assert isinstance(frame, Send)
     assert (frame.id, frame.to, bytes(frame.payload)) == ("arc_1", "sock", sent)
-    assert msgspec.json.decode(frame.payload, type=payloads.Send).body == body
+    assert msgspec.json.decode(frame.payload, type=payloads.SendPayload).body == body
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_a_star_among_names_is_everybody() -> None:
 )
 def test_a_client_of_the_socket_cannot_dress_up_as_one_of_arc(payload: dict[str, Any], shown: Any) -> None:
     found = json.loads(encode_envelope(ID, "Sock", "bob-1", "news", json.dumps(payload).encode(), from_arc=False))
-    assert found == {"id": ID, "from": "Sock", "to": ["bob-1"], "payload": shown, "ts": time_of(ID), "topic": "news"}
+    assert found == {"id": ID, "from": "Sock", "to": ["bob-1"], "payload": shown, "ts": MOMENT, "topic": "news"}
 
 
 def test_what_the_relay_sets_cannot_be_smuggled_in() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_relay.events.codec import decode_event, encode_event
-from agent_relay.events.erasing import erase_from, stand_in
+from agent_relay.events.erasure import erase_from, stand_in
 from agent_relay.events.types import LoopDetected, MessageDelivered, MessageExchanged, TokensUsed
 from tests.unit.events.examples import EXAMPLES
 

@@ -1,17 +1,16 @@
-"""What each frame of a client asks for, and whose business that is."""
+"""Frames of clients, each passed to the part whose business it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
-from agent_relay.core.erasing import COMMANDS as ERASE_COMMANDS
-from agent_relay.core.guests import check_guest
+from agent_relay.core.erasure import COMMANDS as ERASE_COMMANDS
 from agent_relay.core.membership import COMMANDS as MEMBER_COMMANDS
 from agent_relay.core.rights import RETRY
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import EVENTS_TOPIC
+from agent_relay.protocol.names import EVENTS_TOPIC, fold_name
 from agent_relay.protocol.states import CloseReason
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from agent_relay.core.controls import Controls
     from agent_relay.core.correlation import Correlations
     from agent_relay.core.delivery import Ledger
-    from agent_relay.core.erasing import Erasing
+    from agent_relay.core.erasure import Erasure
     from agent_relay.core.membership import Membership
     from agent_relay.core.peer import Peer
     from agent_relay.core.queries import Queries
@@ -28,15 +27,20 @@ if TYPE_CHECKING:
     from agent_relay.core.rights import Rights
     from agent_relay.core.sending import Sending
     from agent_relay.core.spawning import Spawning
-    from agent_relay.core.watching import Watching
+    from agent_relay.core.watchers import Watchers
+
+# Other users of the machine, whom `allowed_uids` lets in, write to agents and read what was written to them. Nothing that acts in
+# the owner's name is theirs, and no report that makes the owner's budgets or the owner act.
+_ONLY_OWNER = (e.Control, e.Spawn, e.Release, e.Propose, e.Vote)
+_REPORTS = frozenset({"tokens.used", "permission.requested", "question.requested"})
 
 
-class Acting:
+class FrameDispatch:
     """Of peers whose handshake is over. `end` closes a connection."""
 
     def __init__(
         self, context: Context, sending: Sending, ledger: Ledger, correlations: Correlations, membership: Membership,
-        reports: Reports, controls: Controls, queries: Queries, spawning: Spawning, watching: Watching, erasing: Erasing,
+        reports: Reports, controls: Controls, queries: Queries, spawning: Spawning, watchers: Watchers, erasure: Erasure,
         rights: Rights, end: Callable[[Peer, CloseReason], None],
     ) -> None:  # fmt: skip
         self._context = context
@@ -48,9 +52,9 @@ class Acting:
         self._controls = controls
         self._queries = queries
         self._spawning = spawning
-        self._watching = watching
+        self._watchers = watchers
         self._rights = rights
-        self._erasing = erasing
+        self._erasure = erasure
         self._end = end
 
     def act(self, peer: Peer, agent: Agent, frame: e.ClientFrame) -> None:
@@ -103,20 +107,20 @@ class Acting:
             case e.Bye():
                 self._end(peer, CloseReason.CLIENT_BYE)
             case e.Subscribe() if frame.payload.topic == EVENTS_TOPIC:
-                self._watching.subscribe(peer, frame)
+                self._watchers.subscribe(peer, frame)
             case e.Unsubscribe() if frame.payload.topic == EVENTS_TOPIC:
-                self._watching.unsubscribe(peer, frame)
+                self._watchers.unsubscribe(peer, frame)
             case e.ListAgents():
                 self._queries.list_agents(peer, frame)
             case e.History() if frame.payload.view == "events":
-                self._watching.look_back(peer, frame)
+                self._watchers.look_back(peer, frame)
             case e.History():
                 self._queries.history(peer, frame)
             case e.Control():
                 if frame.payload.command == "retry_dead_letter":
                     self._retry(peer, frame)
                 elif frame.payload.command in ERASE_COMMANDS:
-                    self._erasing.receive(peer, frame)
+                    self._erasure.receive(peer, frame)
                 elif frame.payload.command in MEMBER_COMMANDS:
                     self._membership.control(peer, frame)
                 else:
@@ -153,3 +157,30 @@ class Acting:
 
 def stopping_error() -> RelayError:
     return RelayError(ErrorCode.SERVICE_UNAVAILABLE, "The daemon is stopping.", retry_after_ms=1_000)
+
+
+# --- guests ----------------------------------------------------------------------------------------------------------
+
+
+def check_guest(agent: Agent | None, frame: e.ClientFrame) -> None:
+    """Raises RelayError for what a guest may not do. A guest's history is narrowed to what was said with its own agent."""
+    match frame:
+        case e.History():
+            _narrow(agent, frame)
+        case e.Subscribe() if frame.payload.topic == EVENTS_TOPIC:
+            raise _denied("Only the daemon's own user may follow events.")
+        case e.AgentEvent() if frame.payload.type in _REPORTS:
+            raise _denied("Agents of another user cannot report permissions, questions or costs here.")
+        case _ if isinstance(frame, _ONLY_OWNER):
+            raise _denied("Only the daemon's own user may control, start and stop agents, and answer their requests.")
+
+
+def _narrow(agent: Agent | None, frame: e.History) -> None:
+    asked = frame.payload
+    if agent is None or asked.view != "messages" or fold_name(asked.with_ or agent.name) != agent.key:
+        raise _denied("Agents of another user only see their own messages: connect as one and ask for `messages`.")
+    asked.with_ = agent.name
+
+
+def _denied(sentence: str) -> RelayError:
+    return RelayError(ErrorCode.PERMISSION_DENIED, sentence, reason="other_user")

@@ -1,4 +1,4 @@
-"""What a client may look at, be it an agent or an observer: who is there, what was said, what happens.
+"""Lookups of a client, be it an agent or an observer: who is there, what was said, what happens.
 
 Nothing is changed by it, so every question may be asked again after a lost connection.
 """
@@ -19,16 +19,16 @@ from agent_relay.sdk.views import AgentsView, ChannelInfo, HistoryPage, MessageV
 _CONVERSATIONS = 1_000  # the most that the daemon tells at once
 
 
-class Looking:
+class Lookups:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._queries = engine.queries
 
     async def agents(self) -> AgentsView:
-        first = found = expect_agents(await self._queries.ask("LIST_AGENTS", payloads.ListAgents()))
+        first = found = expect_agents(await self._queries.ask("LIST_AGENTS", payloads.ListAgentsPayload()))
         raws = {raw.get("name"): raw for raw in found.agents}
         while found.next_cursor is not None:
-            found = expect_agents(await self._queries.ask("LIST_AGENTS", payloads.ListAgents(found.next_cursor)))
+            found = expect_agents(await self._queries.ask("LIST_AGENTS", payloads.ListAgentsPayload(found.next_cursor)))
             raws |= {raw.get("name"): raw for raw in found.agents}  # one that left meanwhile comes again
         return AgentsView([read_agent(raw) for raw in raws.values()], first.server, first.sessions)
 
@@ -50,7 +50,7 @@ class Looking:
     ) -> HistoryPage:
         """Messages, newest first. `since` and `until` are milliseconds since 1970; `pending`: only what `to` has not
         acknowledged. With `oldest_first` they come in the order they were sent, those after `cursor`."""
-        asked = payloads.History(
+        asked = payloads.HistoryPayload(
             with_=with_, from_=from_, to=to, topic=topic, thread=thread, search=search, since=since, until=until,
             limit=limit, cursor=cursor, pending=pending, oldest_first=oldest_first,
         )  # fmt: skip
@@ -60,19 +60,19 @@ class Looking:
     async def channels(self) -> list[ChannelInfo]:
         """Every channel that has members, or in which something was said, by name."""
         agents = [agent.raw for agent in (await self.agents()).agents]
-        asked = payloads.History(view="conversations", limit=_CONVERSATIONS)
+        asked = payloads.HistoryPayload(view="conversations", limit=_CONVERSATIONS)
         said = expect_history(await self._queries.ask("HISTORY", asked)).conversations
         return [ChannelInfo(*facts) for facts in gather_channels(agents, said)]
 
     async def message(self, message_id: str) -> MessageView:
         """One message and everything that happened to it."""
-        found = expect_history(await self._queries.ask("HISTORY", payloads.History(view="message", id=message_id)))
+        found = expect_history(await self._queries.ask("HISTORY", payloads.HistoryPayload(view="message", id=message_id)))
         if not found.messages:
             raise RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no message {message_id}.")
         return MessageView(found.messages[0], found.trail)
 
     async def dead_letters(self, limit: int = 50) -> HistoryPage:
-        found = expect_history(await self._queries.ask("HISTORY", payloads.History(view="dead_letters", limit=limit)))
+        found = expect_history(await self._queries.ask("HISTORY", payloads.HistoryPayload(view="dead_letters", limit=limit)))
         return HistoryPage(found.messages, found.next_cursor)
 
     def events(
@@ -91,7 +91,7 @@ class Looking:
 
         The loop ends when the client is closed, or when `timeout` seconds pass without an event.
         """
-        asked = payloads.Subscribe(EVENTS_TOPIC, list(types), agent, session_id, after_seq, since)
+        asked = payloads.SubscribePayload(EVENTS_TOPIC, list(types), agent, session_id, after_seq, since)
         return EventFeed(self._engine.events, asked, timeout)
 
     async def past_events(
@@ -107,7 +107,7 @@ class Looking:
     ) -> EventsPage:
         """Events that are recorded, oldest first; `cursor` is the last page's `next_cursor`, or the number of an event to go on
         after."""
-        asked = payloads.History(
+        asked = payloads.HistoryPayload(
             view="events", types=list(types), with_=agent, session_id=session_id, since=since, until=until, limit=limit,
             cursor=cursor,
         )  # fmt: skip

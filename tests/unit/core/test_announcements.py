@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.publishing import derive_exchange
+from agent_relay.core.announcements import derive_exchange
 from agent_relay.ports.store import MessageQuery
 from agent_relay.protocol.ulid import encode_time
 from agent_relay.testing.harness import HarnessClient, RelayHarness

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agent_relay.protocol.arc.client_frames import is_command, read_said
 from agent_relay.protocol.arc.codes import ArcProblem
-from agent_relay.protocol.arc.reading import is_command, read_said
-from agent_relay.protocol.arc.skimming import skim_sends
-from agent_relay.protocol.arc.translating import make_send
-from tests.unit.protocol.arc.test_reading import JSON
+from agent_relay.protocol.arc.plain_messages import skim_sends
+from agent_relay.protocol.arc.translation import make_send
+from tests.unit.protocol.arc.test_client_frames import JSON
 
 TEXT, OTHER = 1, 2
 

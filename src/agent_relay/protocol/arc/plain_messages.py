@@ -1,6 +1,6 @@
 """Plain messages, read at a glance: a text for one recipient, written as most clients write it, and nothing beside it.
 
-What is made of them is what `reading` and `translating` make of them, byte for byte, in one go for all that follow each other.
+They become what `client_frames` and `translation` make of them, byte for byte, in one go for all that follow each other.
 What is not plain is left to those two.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from agent_relay.protocol.arc.client_frames import UNREADABLE
 from agent_relay.protocol.arc.ids import RELAY
-from agent_relay.protocol.arc.reading import UNREADABLE
-from agent_relay.protocol.arc.translating import BODY, is_plain_name
+from agent_relay.protocol.arc.translation import BODY, is_plain_name
 
 _match_head = re.compile(rb'\{"to": ?\["([a-z0-9*-]+)"\], ?"payload": ?(?=")').match
 _decode_text = msgspec.json.Decoder(str).decode
@@ -45,7 +45,7 @@ def skim_sends(
 
 
 def _read_head(said: bytes) -> tuple[str, int]:
-    """Who it is for, and where its text begins; nobody where it is not plain, or a command."""
+    """The recipient, and the place where the text begins; nobody where it is not plain, or a command."""
     found = _match_head(said)
     to = "" if found is None else found[1].decode()
     return (to, found.end()) if found is not None and to != RELAY and is_plain_name(to) else ("", 1)

@@ -1,4 +1,4 @@
-"""What is left of an event when an agent is to be forgotten: nothing of what it did, said and was told; of costs the numbers.
+"""The rest of an event when an agent is to be forgotten: nothing of what it did, said and was told; of costs the numbers.
 
 What was said to several stays, as theirs, without its name. Costs stay, so that sums and budgets are what they were, but they are
 nobody's: their agent is called `forgotten`.

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_relay.protocol.arc.client_frames import is_command, read_payload, read_ref, read_said
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
-from agent_relay.protocol.arc.reading import is_command, read_payload, read_ref, read_said
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 JSON = st.recursive(
