@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from agent_relay.core.service import Service
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.cost_models import load_prices
 from agent_relay.daemon.directories import remove_file, write_private_file
@@ -30,7 +31,6 @@ from agent_relay.ports.clock import Clock
 from agent_relay.ports.watchers import AgentFileReader, Budgets
 from agent_relay.protocol import places
 from agent_relay.transports.http.port import PortTaken, PortUnusable, open_free_port, open_port
-from agent_relay.transports.inner_service import InnerService
 from agent_relay.transports.pump import Pump
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything t
 
 class Http:
     def __init__(
-        self, config: Config, token: str, pump: Pump[Any], bus: EventBus, clock: Clock, service: InnerService,
+        self, config: Config, token: str, pump: Pump[Any], bus: EventBus, clock: Clock, service: Service,
         budgets: Budgets, names: ArcNames, callers: HttpCallers, files: AgentFileReader, project: ProjectFile,
     ) -> None:  # fmt: skip
         self._config = config
@@ -173,7 +173,7 @@ class Http:
             description=description, wall_ms=clock.wall_ms, read_prices=read_prices,
             screens=ScreenFiles(config.state_dir), live_screens=LiveScreenFiles(config.state_dir),
             keyboards=Keyboards(clock.steady_ms, clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
-            workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(), you=self._service.name,
+            workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(),
             token=self._token, page_keys=keys, guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,
             budgets=self._budgets, files=self._files, is_ready=lambda: not self._is_stopping, arc=desk, callers=self._callers,
             repeats=Repeats(clock.wall_ms),

@@ -86,15 +86,19 @@ def decode_send(payload: Raw) -> payloads.Send:
         raise _wrong("payload", _TOO_DEEP) from None
     if send.kind not in payloads.KNOWN_KINDS and _KIND.fullmatch(send.kind) is None:
         raise _wrong("payload.kind", "must be a lowercase word of at most 64 characters")
-    # A body is text and nests nothing, so a plain message, however long, is never measured.
-    if len(payload) - len(send.body) > SHALLOW_BYTES and is_too_deep(payload):
-        raise _wrong("payload", _TOO_DEEP)
+    check_depth(payload, send.body)
     if len(send.data):
         if not is_object(send.data):
             raise _wrong("payload.data", "must be an object")
         if (problem := _find_problem(send.data)) is not None:
             raise _wrong("payload.data", problem)
     return send
+
+
+def check_depth(payload: Raw | bytes, body: str) -> None:
+    """A body is text and nests nothing, so a plain message, however long, is never measured."""
+    if len(payload) - len(body) > SHALLOW_BYTES and is_too_deep(payload):
+        raise _wrong("payload", _TOO_DEEP)
 
 
 def decode_meta(meta: Raw) -> payloads.SendMeta:

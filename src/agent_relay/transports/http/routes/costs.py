@@ -80,7 +80,7 @@ async def _find_passed(api: Api, budget: Budget) -> list[Crossing]:
 
 async def _ask_before(api: Api, budget: Budget, passed: list[Crossing]) -> HttpError:
     stops = budget.action == "stop-all"
-    agents = [agent["name"] for agent in await api.service.agents() if agent["takes_control"]]
+    agents = [agent.name for agent in api.service.agents() if agent.takes_control]
     said = "; ".join(f"{_SCOPES[each.budget]} ${each.spent_usd:,.2f} of ${each.limit_usd:,.2f}" for each in passed)
     follows = f"stops {', '.join(agents) or 'no running agents'}, and starts no more agents" if stops else "starts no more agents"
     return HttpError(

@@ -26,12 +26,12 @@ async def all_events(api: Api, call: Call) -> Flow:
 
 
 async def agent_events(api: Api, call: Call) -> Flow:
-    agent = await api.service.agent(call.names["name"])
-    return _open(api, call, make_filter(_types(call.query.types), agent=agent["name"]))
+    agent = api.service.agent(call.names["name"])
+    return _open(api, call, make_filter(_types(call.query.types), agent=agent.name))
 
 
 async def session_events(api: Api, call: Call) -> Flow:
-    session = await find_session(api, call.names["id"])
+    session = find_session(api, call.names["id"])
     return _open(api, call, make_filter(_types(call.query.types), session_id=session.session_id))
 
 
