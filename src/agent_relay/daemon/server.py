@@ -48,7 +48,6 @@ from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for
 from agent_relay.storage.memory import MemoryStore
 from agent_relay.storage.sqlite import SqliteStore
 from agent_relay.transports.callers import Callers
-from agent_relay.transports.http_callers import TracedHttp
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.unix import UnixServer
 
@@ -150,11 +149,10 @@ class Daemon:
             config.file(places.BUDGET_FILE), recording.bus, recording.recorder, self._relay.spawning, service, clock.wall_ms,
             lambda: load_prices(config.home).prices,
         )  # fmt: skip
-        traced = TracedHttp(callers, self._relay.rights.check)
         project = ProjectFile(config, clock.wall_ms())
         http = Http(
-            config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc, traced,
-            leavings.files, project,
+            config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.arc, callers,
+            self._relay.rights.check, leavings.files, project,
         )  # fmt: skip
         await tell_missed(recording, store, snapshot.last_number, self._relay.registry.find)
         await server.start()

@@ -11,8 +11,8 @@ from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.encode import encode_json
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.asgi import Application, Receive, Scope, Send, read_whole, send_flow, send_whole, unless_gone
-from agent_relay.transports.http.reading import read_body, read_query
 from agent_relay.transports.http.repeats import read_key
+from agent_relay.transports.http.request_fields import read_body, read_query
 from agent_relay.transports.http.route import JSON, Call, Flow, Route, Text
 from agent_relay.transports.http.table import find_route
 

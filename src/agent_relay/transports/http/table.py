@@ -13,14 +13,12 @@ from agent_relay.transports.http.routes import (
     agents,
     arc,
     channels,
-    cost_trend,
     costs,
     dashboard,
     data,
     events,
     legacy,
     messages,
-    outline,
     page_keys,
     requests,
     sessions,
@@ -29,7 +27,7 @@ from agent_relay.transports.http.routes import (
 
 ROUTES: tuple[Route, ...] = (
     *dashboard.ROUTES, *about.ROUTES, *page_keys.ROUTES, *sessions.ROUTES, *agents.ROUTES, *data.ROUTES, *terminals.ROUTES,
-    *requests.ROUTES, *events.ROUTES, *outline.ROUTES, *messages.ROUTES, *channels.ROUTES, *costs.ROUTES, *cost_trend.ROUTES,
+    *requests.ROUTES, *events.ROUTES, *messages.ROUTES, *channels.ROUTES, *costs.ROUTES,
     *legacy.ROUTES, *arc.ROUTES,
 )  # fmt: skip
 FLAT_PATHS = frozenset(route.path for route in ROUTES if route.is_flat)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 from agent_relay.events.costs import Breakdown
 from agent_relay.ports.service import AgentFacts
@@ -12,7 +13,6 @@ from agent_relay.protocol.names import fold_name
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import InputBody, LinesQuery
 from agent_relay.transports.http.errors import not_found
-from agent_relay.transports.http.moments import show_minute
 from agent_relay.transports.http.route import Call, Handler, Route
 from agent_relay.transports.http.views import AgentList, AgentView, Done, HoldView, Output, build
 
@@ -25,7 +25,7 @@ def find_name(api: Api, name: str) -> str:
 def show_agent(api: Api, found: AgentFacts, used: dict[str, tuple[str, Breakdown]]) -> AgentView:
     now_ms = api.wall_ms()
     hold = read_hold(found.hold)
-    words = None if hold is None else describe_hold(hold, found.name, lambda at_ms: show_minute(at_ms, now_ms), api.service.name)
+    words = None if hold is None else describe_hold(hold, found.name, lambda at_ms: _show_minute(at_ms, now_ms), api.service.name)
     shown = build(
         AgentView, found, open_requests=len(found.requests),
         hold=None if hold is None or words is None else HoldView(hold.reason, words.text, words.todo, words.line),
@@ -34,6 +34,15 @@ def show_agent(api: Api, found: AgentFacts, used: dict[str, tuple[str, Breakdown
     if usage is not None:
         shown.model, shown.total_tokens, shown.estimated_cost_usd = usage[0], usage[1].total_tokens, usage[1].estimated_cost_usd
     return shown
+
+
+def _show_minute(at_ms: int, now_ms: int) -> str:
+    """By the clock of this machine: `14:02`; with the date where that is another day."""
+    try:
+        at, now = (datetime.fromtimestamp(ms / 1000, UTC).astimezone() for ms in (at_ms, now_ms))
+    except (OverflowError, ValueError, OSError):
+        return str(at_ms)
+    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
 
 
 async def list_agents(api: Api, call: Call) -> AgentList:
