@@ -126,7 +126,7 @@ class Sending:
             if peer.allowance is not None:
                 check_rate(self._context, peer.allowance)
             raw, raw_meta, body = encode_json(payload), encode_json(meta) if meta else b"", payload["body"]
-            check_depth(raw, body)
+            check_depth(raw)
             known = convert_fields(meta, SendMeta, "payload_meta") if meta else DEFAULT_META
             if known is not DEFAULT_META:
                 self._check_meta(sender, client_id, body, known)
