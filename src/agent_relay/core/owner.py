@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeAlias
 
-from agent_relay.core.acting import stopping_error
-from agent_relay.core.inside import InsidePeer, Said
+from agent_relay.core.inside_peer import InsidePeer, Said
 from agent_relay.core.relay import Relay
 from agent_relay.ports.service import Turns
 from agent_relay.protocol import envelope as e
@@ -142,11 +141,10 @@ class Owner:
                 self._come_back(name)
 
         def hear(said: Said) -> None:
-            peer.forget(id_, hear)
             if isinstance(said, RelayError):
                 self._opened(name, said)
             else:  # it is welcome, and here when the relay has said so to the end
-                self._turns.run_later(lambda: self._opened(name, peer if peer.active else stopping_error()))
+                self._turns.run_later(lambda: self._opened(name, peer) if peer.active else self._greet(name))
 
         peer = self._peers[name] = InsidePeer(self._relay.context, self._uid, acknowledge_later, ended)
         id_ = self._next_id()

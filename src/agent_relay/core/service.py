@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from agent_relay.core.acting import stopping_error
-from agent_relay.core.inside import InsidePeer, Said
-from agent_relay.core.letter import Letter, Payload
+from agent_relay.core.inside_peer import InsidePeer, Said
 from agent_relay.core.owner import SENDER, Owner
+from agent_relay.core.owner_message import OwnerMessage, Payload
 from agent_relay.core.relay import Relay
 from agent_relay.core.requests import SHOWN_TEXT
 from agent_relay.ports.callers import OWNER, Caller
@@ -32,8 +32,8 @@ from agent_relay.ports.service import (
     ServerFacts,
     SessionFacts,
     Started,
+    Step,
     StoredMessage,
-    TrailStep,
     Turns,
 )
 from agent_relay.protocol import envelope as e
@@ -56,7 +56,7 @@ class Service:
         self._count = 0
         self._owner = Owner(relay, turns, uid, relay.context.limits.owner, owner_token, self._next_id)
         self._observer: InsidePeer | None = None
-        self._letters: set[Letter] = set()  # that somebody waits for
+        self._waited_for: set[OwnerMessage] = set()
 
     @property
     def name(self) -> str:
@@ -72,8 +72,8 @@ class Service:
         """Several times a second, in a turn."""
         now = self._relay.context.steady_ms
         self._owner.clock_says(now)
-        for letter in [each for each in self._letters if each.deadline is not None and now >= each.deadline]:
-            letter.give_up()
+        for sending in [each for each in self._waited_for if each.deadline is not None and now >= each.deadline]:
+            sending.give_up()
 
     def close(self) -> None:
         self._turns.begin_turn()
@@ -167,22 +167,22 @@ class Service:
     def send(self, message: Outgoing, key: str | None = None) -> Awaitable[Sent]:
         promise: Promise[Sent] = self._promise()
 
-        def over(letter: Letter, outcome: Sent | RelayError) -> None:
-            self._letters.discard(letter)
+        def over(sending: OwnerMessage, outcome: Sent | RelayError) -> None:
+            self._waited_for.discard(sending)
             _keep(promise, outcome)
 
-        letter = Letter(self._relay, message, key or self._next_id(), key, self._read_payload, over)
-        self._letters.add(letter)
-        promise.add_done_callback(lambda _: self._given_up(letter))
-        self._owner.choose(letter.post)
+        sending = OwnerMessage(self._relay, message, key or self._next_id(), key, self._read_payload, over)
+        self._waited_for.add(sending)
+        promise.add_done_callback(lambda _: self._given_up(sending))
+        self._owner.choose(sending.post)
         return promise
 
-    def _given_up(self, letter: Letter) -> None:
+    def _given_up(self, sending: OwnerMessage) -> None:
         """Whoever asked has it, or hung up."""
-        if letter in self._letters:
-            self._letters.discard(letter)
+        if sending in self._waited_for:
+            self._waited_for.discard(sending)
             self._turns.begin_turn()
-            letter.give_up()
+            sending.give_up()
 
     def _read_payload(self, message_id: str, done: Callable[[Payload | RelayError], None]) -> None:
         def hear(said: Said) -> None:
@@ -219,15 +219,13 @@ class Service:
 
     def _say(self, peer: InsidePeer, kind: Any, payload: Any, caller: Caller, hear: Callable[[Said], None]) -> None:
         id_ = self._next_id()
-
-        def hear_once(said: Said) -> None:
-            peer.forget(id_, hear_once)
-            hear(said)
-
-        peer.expect(id_, hear_once)
+        peer.expect(id_, hear)
         peer.speaks_for = caller
         try:
             self._relay.heard(peer, kind(v=2, id=id_, ts=self._relay.context.wall_ms, payload=payload))
+        except BaseException:
+            peer.forget(id_)
+            raise
         finally:
             peer.speaks_for = OWNER
 
@@ -267,7 +265,7 @@ def _error_in(said: Said) -> RelayError:
 
 def _read_life(said: Payload) -> MessageLife:
     message = msgspec.convert(said["messages"][0], StoredMessage)
-    return MessageLife(message, msgspec.convert(said["trail"], list[TrailStep]))
+    return MessageLife(message, msgspec.convert(said["trail"], list[Step]))
 
 
 def _read_counts(said: Payload) -> DataCounts:

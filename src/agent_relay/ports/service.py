@@ -145,19 +145,19 @@ class MessagePage(Struct):
     next_cursor: str | None = None
 
 
-class TrailStep(Struct):
+class Step(Struct):
     at: int
     event: str
     to: str
     detail: str = ""
     door: str | None = None
     evidence: str | None = None
-    hold: str | None = None
+    hold: str | None = None  # of a step `waits`: why
 
 
 class MessageLife(Struct):
     message: StoredMessage
-    trail: list[TrailStep]
+    trail: list[Step]
 
 
 class LastSaid(Struct, rename={"from_": "from"}):

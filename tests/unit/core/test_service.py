@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core import inside
+from agent_relay.core.inside_peer import InsidePeer
 from agent_relay.ports.callers import Caller
 from agent_relay.ports.service import Outgoing
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -348,8 +348,31 @@ def test_two_who_wait_for_the_name_get_the_same(scene: Scene) -> None:
 
 def test_a_closed_client_says_so_to_everybody_who_waits() -> None:
     scene = Scene()
-    peer = inside.InsidePeer(scene.relay.relay.context, 0)
+    peer = InsidePeer(scene.relay.relay.context, 0)
     heard: list[Any] = []
     peer.expect("a", heard.append)
     peer.close(CloseReason.SHUTDOWN)
     assert [each.message for each in heard] == ["The daemon is stopping."]
+
+
+def test_a_core_that_fails_leaves_nobody_waiting(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.relay.connect("Bob")
+    send(scene)
+    with monkeypatch.context() as broken:
+        broken.setattr(scene.relay.relay.spawning, "receive", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            scene.service.spawn(Spawn("Carl", "claude"))
+    assert scene.relay.connect("Anna").peer.active  # the owner gives way: nothing is waited for
+
+
+def test_a_name_that_is_taken_before_it_was_used_is_asked_for_again(scene: Scene) -> None:
+    bob = scene.relay.connect("Bob")
+    promised: list[Any] = []
+    scene.relay.turn(lambda: promised.append(scene.service.send(Outgoing(to="Bob", body="x"))))
+    command = scene.relay.connect("Anna")  # it was welcomed, and has not heard so yet
+    scene.settle()
+    assert not promised[0].done()
+    command.drop()
+    scene.pass_time(200)
+    assert promised[0].result.recipients == 1
+    assert bob.take_one("DELIVER")["from"] == "Anna"

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import UNSET, Struct, field
 
 from agent_relay.events.types import AnyEvent
+from agent_relay.ports.service import Step
 from agent_relay.protocol.reports import UnusedDoor
 
 V = TypeVar("V", bound=Struct)
@@ -153,16 +154,6 @@ class DeadView(Struct):
     to: str
     at: int
     code: str
-
-
-class Step(Struct):
-    at: int
-    event: str
-    to: str
-    detail: str = ""
-    door: str | None = None
-    evidence: str | None = None
-    hold: str | None = None  # of a step `waits`: why
 
 
 class MessageView(Struct, rename={"message_id": "messageId", "from_": "from", "expires_at": "expiresAt"}):

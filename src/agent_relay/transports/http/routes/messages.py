@@ -6,7 +6,7 @@ import re
 
 from msgspec import UnsetType
 
-from agent_relay.ports.service import MessageLife, Outgoing, StoredMessage
+from agent_relay.ports.service import MessageLife, Outgoing, Step, StoredMessage
 from agent_relay.protocol.names import show
 from agent_relay.protocol.payloads import History
 from agent_relay.transports.http.api import Api
@@ -25,7 +25,6 @@ from agent_relay.transports.http.views import (
     RecipientView,
     ReplyView,
     Retried,
-    Step,
     Timeline,
     build,
 )
@@ -89,7 +88,7 @@ async def timeline(api: Api, call: Call) -> Timeline:
 
 def _steps(life: MessageLife) -> list[Step]:
     """From the moment it was stored, which is before anything could become of it."""
-    return [Step(life.message.ts, "stored", life.message.to), *(build(Step, step) for step in life.trail)]
+    return [Step(life.message.ts, "stored", life.message.to), *life.trail]
 
 
 async def send(api: Api, call: Call) -> Receipt:

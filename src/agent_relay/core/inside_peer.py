@@ -33,15 +33,21 @@ class InsidePeer(Peer):
         self.speaks_for = OWNER  # right now
         self._delivered = delivered
         self._ended = ended
-        self._waiting: dict[str, Hear] = {}  # by the id of what was asked
+        self._waiting: dict[str, Hear] = {}  # for one answer, by the id of what was asked;
+        self._following: dict[str, Hear] = {}  # for everything that is said about it
 
     def expect(self, id_: str, hear: Hear) -> None:
-        """Everything that is said about it, until `forget`."""
+        """Hears the one answer."""
         self._waiting[id_] = hear
 
-    def forget(self, id_: str, hear: Hear) -> None:
-        if self._waiting.get(id_) == hear:  # else somebody else waits for the same by now
-            del self._waiting[id_]
+    def follow(self, id_: str, hear: Hear) -> None:
+        """Hears all that is said about it, until `forget`."""
+        self._following[id_] = hear
+
+    def forget(self, id_: str, hear: Hear | None = None) -> None:
+        self._waiting.pop(id_, None)
+        if self._following.get(id_) == hear:  # else somebody else follows the same by now
+            self._following.pop(id_, None)
 
     # --- what it is told --------------------------------------------------------------------------------------------------
 
@@ -73,7 +79,7 @@ class InsidePeer(Peer):
             self._tell(row.client_id, row)
 
     def _tell(self, id_: str | None, said: Said) -> None:
-        hear = self._waiting.get(id_ or "")
+        hear = self._waiting.pop(id_ or "", None) or self._following.get(id_ or "")
         if hear is not None:
             hear(said)
 
@@ -82,7 +88,7 @@ class InsidePeer(Peer):
     @property
     def yields(self) -> bool:
         """Not while somebody waits for what becomes of a message."""
-        return self._ended is not None and not self._waiting
+        return self._ended is not None and not self._waiting and not self._following
 
     def caller(self) -> Caller:
         return self.speaks_for
@@ -101,5 +107,6 @@ class InsidePeer(Peer):
     def close(self, reason: CloseReason) -> None:
         if self._ended is not None:
             self._ended(reason)
-        for hear in list(self._waiting.values()):
+        waiting, self._waiting = self._waiting, {}
+        for hear in [*waiting.values(), *self._following.values()]:
             hear(stopping_error())

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from agent_relay.core.inside import InsidePeer, Said
+from agent_relay.core.inside_peer import InsidePeer, Said
 from agent_relay.core.relay import Relay
 from agent_relay.ports.service import Answer, KeyReused, Outgoing, Sent
 from agent_relay.ports.store import MessageRow
@@ -24,12 +24,12 @@ Payload: TypeAlias = dict[str, Any]
 ReadPayload: TypeAlias = Callable[[str, Callable[["Payload | RelayError"], None]], None]  # of the message with that id
 
 
-class Letter:
+class OwnerMessage:
     """`over` is called once, with what became of it. `key` is the client's own id for it."""
 
     def __init__(
         self, relay: Relay, message: Outgoing, id_: str, key: str | None, read_payload: ReadPayload,
-        over: Callable[[Letter, Sent | RelayError], None],
+        over: Callable[[OwnerMessage, Sent | RelayError], None],
     ) -> None:  # fmt: skip
         self._relay = relay
         self._message = message
@@ -50,7 +50,7 @@ class Letter:
             self._end(peer)
             return
         message, self._peer = self._message, peer
-        peer.expect(self._id, self._hear)
+        peer.follow(self._id, self._hear)
         self._relay.sent_inside(peer, self._id, message.to, message.topic or "", self._payload, self._meta(), self._stored)
 
     def _meta(self) -> dict[str, Any]:
