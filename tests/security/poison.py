@@ -8,7 +8,7 @@ from pathlib import Path
 MODULES = (
     "sitecustomize", "usercustomize", "agent_relay/__init__", "agent_relay/__main__", "agent_relay/daemon/__init__",
     "agent_relay/daemon/__main__", "json", "socket", "logging", "tomllib", "shutil", "ssl", "sqlite3", "argparse", "asyncio",
-    "email", "tempfile", "http", "secrets", "msgspec", "typer", "rich", "click", "uvloop", "wcwidth", "pyte", "litestar",
+    "email", "tempfile", "http", "secrets", "msgspec", "typer", "rich", "click", "uvloop", "wcwidth", "pyte", "h11",
     "uvicorn", "websockets", "watchfiles", "prometheus_client", "getpass", "difflib", "zoneinfo", "brotli", "orjson",
 )  # fmt: skip
 _NOTE = """

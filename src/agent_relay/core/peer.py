@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_relay.core.context import Context
 from agent_relay.ports.connection import Connection
 from agent_relay.ports.relay import PLAIN, PeerTraits
-from agent_relay.protocol.encode import encode_envelope
+from agent_relay.protocol.encode import encode_envelope, encode_stored
 from agent_relay.protocol.errors import RelayError, error_payload
 from agent_relay.protocol.states import DAEMON, CloseReason, DaemonEvent, DaemonState, advance
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent_relay.core.messages import Delivery
     from agent_relay.core.rate import Allowance
     from agent_relay.ports.relay import Deliver
+    from agent_relay.ports.store import MessageRow
 
 
 class Pace(StrEnum):
@@ -107,3 +108,9 @@ class Peer:
 
     def say_nack(self, error: RelayError, nack_id: str, **more: Any) -> None:
         self.say("NACK", error_payload(error, self.version) | {"nack_id": nack_id} | more)
+
+    def say_stored_again(self, row: MessageRow) -> None:
+        """Of a SEND that came again."""
+        if not self.closed:
+            text, count, again = self.context.wall_text, len(row.recipients), self.context.frame_id()
+            self.connection.send(encode_stored(self.version, text, row.client_id, row.id, count, row.queued, row.skipped, again))

@@ -95,14 +95,14 @@ class Queries:
         server = self.server() if not peer.guest else {"version": __version__}
         room = self._context.limits.max_frame_bytes - AROUND_BYTES - len(encode_json(server))
         sessions = take_newest(self._spawning.describe(), room // 2) if cursor is None and not peer.guest else []
-        describe = _sketch if peer.guest else self._describe
+        describe = _sketch if peer.guest else self.describe
         wanted = ((place, describe(agent)) for place, agent in self._in_order() if cursor is None or place > cursor)
         agents, reached = take_agents(wanted, room - len(encode_json(sessions)))
         said = {"agents": agents, "server": server, "sessions": sessions, "next_cursor": reached, "reply_to": frame.id}
         peer.say("AGENTS", said)
 
     def agents(self) -> list[dict[str, Any]]:
-        return [self._describe(agent) for _, agent in self._in_order()]
+        return [self.describe(agent) for _, agent in self._in_order()]
 
     def _in_order(self) -> Iterator[tuple[str, Agent]]:
         """Each with its place, by which the list is ordered: who is connected first, then by name."""
@@ -134,7 +134,7 @@ class Queries:
             "events": None if self._event_stats is None else _show_events(self._event_stats()),
         }
 
-    def _describe(self, agent: Agent) -> dict[str, Any]:
+    def describe(self, agent: Agent) -> dict[str, Any]:
         box = agent.mailbox
         connected = _is_here(agent)
         said = agent.report if connected else None

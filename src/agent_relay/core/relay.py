@@ -7,6 +7,7 @@ windows of the recipients. The store calls back when a batch is durable, which b
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from agent_relay.core.agents import Agent
 from agent_relay.core.announcements import publish_request, publish_session, publish_state
@@ -125,8 +126,19 @@ class Relay:
 
     def accepted(self, connection: Connection, uid: int, traits: PeerTraits = PLAIN, deliver: Deliver | None = None) -> Peer:
         peer = Peer(self.context, connection, uid, traits, deliver)
-        self._peers[peer] = None
+        self.admit(peer)
         return peer
+
+    def admit(self, peer: Peer) -> None:
+        """One that somebody in this process has made."""
+        self._peers[peer] = None
+
+    def heard(self, peer: Peer, frame: e.ClientFrame) -> None:
+        """One frame of a client in this process, which never was bytes."""
+        if not peer.closed:
+            peer.last_heard = self.context.steady_ms
+            peer.pinged = False
+            self._hear(peer, frame)
 
     def received(self, peer: Peer, frames: list[bytes]) -> None:
         peer.last_heard = self.context.steady_ms
@@ -202,6 +214,22 @@ class Relay:
             self._confirm_session(peer, agent)
         if peer.fast:
             self.sending.receive_asking(peer, agent, send, told)
+        else:
+            told(stopping_error())
+
+    def sent_inside(
+        self, peer: Peer, client_id: str, to: str | list[str] | None, topic: str, payload: dict[str, Any], meta: dict[str, Any],
+        told: Told,
+    ) -> None:  # fmt: skip
+        """The same from a client in this process: the payload was never bytes, and says what it likes of itself in `meta`."""
+        agent = peer.agent
+        if agent is None or not peer.active:
+            return
+        peer.last_heard = self.context.steady_ms
+        if not peer.fast:
+            self._confirm_session(peer, agent)
+        if peer.fast:
+            self.sending.receive_inside(peer, agent, client_id, to, topic, payload, meta, told)
         else:
             told(stopping_error())
 

@@ -90,8 +90,7 @@ class SendReceipts:
             extras = message.extras or MessageExtras()
             if extras.answer is not None:
                 extras.answer(error)
-                continue
-            for peer in (message.peer, *extras.duplicates):
+            for peer in (message.peer if extras.answer is None else None, *extras.duplicates):
                 if peer is not None and not peer.closed:
                     peer.say_nack(refusal, row.client_id)
         for recipient in {agent.key: agent for message in messages for agent in message.recipients}.values():
@@ -99,13 +98,8 @@ class SendReceipts:
         self.refused += len(messages)
 
     def say_stored_again(self, peer: Peer, row: MessageRow) -> None:
-        if peer.acks and not peer.closed:
-            wall_text, count = self._context.wall_text, len(row.recipients)
-            peer.connection.send(
-                encode_stored(
-                    peer.version, wall_text, row.client_id, row.id, count, row.queued, row.skipped, again=self._context.frame_id()
-                )
-            )
+        if peer.acks:
+            peer.say_stored_again(row)
 
 
 def not_stored(why: object) -> RelayError:

@@ -6,7 +6,7 @@ Every SEND with a sound envelope is answered exactly once, with ACK or NACK.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -25,11 +25,11 @@ from agent_relay.core.send_receipts import SendReceipts, not_stored, say_outcome
 from agent_relay.ports.relay import ReadSend, Told
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.checksums import check_checksum
-from agent_relay.protocol.decode import DEFAULT_META, decode_meta, decode_send, is_object
+from agent_relay.protocol.decode import DEFAULT_META, check_depth, convert_fields, decode_meta, decode_send, is_object
 from agent_relay.protocol.encode import encode_json, encode_tail, encode_tail_head, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK
-from agent_relay.protocol.payloads import NOTHING
+from agent_relay.protocol.payloads import NOTHING, SendMeta
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -112,6 +112,26 @@ class Sending:
             self.receipts.refused += 1
             told(error)
 
+    def receive_inside(
+        self, peer: Peer, sender: Agent, client_id: str, to: str | list[str] | None, topic: str, payload: dict[str, Any],
+        meta: dict[str, Any], told: Told,
+    ) -> None:  # fmt: skip
+        """One from inside the process, which was never a frame: `told` is called where others are sent ACK `stored` or NACK."""
+        try:
+            if peer.allowance is not None:
+                check_rate(self._context, peer.allowance)
+            raw, raw_meta, body = encode_json(payload), encode_json(meta) if meta else b"", payload["body"]
+            check_depth(raw)
+            known = convert_fields(meta, SendMeta, "payload_meta") if meta else DEFAULT_META
+            if known is not DEFAULT_META:
+                self._check_meta(sender, client_id, body, known)
+            self._accept(
+                peer, sender, client_id, to, topic, raw, raw_meta, payload["kind"], payload.get("thread"), body, known, told
+            )
+        except RelayError as error:
+            self.receipts.refused += 1
+            told(error)
+
     def _receive_read(self, peer: Peer, sender: Agent, send: ReadSend) -> None:
         client_id, to, payload, body = send
         try:
@@ -136,7 +156,7 @@ class Sending:
 
     def _accept(
         self, peer: Peer, sender: Agent, client_id: str, to: str | list[str] | None, topic: str, payload: Raw | bytes,
-        raw_meta: Raw, kind: str, thread: str | None, body: str, meta: payloads.SendMeta, told: Told | None = None,
+        raw_meta: Raw | bytes, kind: str, thread: str | None, body: str, meta: payloads.SendMeta, told: Told | None = None,
     ) -> None:  # fmt: skip
         if peer.dedups and self._is_duplicate(peer, sender, client_id, meta):
             return
@@ -164,7 +184,8 @@ class Sending:
             extras=MessageExtras(meta.sync, meta.reply_to) if meta.sync is not None or meta.reply_to is not None else None,
         )  # fmt: skip
         if told is not None:
-            message.extras = MessageExtras(answer=lambda row: told(not_stored(row) if isinstance(row, StoreError) else row))
+            message.extras = message.extras or MessageExtras()
+            message.extras.answer = lambda row: told(not_stored(row) if isinstance(row, StoreError) else row)
         if sender.loop is not None:
             message.hop = sender.loop.speak(sender)
         if peer.dedups:

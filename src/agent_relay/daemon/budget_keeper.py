@@ -178,16 +178,16 @@ class BudgetKeeper:
 
     async def _stop_all(self) -> None:
         try:
-            agents = await self._service.agents()
+            agents = self._service.agents()
         except RelayError as error:  # it is tried again
             logger.warning("not_stopped", extra={"relay_fields": {"reason": error.message}})
             return
         self._is_stop_due = False
         for agent in agents:
             try:
-                await self._service.control(agent["name"], "stop")
+                await self._service.control(agent.name, "stop")
             except RelayError as error:  # one that is not here, or that the relay does not run
-                logger.info("not_stopped", extra={"relay_fields": {"agent": agent["name"], "reason": error.message}})
+                logger.info("not_stopped", extra={"relay_fields": {"agent": agent.name, "reason": error.message}})
 
 
 def _describe(crossing: Crossing) -> dict[str, object]:

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from agent_relay.core.service import Service
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.cost_models import load_prices
 from agent_relay.daemon.directories import remove_file, write_private_file
@@ -24,13 +25,13 @@ from agent_relay.daemon.project_file import ProjectFile
 from agent_relay.daemon.project_record import find_port_holder
 from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
-from agent_relay.ports.callers import HttpCallers
+from agent_relay.ports.callers import Caller
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.names import AgentNames
 from agent_relay.ports.watchers import AgentFileReader, Budgets
 from agent_relay.protocol import places
+from agent_relay.transports.callers import Callers
 from agent_relay.transports.http.port import PortTaken, PortUnusable, open_free_port, open_port
-from agent_relay.transports.inner_service import InnerService
 from agent_relay.transports.pump import Pump
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ _PATIENCE_S = 1.0  # for what is being answered, at the end; nearly everything t
 
 class Http:
     def __init__(
-        self, config: Config, token: str, pump: Pump, bus: EventBus, clock: Clock, service: InnerService,
-        budgets: Budgets, names: AgentNames, callers: HttpCallers, files: AgentFileReader, project: ProjectFile,
+        self, config: Config, token: str, pump: Pump, bus: EventBus, clock: Clock, service: Service,
+        budgets: Budgets, names: AgentNames, callers: Callers, check_right: Callable[[Caller, str], None],
+        files: AgentFileReader, project: ProjectFile,
     ) -> None:  # fmt: skip
         self._config = config
         self._project = project
@@ -63,6 +65,7 @@ class Http:
         self._budgets = budgets
         self._names = names
         self._callers = callers
+        self._check_right = check_right
         self._files = files
         self._arc: Arc | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -152,6 +155,7 @@ class Http:
         from agent_relay.storage.screens import ScreenFiles  # noqa: PLC0415
         from agent_relay.storage.workspaces import WorkspaceFile  # noqa: PLC0415
         from agent_relay.transports.http.api import Api  # noqa: PLC0415
+        from agent_relay.transports.http.callers import TracedHttp  # noqa: PLC0415
         from agent_relay.transports.http.guesses import Guesses  # noqa: PLC0415
         from agent_relay.transports.http.keyboards import Keyboards  # noqa: PLC0415
         from agent_relay.transports.http.metrics import Metrics  # noqa: PLC0415
@@ -173,10 +177,10 @@ class Http:
             description=description, wall_ms=clock.wall_ms, read_prices=read_prices,
             screens=ScreenFiles(config.state_dir), live_screens=LiveScreenFiles(config.state_dir),
             keyboards=Keyboards(clock.steady_ms, clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
-            workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(), you=self._service.name,
+            workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(),
             token=self._token, page_keys=keys, guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,
-            budgets=self._budgets, files=self._files, is_ready=lambda: not self._is_stopping, arc=desk, callers=self._callers,
-            repeats=Repeats(clock.wall_ms),
+            budgets=self._budgets, files=self._files, is_ready=lambda: not self._is_stopping, arc=desk,
+            callers=TracedHttp(self._callers, self._check_right), repeats=Repeats(clock.wall_ms),
         )  # fmt: skip
 
     def _warn(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ import signal
 from collections.abc import Callable
 
 from agent_relay.core.relay import Relay
+from agent_relay.core.service import Service
 from agent_relay.daemon.api_token import settle_api_token
 from agent_relay.daemon.budget_keeper import BudgetKeeper
 from agent_relay.daemon.config import Config
@@ -46,8 +47,6 @@ from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for
 from agent_relay.storage.memory import MemoryStore
 from agent_relay.storage.sqlite import SqliteStore
 from agent_relay.transports.callers import Callers
-from agent_relay.transports.http_callers import TracedHttp
-from agent_relay.transports.inner_service import InnerService
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.unix import UnixServer
 
@@ -145,16 +144,15 @@ class Daemon:
         )  # fmt: skip
         self._collect_garbage_rarely()
         self._watch_signals()
-        service = InnerService(self._pump, os.geteuid(), clock.wall_ms, self._api_token, limits.owner)
+        service = Service(self._relay, self._pump, os.geteuid(), self._api_token)
         self._budgets = BudgetKeeper(
             config.file(places.BUDGET_FILE), recording.bus, recording.recorder, self._relay.spawning, service, clock.wall_ms,
             lambda: load_prices(config.home).prices,
         )  # fmt: skip
-        traced = TracedHttp(callers, self._relay.rights.check)
         project = ProjectFile(config, clock.wall_ms())
         http = Http(
-            config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.names, traced,
-            leavings.files, project,
+            config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.names, callers,
+            self._relay.rights.check, leavings.files, project,
         )  # fmt: skip
         await tell_missed(recording, store, snapshot.last_number, self._relay.registry.find)
         await server.start()
@@ -162,7 +160,7 @@ class Daemon:
         project.write()
         self._write_agents()
         logger.info("listening", extra={"relay_fields": {"socket": config.socket, "pid": os.getpid(), "storage": config.storage}})
-        ticking = asyncio.create_task(self._pulse(server).run(_TICK_S))
+        ticking = asyncio.create_task(self._pulse(server, service).run(_TICK_S))
         self._budgets.start()
         http.begin()
         try:
@@ -175,10 +173,11 @@ class Daemon:
             leavings.close()
             self._write_agents()
 
-    def _pulse(self, server: UnixServer) -> Pulse:
+    def _pulse(self, server: UnixServer, service: Service) -> Pulse:
         half_a_second = round(_HALF_A_SECOND_S / _TICK_S)
         return Pulse(
             (1, lambda: self._pump.run(self._relay.tick)),
+            (1, lambda: self._pump.run(service.clock_says)),
             (half_a_second, server.check_slow_readers),
             (half_a_second, self._write_agents),  # `agents.json` follows what happens within this time
             (half_a_second, self._recording.prune_if_due),

@@ -1,32 +1,199 @@
-"""What whoever serves people (the HTTP API, pages) asks of the relay. Every call may raise RelayError.
+"""What whoever serves people (the HTTP API, budgets, ARC's history) asks of the relay: structs in, structs out.
 
-Agents, messages and requests are plain dictionaries as the wire has them (docs/protocol.md): AGENTS, HISTORY_RESULT. `caller` is
-who wants it, as the system says; it is checked by the relay and recorded.
+What is known at once is returned, everything else promised. Both may raise RelayError. `caller` is who wants it, as the system
+says; it is checked by the relay at that moment, and recorded. Fields are named as on the wire (docs/protocol.md).
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType, field
 
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.channels import ChannelFacts
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.payloads import HistoryPayload
+from agent_relay.protocol.payloads import HistoryPayload, SpawnPayload
+from agent_relay.protocol.reports import UnusedDoor
+
+T = TypeVar("T")
+
+# The client that sends what is sent through the service, and the door by which the owner reads. Before the owner had a name, such
+# messages were from it as well.
+SERVICE_NAME = "http"
 
 
-class MessagePage(Struct, frozen=True):
-    messages: list[dict[str, Any]]
+# --- what is ---------------------------------------------------------------------------------------------------------------
+
+
+class StorageFacts(Struct):
+    kind: str
+    messages: int
+    size_bytes: int
+    wal_bytes: int
+    problem: str
+    lost: str
+
+
+class ServerFacts(Struct):
+    version: str
+    project: str
+    project_name: str
+    started_at: int
+    uptime_ms: int
+    connected: int
+    accepted: int
+    refused: int
+    dead_letters: int
+    storage: StorageFacts
+
+
+class OpenRequest(Struct):
+    """A permission or a question; long texts are shortened."""
+
+    kind: str
+    id: str
+    agent: str
+    at: int
+    options: list[str]
+    can_allow: bool
+    tool: str = ""
+    risk: str = ""
+    command: str | None = None
+    file: str | None = None
+    description: str = ""
+    question: str = ""
+
+
+class AgentFacts(Struct):
+    name: str
+    connected: bool
+    state: str
+    waiting_for: str | None
+    paused: bool
+    door: str | None
+    door_note: str | None
+    hold: dict[str, Any] | None
+    unused_doors: list[UnusedDoor]
+    loop: dict[str, Any] | None
+    requests: list[dict[str, Any]]
+    cli: str | None
+    session_id: str
+    queue_depth: int
+    queue_capacity: int
+    inflight: int
+    registered_at: int
+    last_seen_at: int
+    subscriptions: list[str]
+    channels: list[str]
+    takes_control: bool
+    meta: dict[str, Any]
+
+
+class SessionFacts(Struct):
+    session_id: str
+    agent: str
+    cli: str
+    cwd: str
+    backend: str
+    status: str
+    permission_mode: str | None
+    spawned_by: str
+    task: str | None
+    started_at: int
+    exit_code: int | None
+    ended_at: int | None
+    reason: str | None
+
+
+class RecipientFacts(Struct):
+    """`stage` and what follows only where receipts were asked for."""
+
+    name: str
+    seq: int
+    status: str
+    stage: str | UnsetType = UNSET
+    stage_at: int | UnsetType | None = UNSET
+    door: str | UnsetType = UNSET
+    evidence: str | UnsetType = UNSET
+
+
+class DeadLetterFacts(Struct):
+    to: str
+    at: int
+    code: str
+
+
+class StoredMessage(Struct, rename={"from_": "from"}):
+    message_id: str
+    client_id: str
+    from_: str
+    to: str
+    topic: str | None
+    ts: int
+    expires_at: int
+    kind: str
+    thread: str | None
+    priority: int
+    payload: dict[str, Any]
+    payload_meta: dict[str, Any] | None
+    recipients: list[RecipientFacts]
+    skipped: list[str]
+    truncated: bool | UnsetType = UNSET  # too large to be shown whole
+    dead: DeadLetterFacts | UnsetType = UNSET
+
+
+class MessagePage(Struct):
+    messages: list[StoredMessage]
     next_cursor: str | None = None
 
 
-class MessageLife(Struct, frozen=True):
-    message: dict[str, Any]
-    trail: list[dict[str, Any]]
+class Step(Struct):
+    at: int
+    event: str
+    to: str
+    detail: str = ""
+    door: str | None = None
+    evidence: str | None = None
+    hold: str | None = None  # of a step `waits`: why
 
 
-class Outgoing(Struct, frozen=True):
+class MessageLife(Struct):
+    message: StoredMessage
+    trail: list[Step]
+
+
+class LastSaid(Struct, rename={"from_": "from"}):
+    message_id: str
+    from_: str
+    to: str
+    kind: str
+    ts: int
+    body: str
+
+
+class ConversationFacts(Struct):
+    type: str
+    key: str
+    count: int
+    last: LastSaid
+
+
+class DataCounts(Struct):
+    """What is kept of an agent, or was."""
+
+    undelivered_from: int = 0
+    undelivered_to: int = 0
+    messages: int = 0
+    events: int = 0
+    files: int = 0
+
+
+# --- what is wanted, and what came of it ---------------------------------------------------------------------------------------
+
+
+class Outgoing(Struct, frozen=True, kw_only=True):
     """A message that is to be sent; without `to`, to whoever listens to the topic."""
 
     to: str | list[str] | None
@@ -52,7 +219,7 @@ class Answer(Struct, frozen=True):
     message_id: str | None = None
 
 
-class Sent(Struct, frozen=True):
+class Sent(Struct):
     """`delivered` is None where nobody waited for it."""
 
     message_id: str
@@ -60,9 +227,21 @@ class Sent(Struct, frozen=True):
     queued: int
     skipped: list[str]
     delivered: bool | None = None
-    by: list[str] = []  # who acknowledged it while somebody waited
+    by: list[str] = field(default_factory=list)  # who acknowledged it while somebody waited
     failure: str | None = None  # why it will not be delivered, where that is known already
     reply: Answer | None = None
+
+
+class Requeued(Struct):
+    """A dead letter that was sent again, under another id."""
+
+    message_id: str
+    to: str
+
+
+class Started(Struct):
+    name: str
+    session_id: str
 
 
 class KeyReused(RelayError):  # noqa: N818 - named by the condition
@@ -78,59 +257,97 @@ class KeyReused(RelayError):  # noqa: N818 - named by the condition
 
 
 class RelayService(Protocol):
-    async def server(self) -> dict[str, Any]: ...
+    @property
+    def name(self) -> str:
+        """The owner's, whom messages are from."""
+        ...
 
-    async def agents(self) -> list[dict[str, Any]]: ...
+    def server(self) -> ServerFacts: ...
 
-    async def agent(self, name: str) -> dict[str, Any]: ...
+    def agents(self) -> list[AgentFacts]: ...
 
-    async def sessions(self) -> list[dict[str, Any]]:
+    def agent(self, name: str) -> AgentFacts: ...
+
+    def requests(self, kind: str, agent: str | None = None) -> list[OpenRequest]:
+        """`permission` or `question`: those of one agent, or of all, that wait for a person."""
+        ...
+
+    def sessions(self) -> list[SessionFacts]:
         """Those of agents that the daemon started, also ended ones."""
         ...
 
-    async def messages(self, asked: HistoryPayload) -> MessagePage: ...
+    def messages(self, asked: HistoryPayload) -> Awaitable[MessagePage]: ...
 
-    async def conversations(self, limit: int) -> list[dict[str, Any]]: ...
+    def conversations(self, limit: int) -> Awaitable[list[ConversationFacts]]: ...
 
-    async def message(self, message_id: str) -> MessageLife: ...
+    def message(self, message_id: str) -> Awaitable[MessageLife]: ...
 
-    async def channels(self) -> list[ChannelFacts]: ...
+    def channels(self) -> Awaitable[list[ChannelFacts]]: ...
 
-    async def change_membership(self, command: str, channel: str, agent: str | None, caller: Caller = OWNER) -> str:
+    def change_membership(self, command: str, channel: str, agent: str | None, caller: Caller = OWNER) -> Awaitable[str]:
         """`join` or `leave`, for that agent or for whom messages are sent as; says who did."""
         ...
 
-    async def send(self, message: Outgoing, key: str | None = None) -> Sent:
+    def send(self, message: Outgoing, key: str | None = None) -> Awaitable[Sent]:
         """Returns when it is stored; with `wait_ms` when everyone has it, with `reply_ms` when it is answered, or when that time
         is over. Cancelled, nobody waits any more. Said again with the same `key` it is the same message, over restarts too."""
         ...
 
-    async def dead_letters(self, limit: int) -> list[dict[str, Any]]: ...
+    def dead_letters(self, limit: int) -> Awaitable[list[StoredMessage]]: ...
 
-    async def retry(self, message_id: str, caller: Caller = OWNER) -> dict[str, Any]:
-        """Sends a dead letter again; says under which id."""
+    def retry(self, message_id: str, caller: Caller = OWNER) -> Awaitable[Requeued]:
+        """Sends a dead letter again."""
         ...
 
-    async def control(
+    def control(
         self, agent: str, command: str, text: str | None = None, for_ms: int | None = None, caller: Caller = OWNER
-    ) -> None:
+    ) -> Awaitable[None]:
         """Returns when the command was handed to the agent's wrapper. `for_ms`: how long a `pause` lasts."""
         ...
 
-    async def answer(self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER) -> None:
+    def answer(self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER) -> Awaitable[None]:
         """`approve`, `deny` or `answer`. Returns when it was carried out."""
         ...
 
-    async def count_data(self, agent: str) -> dict[str, int]:
+    def count_data(self, agent: str) -> Awaitable[DataCounts]:
         """What of an agent is still on its way."""
         ...
 
-    async def forget(self, agent: str) -> dict[str, int]:
+    def forget(self, agent: str) -> Awaitable[DataCounts]:
         """Erases everything that is kept of an agent, and says how much it was."""
         ...
 
-    async def spawn(self, fields: dict[str, Any], caller: Caller = OWNER) -> dict[str, Any]:
-        """Starts an agent; `fields` are those of SPAWN, and the answer that of SPAWN_RESULT."""
+    def spawn(self, asked: SpawnPayload, caller: Caller = OWNER) -> Awaitable[Started]: ...
+
+    def release(self, name: str, reason: str | None, caller: Caller = OWNER) -> Awaitable[None]: ...
+
+
+# --- what keeps the promises ---------------------------------------------------------------------------------------------------
+
+
+class Promise(Protocol[T]):
+    """As asyncio's futures are: the core fulfils them, and whoever asked waits."""
+
+    def set_result(self, result: T, /) -> None: ...
+
+    def set_exception(self, exception: type[BaseException] | BaseException, /) -> None: ...
+
+    def done(self) -> bool: ...
+
+    def add_done_callback(self, fn: Callable[[Any], object], /) -> None: ...
+
+    def __await__(self) -> Generator[Any, None, T]: ...
+
+
+class Turns(Protocol):
+    """The loop that a relay lives in, as far as somebody inside needs it. The core itself never waits."""
+
+    def begin_turn(self) -> None:
+        """Before anything is said to the relay."""
         ...
 
-    async def release(self, name: str, reason: str | None, caller: Caller = OWNER) -> dict[str, Any]: ...
+    def run_later(self, callback: Callable[[], None]) -> None:
+        """In a turn of its own."""
+        ...
+
+    def promise(self) -> Promise[Any]: ...

@@ -88,14 +88,20 @@ def decode_send(payload: Raw) -> payloads.SendPayload:
     if send.kind not in payloads.KNOWN_KINDS and _KIND.fullmatch(send.kind) is None:
         raise _wrong("payload.kind", "must be a lowercase word of at most 64 characters")
     # A body is text and nests nothing, so a plain message, however long, is never measured.
-    if len(payload) - len(send.body) > SHALLOW_BYTES and is_too_deep(payload):
-        raise _wrong("payload", _TOO_DEEP)
+    if len(payload) - len(send.body) > SHALLOW_BYTES:
+        check_depth(payload)
     if len(send.data):
         if not is_object(send.data):
             raise _wrong("payload.data", "must be an object")
         if (problem := _find_problem(send.data)) is not None:
             raise _wrong("payload.data", problem)
     return send
+
+
+def check_depth(payload: Raw | bytes) -> None:
+    """Raises RelayError. `payload` is well-formed."""
+    if is_too_deep(payload):
+        raise _wrong("payload", _TOO_DEEP)
 
 
 def decode_meta(meta: Raw) -> payloads.SendMeta:

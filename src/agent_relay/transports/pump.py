@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.relay import RelayCore
@@ -38,6 +38,14 @@ class Pump:
         """Something that happens outside of any connection: a store's answer, a tick."""
         self.begin_turn()
         callback()
+
+    def run_later(self, callback: Callable[[], None]) -> None:
+        """In a turn of its own."""
+        self._loop.call_soon(self.run, callback)
+
+    def promise(self) -> asyncio.Future[Any]:
+        """For whoever inside the process waits for something."""
+        return self._loop.create_future()
 
     def will_flush(self, connection: Flushable) -> None:
         self._unflushed.append(connection)

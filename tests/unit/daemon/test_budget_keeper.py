@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,10 +36,10 @@ class Relay:
     def resume(self) -> None:
         self.is_paused = False
 
-    async def agents(self) -> list[dict[str, Any]]:
+    def agents(self) -> list[Any]:
         if self.is_silent:
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE)
-        return [{"name": "Bob"}]
+        return [SimpleNamespace(name="Bob")]
 
     async def control(self, name: str, command: str) -> None:
         self.stopped.append(f"{command} {name}")

@@ -17,7 +17,7 @@ import pytest
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.transports import process_table
 from agent_relay.transports.callers import Callers
-from agent_relay.transports.http_callers import TracedHttp, find_holders
+from agent_relay.transports.http.callers import TracedHttp, find_holders
 from agent_relay.transports.process_table import Process, environment_of, look_at
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from agent_relay.events.drafts import Handover, Lost
+from agent_relay.ports.service import ServerFacts, StorageFacts
 from agent_relay.testing.event_driver import START_MS, HarnessEvents
 from agent_relay.transports.http.metrics import Metrics
 
-SERVER = {
-    "uptime_ms": 1, "accepted": 0, "refused": 0, "dead_letters": 0,
-    "storage": {"messages": 0, "size_bytes": 0, "wal_bytes": 0},
-}  # fmt: skip
+SERVER = ServerFacts(
+    version="", project="", project_name="", started_at=0, uptime_ms=1, connected=0, accepted=0, refused=0, dead_letters=0,
+    storage=StorageFacts(kind="memory", messages=0, size_bytes=0, wal_bytes=0, problem="", lost=""),
+)  # fmt: skip
 
 
 def test_a_gap_among_the_deliveries_is_passed_over() -> None:

@@ -9,6 +9,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from agent_relay.ports.service import RelayService
+from agent_relay.ports.service import StoredMessage as Message
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem
 from agent_relay.protocol.arc.translation import encode_envelope
 from agent_relay.protocol.encode import encode_json
@@ -19,8 +20,6 @@ from agent_relay.protocol.ulid import number_of, time_of_number
 _USUAL, _MOST = 50, 500
 _ANSWER_BYTES = 512 * 1024  # well within what clients take in one frame
 _PAGE, _PAGES = 200, 200  # a look back ends after so many of so many, and says that there is more
-
-Message = dict[str, Any]
 
 
 class Persistence:
@@ -73,7 +72,7 @@ class Persistence:
             page = await self._service.messages(asked)
             for message in page.messages:
                 if _may_see(agent_id, message) and _number(message) > after:
-                    found[message["message_id"]] = message
+                    found[message.message_id] = message
                     if len(found) > limit:
                         return found, True
             if page.next_cursor is None:
@@ -95,11 +94,11 @@ class Persistence:
         return {"messages": shown[::-1] if is_newest else shown, "more": more}
 
     def _encode(self, agent_id: str, message: Message) -> bytes:
-        sender = message["from"]
-        to = message["to"] or agent_id
-        payload = encode_json(message["payload"])
+        sender = message.from_
+        to = message.to or agent_id
+        payload = encode_json(message.payload)
         return encode_envelope(
-            message["message_id"], sender, to, message["topic"], payload, from_arc=self._is_arc(sender)
+            message.message_id, sender, to, message.topic, payload, from_arc=self._is_arc(sender)
         )  # fmt: skip
 
 
@@ -109,13 +108,13 @@ def _parts(agent_id: str) -> tuple[dict[str, Any], ...]:
 
 def _may_see(agent_id: str, message: Message) -> bool:
     """A broadcast on a topic was for its subscribers alone."""
-    if fold_name(message["from"]) == agent_id or any(fold_name(place["name"]) == agent_id for place in message["recipients"]):
+    if fold_name(message.from_) == agent_id or any(fold_name(place.name) == agent_id for place in message.recipients):
         return True
-    return bool(message["to"] == BROADCAST and not message["topic"])
+    return bool(message.to == BROADCAST and not message.topic)
 
 
 def _number(message: Message) -> int:
-    return number_of(message["message_id"].removeprefix("msg_"))
+    return number_of(message.message_id.removeprefix("msg_"))
 
 
 def _read_limit(payload: dict[str, Any], usual: int = _USUAL) -> int:

@@ -40,7 +40,6 @@ class Api(Struct, frozen=True):
     usage: UsageBoard
     workspaces: Workspaces
     assets: Assets
-    you: str  # the name that messages from here are from
     token: str | None  # None: nobody is asked for one
     page_keys: PageKeys
     guesses: Guesses

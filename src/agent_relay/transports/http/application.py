@@ -1,94 +1,56 @@
-"""The table of routes as a Litestar application: it finds the route, and the route's handler answers."""
+"""The table of routes as an ASGI application: it finds the route, reads what that takes, and sends what its handler answers.
+
+Errors are raised: `Front` answers them.
+"""
 
 from __future__ import annotations
 
-import logging
-import re
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
-
-from litestar import HttpMethod, Litestar, MediaType, Request, Response
-from litestar.exceptions import HTTPException
-from litestar.handlers import HTTPRouteHandler
+from typing import Any
 
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.encode import encode_json
-from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.transports.http.api import Api
-from agent_relay.transports.http.errors import HttpError, encode_error, wrong_method
-from agent_relay.transports.http.flow import FlowResponse, unless_gone
-from agent_relay.transports.http.reading import read_body, read_query
+from agent_relay.transports.http.asgi import Application, Receive, Scope, Send, read_whole, send_flow, send_whole, unless_gone
 from agent_relay.transports.http.repeats import read_key
+from agent_relay.transports.http.request_fields import read_body, read_query
 from agent_relay.transports.http.route import JSON, Call, Flow, Route, Text
-from agent_relay.transports.http.table import FLAT_PATHS, ROUTES, methods_at
-
-if TYPE_CHECKING:
-    from litestar.plugins import PluginProtocol
-
-_GONE = "client disconnected"  # what Litestar says of it
-_NAME = re.compile(r"{(\w+)}")
+from agent_relay.transports.http.table import find_route
 
 
-log = logging.getLogger(__name__)
-
-
-def build_application(api: Api, max_body_bytes: int) -> Litestar:
-    return _Application(
-        [_handler(api, route) for route in ROUTES],
-        exception_handlers={RelayError: _answer_error, HTTPException: _answer_framework},
-        openapi_config=None,  # ours is made of the same table; see openapi.py
-        logging_config=None,
-        request_max_body_size=max_body_bytes,
-    )
-
-
-class _Application(Litestar):
-    @staticmethod
-    def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:
-        """None: those it finds for itself import pydantic and attrs, ten megabytes that nothing here uses."""
-        return plugins
-
-
-def _handler(api: Api, route: Route) -> HTTPRouteHandler:
-    async def handle(request: Request[Any, Any, Any]) -> Response[Any]:
-        caller = await _who_asks(api, route, request)
-        query = read_query(route, request.scope["query_string"])
-        body = await _read(route, request)
+def build_application(api: Api) -> Application:
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        route, names = find_route(scope["method"], scope["path"])
+        caller = await _who_asks(api, route, scope)
+        query = read_query(route, scope["query_string"])
+        body = await _read(route, receive)
+        headers = _headers(scope)
         call = Call(
-            names={name: str(value).lstrip("/") for name, value in request.path_params.items()},
-            query=query,
-            body=body,
-            headers=request.headers,
-            address=str((request.scope.get("client") or ("",))[0]),
-            caller=caller,
-            key=read_key(request.headers, body) if route.takes_key else None,
-        )
-        if call.key is None and getattr(body, "waits", False):
-            return _answer(route, await _while_somebody_reads(request, route.handle(api, call)))
-        if call.key is None:
-            return _answer(route, await route.handle(api, call))
-        made = await api.repeats.answer(call.key, request.scope["path"], body, lambda: route.handle(api, call))
-        return Response(made, media_type=JSON, status_code=route.status)
+            names=names, query=query, body=body, headers=headers, address=str((scope.get("client") or ("",))[0]), caller=caller,
+            key=read_key(headers, body) if route.takes_key else None,
+        )  # fmt: skip
+        answer = await _answer(api, route, call, scope["path"], receive)
+        if isinstance(answer, Flow):
+            await send_flow(receive, send, answer)
+        elif isinstance(answer, Text):
+            await send_whole(send, answer.status or route.status, _with_charset(answer.media), answer.content, answer.headers)
+        else:
+            await send_whole(send, route.status, JSON, answer if isinstance(answer, bytes) else encode_json(answer))
 
-    path = _NAME.sub(r"{\1:str}", route.path).replace("{path:str}", "{path:path}")
-    return HTTPRouteHandler(path, http_method=[HttpMethod(route.method)], status_code=route.status, media_type=MediaType.JSON)(
-        handle
-    )
+    return application
 
 
-async def _while_somebody_reads(request: Request[Any, Any, Any], answering: Awaitable[Any]) -> Any:
-    async def answer() -> Any:
-        return await answering
+async def _answer(api: Api, route: Route, call: Call, path: str, receive: Receive) -> Any:
+    """What the route answers; bytes are JSON."""
+    if call.key is not None:
+        return await api.repeats.answer(call.key, path, call.body, lambda: route.handle(api, call))
+    if getattr(call.body, "waits", False):
+        return await unless_gone(receive, route.handle(api, call))
+    return await route.handle(api, call)
 
-    try:
-        return await unless_gone(request.receive, answer())
-    except ConnectionAbortedError:
-        raise HttpError(400, ErrorCode.INVALID_FORMAT, "The request ended in the middle.") from None  # nobody is left to read it
 
-
-async def _who_asks(api: Api, route: Route, request: Request[Any, Any, Any]) -> Caller:
+async def _who_asks(api: Api, route: Route, scope: Scope) -> Caller:
     """Raises RelayError where it may not."""
-    client, server = request.scope.get("client"), request.scope.get("server")
+    client, server = scope.get("client"), scope.get("server")
     right = route.needed_right
     if not right or api.callers is None:
         return OWNER
@@ -100,42 +62,17 @@ async def _who_asks(api: Api, route: Route, request: Request[Any, Any, Any]) -> 
     return caller
 
 
-async def _read(route: Route, request: Request[Any, Any, Any]) -> Any:
+async def _read(route: Route, receive: Receive) -> Any:
     if route.body is None and (route.is_flat or route.is_open or route.method == "GET"):
         return None
-    raw = await request.body()
+    raw = await read_whole(receive)
     return raw if route.is_flat else read_body(route, raw)
 
 
-def _answer(route: Route, answer: Any) -> Response[Any]:
-    if isinstance(answer, Flow):
-        return FlowResponse(answer)
-    if isinstance(answer, Text):
-        return Response(
-            answer.content, media_type=answer.media, status_code=answer.status or route.status, headers=dict(answer.headers)
-        )
-    return Response(encode_json(answer), media_type=JSON, status_code=route.status)
+def _headers(scope: Scope) -> dict[str, str]:
+    """By their names in lower case; of those that come twice, the first."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reversed(scope["headers"])}
 
 
-def _answer_error(request: Request[Any, Any, Any], error: RelayError) -> Response[Any]:
-    status, headers, body = encode_error(error, flat=request.scope["path"] in FLAT_PATHS)
-    return Response(body, media_type=JSON, status_code=status, headers=dict(headers) | {"x-relay-code": error.code.value})
-
-
-def _answer_framework(request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
-    """What Litestar itself refuses, in our shape."""
-    match error.status_code:
-        case 404:
-            mine = HttpError(404, ErrorCode.ROUTE_NOT_FOUND)
-        case 405:
-            mine = wrong_method(methods_at(request.scope["path"]))
-        case 413:
-            mine = HttpError(413, ErrorCode.MESSAGE_TOO_LARGE, "The body is larger than this server accepts.")
-        case status if status < 500:
-            mine = HttpError(status, ErrorCode.INVALID_FORMAT, "The request is malformed.")
-        case _ if _GONE in error.detail:
-            mine = HttpError(400, ErrorCode.INVALID_FORMAT, "The request is incomplete.")  # nobody is left to read it
-        case _:
-            log.error("http_failed", exc_info=error)
-            mine = HttpError(500, ErrorCode.INTERNAL_ERROR)
-    return _answer_error(request, mine)
+def _with_charset(media: str) -> str:
+    return f"{media}; charset=utf-8" if media.startswith("text/") and "charset=" not in media else media

@@ -6,10 +6,9 @@ import itertools
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.transports.http.asgi import Application, Message, Receive, Scope, Send, send_whole
 from agent_relay.transports.http.connections import Connections
 from agent_relay.transports.http.errors import HttpError, encode_error, unavailable, wrong_method
 from agent_relay.transports.http.guard import Rules, WrongToken, allowed_origin, body_limit, check, too_large
@@ -18,18 +17,11 @@ from agent_relay.transports.http.metrics import Metrics
 from agent_relay.transports.http.route import JSON
 from agent_relay.transports.http.table import FLAT_PATHS, methods_at
 
-Scope = dict[str, Any]
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 _TOO_LARGE = 413
 _READ_PAST_BYTES = 64 * 1024 * 1024  # whoever writes more than that is cut off
 _GIVEN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _SHOWN_PATH = 200
 _QUIET = frozenset({"/health", "/ready", "/metrics"})  # asked every few seconds by machines
-_CODE = b"x-relay-code"  # from the application to us; not passed on
 _PAGE_POLICY = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 log = logging.getLogger(__name__)
@@ -107,7 +99,7 @@ class _Exchange:
         self.origin = allowed_origin(rules, scope["headers"])
         self.began = time.monotonic()
         self.status = 0
-        self.code = ""
+        self.code = ""  # of the error that was answered
         self.received = 0
         self.sent = 0
         self._receive = receive
@@ -127,13 +119,8 @@ class _Exchange:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = [pair for pair in message["headers"] if pair[0].lower() != _CODE]
-            self.code = next((value.decode() for name, value in message["headers"] if name.lower() == _CODE), "")
-            message = {
-                "type": "http.response.start",
-                "status": self.status,
-                "headers": [*headers, *self._common_headers(headers)],
-            }
+            headers = message["headers"]
+            message = message | {"headers": [*headers, *self._common_headers(headers)]}
         elif message["type"] == "http.response.body":
             self.sent += len(message["body"])
             if self.status == _TOO_LARGE and not message.get("more_body"):
@@ -170,15 +157,9 @@ class _Exchange:
         """Nothing can be said any more where an answer has begun: the connection ends."""
         if self.status:
             return
+        self.code = error.code.value
         status, headers, body = encode_error(error, flat=self.path in FLAT_PATHS)
-        pairs = [
-            (b"content-type", JSON.encode()),
-            (b"content-length", str(len(body)).encode()),
-            (_CODE, error.code.value.encode()),
-        ]
-        pairs += [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers]
-        await self.send({"type": "http.response.start", "status": status, "headers": pairs})
-        await self.send({"type": "http.response.body", "body": body, "more_body": False})
+        await send_whole(self.send, status, JSON, body, headers)
 
     async def answer_options(self) -> None:
         allowed = methods_at(self.path)

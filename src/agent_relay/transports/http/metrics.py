@@ -6,13 +6,13 @@ How long deliveries take is read off the events, from the first look on: whoever
 from __future__ import annotations
 
 from collections import Counter as Tally
-from typing import Any
 
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from agent_relay.events.bus import EventBus, Subscription
 from agent_relay.events.filter import make_filter
+from agent_relay.ports.service import AgentFacts, ServerFacts
 from agent_relay.version import __version__
 
 _STATES = ("starting", "idle", "working", "waiting", "offline")
@@ -76,26 +76,26 @@ class Metrics:
 
     # --- when somebody looks --------------------------------------------------------------------------------------------
 
-    def show(self, server: dict[str, Any], agents: list[dict[str, Any]], streams: int) -> bytes:
+    def show(self, server: ServerFacts, agents: list[AgentFacts], streams: int) -> bytes:
         self._watch_deliveries()
         self._info.labels(__version__).set(1)
-        self._uptime.set(server["uptime_ms"] / 1000)
-        self._accepted.set(server["accepted"])
-        self._refused.set(server["refused"])
-        self._dead.set(server["dead_letters"])
-        storage = server["storage"]
-        self._stored.set(storage["messages"])
-        self._store_bytes.set(storage["size_bytes"])
-        self._wal_bytes.set(storage["wal_bytes"])
+        self._uptime.set(server.uptime_ms / 1000)
+        self._accepted.set(server.accepted)
+        self._refused.set(server.refused)
+        self._dead.set(server.dead_letters)
+        storage = server.storage
+        self._stored.set(storage.messages)
+        self._store_bytes.set(storage.size_bytes)
+        self._wal_bytes.set(storage.wal_bytes)
         self._events.set(self._bus.last_seq)
         self._streams.set(streams)
-        states = Tally(agent["state"] for agent in agents)
+        states = Tally(agent.state for agent in agents)
         for state in _STATES:
             self._agents.labels(state).set(states[state])
         self._queue.clear()
         for agent in agents:
-            self._queue.labels(agent["name"]).set(agent["queue_depth"])
-        kinds = Tally(request["kind"] for agent in agents for request in agent["requests"])
+            self._queue.labels(agent.name).set(agent.queue_depth)
+        kinds = Tally(request["kind"] for agent in agents for request in agent.requests)
         for kind in ("permission", "question"):
             self._requests.labels(kind).set(kinds[kind])
         return generate_latest(self._registry)

@@ -9,13 +9,17 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT, Struct, inspect
 
+from agent_relay.events.types import AnyEvent, Event
 from agent_relay.transports.http.bodies import NAME
 from agent_relay.transports.http.errors import ErrorBody, FlatError
 from agent_relay.transports.http.repeats import KEY, KEY_HEADER
 from agent_relay.transports.http.route import JSON, SSE, Route
-from agent_relay.transports.http.schemas import REFERENCE, Json, describe_types
 from agent_relay.version import __version__
 
+Json = dict[str, Any]
+
+_REFERENCE = "#/components/schemas/{name}"
+_ENVELOPE = {field.encode_name for field in msgspec.structs.fields(Event)}
 _ABOUT = (
     "Start agents, watch what they do, approve or deny what they ask, send them messages, and see what it costs. "
     "All errors have the same shape, with a code from the wire protocol."
@@ -138,7 +142,7 @@ def _query_parameters(route: Route) -> list[Json]:
 
 
 def _fields(kind: type[Struct]) -> dict[str, Json]:
-    _, components = msgspec.json.schema_components([kind], ref_template=REFERENCE)
+    _, components = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
     properties: dict[str, Json] = components[kind.__name__]["properties"]
     defaults = _defaults(kind)
     return {name: _without_null(schema, defaults.get(name)) for name, schema in properties.items()}
@@ -178,3 +182,56 @@ def _statuses(route: Route) -> set[int]:
 def _bad(route: Route, status: int, by_type: dict[int, Json]) -> Json:
     content = {JSON: {"schema": by_type[id(FlatError if route.is_flat else ErrorBody)]}}
     return {"description": HTTPStatus(status).phrase, "content": content}
+
+
+# --- the schemas of the types ------------------------------------------------------------------------------------------------
+# As generators of clients need them: what is always there is said to be, and what need not be is not. msgspec describes what it
+# reads, and there a field with a default may be missing. What we write is another matter: an answer has all of its fields, and an
+# event all but those that say nothing.
+
+
+def describe_types(answers: Iterable[Any], bodies: Iterable[Any]) -> tuple[dict[int, Json], Json]:
+    """The schema of each type by its `id`, and the components they refer to."""
+    bodies = list(bodies)
+    kinds = list({id(kind): kind for kind in [*answers, *bodies]}.values())
+    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
+    events, read = _names([AnyEvent]), _names(bodies)
+    for name, schema in components.items():
+        if name in events:
+            schema["required"] = [field for field in schema["properties"] if field in {*schema["required"], *_ENVELOPE}]
+        elif name not in read:
+            schema["required"] = list(schema["properties"])
+        _plain(schema)
+    return {id(kind): _open(schema) for kind, schema in zip(kinds, schemas, strict=True)}, dict(sorted(components.items()))
+
+
+def _names(kinds: list[Any]) -> set[str]:
+    return set(msgspec.json.schema_components(kinds, ref_template=_REFERENCE)[1])
+
+
+def _plain(schema: Json) -> None:
+    """A default becomes a sentence: generators take it for a promise that the field is there."""
+    for name, each in schema["properties"].items():
+        default = each.pop("default", None)
+        if default is not None and name not in schema["required"]:
+            each["description"] = f"{each.get('description', '')} Without it: {msgspec.json.encode(default).decode()}.".lstrip()
+        _open(each)
+
+
+def _open(schema: Json) -> Json:
+    """An object of which nothing is known may hold anything, and words to choose from are text: generators need to be told."""
+    if schema.get("type") == "object" and not schema.keys() & {"properties", "additionalProperties"}:
+        schema["additionalProperties"] = True
+    if "prefixItems" in schema:  # which hardly any generator reads: a list of what its places may hold
+        kinds = {_key(part): part for part in schema.pop("prefixItems")}
+        schema["items"] = next(iter(kinds.values())) if len(kinds) == 1 else {"anyOf": list(kinds.values())}
+    if "enum" in schema and all(isinstance(word, str) for word in schema["enum"]):
+        schema["type"] = "string"
+    for part in [*schema.get("anyOf", []), schema.get("items"), schema.get("additionalProperties")]:
+        if isinstance(part, dict):
+            _open(part)
+    return schema
+
+
+def _key(schema: Json) -> bytes:
+    return msgspec.json.encode(schema, order="deterministic")

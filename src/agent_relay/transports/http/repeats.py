@@ -2,7 +2,7 @@
 
 The client names what it wants done once: by the header `Idempotency-Key`, or by `id` in the body of a message. Here the answers
 of this life of the daemon are kept. Messages are known under their key in the store as well, as those of the socket are under
-their id, so a repeat after a crash is found there (`inner_service`).
+their id, so a repeat after a crash is found there (`core.owner_message`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -48,7 +48,7 @@ class Flow(Struct, frozen=True):
     media: str = SSE
 
 
-Handler = Callable[["Api", Call], Awaitable[Any]]
+Handler = Callable[["Api", Call], Coroutine[Any, Any, Any]]
 
 
 class Route(Struct, frozen=True):

@@ -14,7 +14,7 @@ from agent_relay.transports.arc.upgrade import make_doors
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.application import build_application
 from agent_relay.transports.http.connections import Connections
-from agent_relay.transports.http.front import Application, Front
+from agent_relay.transports.http.front import Front
 from agent_relay.transports.http.guard import Rules
 from agent_relay.transports.http.patience import REQUEST_S, make_protocol
 from agent_relay.transports.http.port import BACKLOG, make_url
@@ -38,8 +38,7 @@ class HttpServer:
             self._scheme,
         )  # fmt: skip
         cert, key = tls or (None, None)
-        application = cast("Application", build_application(api, max_body_bytes))
-        self._front = Front(application, rules, api.metrics, api.guesses, connections)
+        self._front = Front(build_application(api), rules, api.metrics, api.guesses, connections)
         self._listener = listener
         self._uvicorn = uvicorn.Server(
             uvicorn.Config(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
 from agent_relay.events.types import AnyEvent
+from agent_relay.ports.service import Step
 from agent_relay.protocol.reports import UnusedDoor
 
 V = TypeVar("V", bound=Struct)
@@ -15,9 +15,12 @@ V = TypeVar("V", bound=Struct)
 AgentStateName = Literal["starting", "idle", "working", "waiting", "offline"]
 
 
-def build(kind: type[V], found: Mapping[str, Any], **more: Any) -> V:
-    """The view of what the wire says about the same thing; what the view does not name is left out."""
-    return kind(**{name: found[name] for name in kind.__struct_fields__ if name in found}, **more)
+def build(kind: type[V], found: Struct, **more: Any) -> V:
+    """The view of what the relay says about the same thing: fields of the same names, but for those that are given."""
+    shared = {
+        name: value for name in kind.__struct_fields__ if name not in more and (value := getattr(found, name, UNSET)) is not UNSET
+    }
+    return kind(**shared, **more)
 
 
 class Done(Struct):
@@ -151,16 +154,6 @@ class DeadView(Struct):
     to: str
     at: int
     code: str
-
-
-class Step(Struct):
-    at: int
-    event: str
-    to: str
-    detail: str = ""
-    door: str | None = None
-    evidence: str | None = None
-    hold: str | None = None  # of a step `waits`: why
 
 
 class MessageView(Struct, rename={"message_id": "messageId", "from_": "from", "expires_at": "expiresAt"}):

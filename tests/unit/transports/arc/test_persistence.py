@@ -7,23 +7,24 @@ from typing import Any, cast
 
 import pytest
 
-from agent_relay.ports.service import MessagePage
+from agent_relay.ports.service import MessagePage, RecipientFacts, StoredMessage
 from agent_relay.protocol.payloads import HistoryPayload
 from agent_relay.protocol.ulid import EPOCH_MS, encode_bits, encode_time
 from agent_relay.transports.arc.persistence import Persistence
 
 
-def make(number: int, to: str, topic: str = "") -> dict[str, Any]:
-    return {
-        "message_id": f"msg_{encode_time(EPOCH_MS + number)}{encode_bits(0, 16)}", "from": "bob-1", "to": to, "topic": topic,
-        "payload": {"body": str(number)}, "recipients": [{"name": to}],
-    }  # fmt: skip
+def make(number: int, to: str, topic: str = "") -> StoredMessage:
+    return StoredMessage(
+        message_id=f"msg_{encode_time(EPOCH_MS + number)}{encode_bits(0, 16)}", client_id="", from_="bob-1", to=to, topic=topic,
+        ts=0, expires_at=0, kind="message", thread=None, priority=5, payload={"body": str(number)}, payload_meta=None,
+        recipients=[RecipientFacts(to, number, "delivered")], skipped=[],
+    )  # fmt: skip
 
 
 class Service:
     """The messages there are, newest first, and what was asked for."""
 
-    def __init__(self, messages: list[dict[str, Any]]) -> None:
+    def __init__(self, messages: list[StoredMessage]) -> None:
         self._messages = messages
         self.limits: list[int] = []
         self.since: int | None = None
@@ -31,7 +32,7 @@ class Service:
     async def messages(self, asked: HistoryPayload) -> MessagePage:
         self.limits.append(asked.limit)
         self.since = asked.since
-        found = [one for one in self._messages if one["to"] == (asked.to or asked.with_)]
+        found = [one for one in self._messages if one.to == (asked.to or asked.with_)]
         start = int(asked.cursor or 0)
         end = start + asked.limit
         return MessagePage(found[start:end], str(end) if end < len(found) else None)

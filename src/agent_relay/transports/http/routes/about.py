@@ -16,34 +16,33 @@ from agent_relay.version import __version__
 
 async def health(api: Api, call: Call) -> Health:
     del call
-    return Health("ok", __version__, (await api.service.server())["uptime_ms"])
+    return Health("ok", __version__, api.service.server().uptime_ms)
 
 
 async def ready(api: Api, call: Call) -> Ready:
     del call
     if not api.is_ready():
         raise unavailable("The daemon is stopping.")
-    if (await api.service.server())["storage"]["problem"]:
+    if api.service.server().storage.problem:
         raise unavailable("Nothing can be stored now; `agent-relay status` says why.")
     return Ready(True)
 
 
 async def status(api: Api, call: Call) -> Status:
     del call
-    server, agents, used = await api.service.server(), await api.service.agents(), api.usage.total()
-    kinds = [request["kind"] for agent in agents for request in agent["requests"]]
-    storage = server["storage"]
+    server, agents, used = api.service.server(), api.service.agents(), api.usage.total()
+    kinds = [request["kind"] for agent in agents for request in agent.requests]
     return build(
-        Status, server | {"storage": build(Store, storage)}, agents=len(agents), messages=storage["messages"],
-        permissions=kinds.count("permission"),
-        questions=kinds.count("question"), total_tokens=used.total_tokens, estimated_cost_usd=used.estimated_cost_usd,
-        last_seq=api.bus.last_seq, you=api.you,
+        Status, server, storage=build(Store, server.storage), agents=len(agents), messages=server.storage.messages,
+        permissions=kinds.count("permission"), questions=kinds.count("question"),
+        total_tokens=used.total_tokens, estimated_cost_usd=used.estimated_cost_usd,
+        last_seq=api.bus.last_seq, you=api.service.name,
     )  # fmt: skip
 
 
 async def metrics(api: Api, call: Call) -> Text:
     del call
-    content = api.metrics.show(await api.service.server(), await api.service.agents(), api.streams.count)
+    content = api.metrics.show(api.service.server(), api.service.agents(), api.streams.count)
     return Text(content, METRICS)
 
 

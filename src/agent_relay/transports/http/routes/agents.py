@@ -3,54 +3,65 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from datetime import UTC, datetime
 
 from agent_relay.events.costs import Breakdown
+from agent_relay.ports.service import AgentFacts
 from agent_relay.ports.watchers import Shown
-from agent_relay.protocol.holds import show_hold
+from agent_relay.protocol.holds import describe_hold, read_hold
 from agent_relay.protocol.names import fold_name
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import InputBody, LinesQuery
 from agent_relay.transports.http.errors import not_found
-from agent_relay.transports.http.moments import show_minute
 from agent_relay.transports.http.route import Call, Handler, Route
 from agent_relay.transports.http.views import AgentList, AgentView, Done, HoldView, Output, build
 
 
-async def find_name(api: Api, name: str) -> str:
+def find_name(api: Api, name: str) -> str:
     """As it is spelled; raises RelayError for one that nobody has."""
-    return str((await api.service.agent(name))["name"])
+    return api.service.agent(name).name
 
 
-def show_agent(api: Api, found: dict[str, Any], used: dict[str, tuple[str, Breakdown]]) -> AgentView:
+def show_agent(api: Api, found: AgentFacts, used: dict[str, tuple[str, Breakdown]]) -> AgentView:
     now_ms = api.wall_ms()
-    hold = show_hold(found, lambda at_ms: show_minute(at_ms, now_ms), api.you)
+    hold = read_hold(found.hold)
+    words = None if hold is None else describe_hold(hold, found.name, lambda at_ms: _show_minute(at_ms, now_ms), api.service.name)
     shown = build(
-        AgentView, found | {"hold": None if hold is None else build(HoldView, hold)}, open_requests=len(found["requests"])
-    )
+        AgentView, found, open_requests=len(found.requests),
+        hold=None if hold is None or words is None else HoldView(hold.reason, words.text, words.todo, words.line),
+    )  # fmt: skip
     usage = used.get(fold_name(shown.name))
     if usage is not None:
         shown.model, shown.total_tokens, shown.estimated_cost_usd = usage[0], usage[1].total_tokens, usage[1].estimated_cost_usd
     return shown
 
 
+def _show_minute(at_ms: int, now_ms: int) -> str:
+    """By the clock of this machine: `14:02`; with the date where that is another day."""
+    try:
+        at, now = (datetime.fromtimestamp(ms / 1000, UTC).astimezone() for ms in (at_ms, now_ms))
+    except (OverflowError, ValueError, OSError):
+        return str(at_ms)
+    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
+
+
 async def list_agents(api: Api, call: Call) -> AgentList:
     del call
     used = api.usage.agents()
-    return AgentList([show_agent(api, found, used) for found in await api.service.agents()])
+    return AgentList([show_agent(api, found, used) for found in api.service.agents()])
 
 
 async def get_agent(api: Api, call: Call) -> AgentView:
-    return show_agent(api, await api.service.agent(call.names["name"]), api.usage.agents())
+    return show_agent(api, api.service.agent(call.names["name"]), api.usage.agents())
 
 
 async def output(api: Api, call: Call) -> Output:
-    name = await find_name(api, call.names["name"])
+    name = find_name(api, call.names["name"])
     return _shown(name, await asyncio.to_thread(api.screens.output, name, call.query.lines))
 
 
 async def screen(api: Api, call: Call) -> Output:
-    name = await find_name(api, call.names["name"])
+    name = find_name(api, call.names["name"])
     return _shown(name, await asyncio.to_thread(api.screens.screen, name))
 
 
@@ -62,14 +73,14 @@ def _shown(name: str, shown: Shown | None) -> Output:
 
 def controller(command: str) -> Handler:
     async def control(api: Api, call: Call) -> Done:
-        await api.service.control(await find_name(api, call.names["name"]), command, caller=call.caller)
+        await api.service.control(find_name(api, call.names["name"]), command, caller=call.caller)
         return Done()
 
     return control
 
 
 async def type_in(api: Api, call: Call) -> Done:
-    await api.service.control(await find_name(api, call.names["name"]), "input", call.body.text, caller=call.caller)
+    await api.service.control(find_name(api, call.names["name"]), "input", call.body.text, caller=call.caller)
     return Done()
 
 

@@ -1,18 +1,23 @@
-"""Costs: what was used, and budgets."""
+"""Costs: what was used, in all and over time, and budgets."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from decimal import Decimal
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from agent_relay.events.budgets import Budget, BudgetWatch, Crossing
 from agent_relay.events.costs import CostBook, CostReport, Usage, cost_of, read_usage
 from agent_relay.events.filter import make_filter
 from agent_relay.events.pages import EventQuery
+from agent_relay.events.trend import CostTrend, find_trend
 from agent_relay.events.types import SessionEnded, TokensUsed
 from agent_relay.protocol.errors import ErrorCode
+from agent_relay.protocol.names import fold_name
 from agent_relay.transports.http.api import Api, need
-from agent_relay.transports.http.bodies import BudgetBody, CostsQuery, NewBudget
+from agent_relay.transports.http.bodies import BudgetBody, CostsQuery, Moment, Name, NewBudget
 from agent_relay.transports.http.errors import CONFLICT, HttpError
 from agent_relay.transports.http.route import Call, Route
 from agent_relay.transports.http.routes.events import read_all_events
@@ -20,6 +25,14 @@ from agent_relay.transports.http.routes.events import read_all_events
 _PAGE = 1_000
 _BUDGETS = "budgets"
 _SCOPES = {"hour": "in the last hour", "session": "in one session", "total": "altogether"}
+
+
+class TrendQuery(Struct):
+    since: Moment | None = None
+    until: Moment | None = None
+    agent: Name | None = None
+    session: Name | None = None
+    points: Annotated[int, Meta(ge=1, le=500, description="The number of steps.")] = 60
 
 
 async def costs(api: Api, call: Call) -> CostReport:
@@ -37,6 +50,18 @@ async def read_usages(api: Api, since_ms: int | None, until_ms: int | None) -> A
     async for event in read_all_events(api, query):
         if isinstance(event, TokensUsed):
             yield read_usage(event)
+
+
+async def trend(api: Api, call: Call) -> CostTrend:
+    asked: TrendQuery = call.query
+    wanted = [usage async for usage in read_usages(api, asked.since, asked.until) if _is_wanted(usage, asked)]
+    until = api.wall_ms() + 1 if asked.until is None else asked.until
+    return find_trend(wanted, api.read_prices(), asked.since, until, asked.points)
+
+
+def _is_wanted(usage: Usage, asked: TrendQuery) -> bool:
+    is_agents = asked.agent is None or fold_name(asked.agent) == fold_name(usage.agent)
+    return is_agents and asked.session in (None, usage.session_id)
 
 
 async def get_budget(api: Api, call: Call) -> BudgetBody:
@@ -80,7 +105,7 @@ async def _find_passed(api: Api, budget: Budget) -> list[Crossing]:
 
 async def _ask_before(api: Api, budget: Budget, passed: list[Crossing]) -> HttpError:
     stops = budget.action == "stop-all"
-    agents = [agent["name"] for agent in await api.service.agents() if agent["takes_control"]]
+    agents = [agent.name for agent in api.service.agents() if agent.takes_control]
     said = "; ".join(f"{_SCOPES[each.budget]} ${each.spent_usd:,.2f} of ${each.limit_usd:,.2f}" for each in passed)
     follows = f"stops {', '.join(agents) or 'no running agents'}, and starts no more agents" if stops else "starts no more agents"
     return HttpError(
@@ -122,4 +147,5 @@ ROUTES = (
     Route("GET", "/api/v1/costs/budget", get_budget, "The budget.", _TAG, BudgetBody, errors=(503,)),
     Route("POST", "/api/v1/costs/budget", set_budget, "Set the budget.", _TAG, BudgetBody, body=NewBudget, errors=(409, 503),
           right="budget"),
+    Route("GET", "/api/v1/costs/trend", trend, "Spending over time.", _TAG, CostTrend, query=TrendQuery, errors=(503,)),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -46,16 +47,14 @@ def _name_in(call: Call) -> str:
 async def _lines(api: Api, name: str) -> AsyncIterator[bytes]:
     """A line each: `agent`, `message`, `event`, `file`, and `end` with how many there were: without it something is missing."""
     counts = {"messages": 0, "events": 0, "files": 0}
-    key = name.lower()
-    for agent in await api.service.agents():
-        if agent["name"].lower() == key:
-            yield _line("agent", agent)
+    with contextlib.suppress(RelayError):
+        yield _line("agent", msgspec.structs.asdict(api.service.agent(name)))
     asked = HistoryPayload(with_=name, limit=_PAGE, oldest_first=True, receipts=True)
     while True:
         page = await api.service.messages(asked)
         counts["messages"] += len(page.messages)
         for message in page.messages:
-            yield _line("message", message)
+            yield _line("message", {"message": message})
         if page.next_cursor is None:
             break
         asked = msgspec.structs.replace(asked, cursor=page.next_cursor)
@@ -75,7 +74,7 @@ async def _lines(api: Api, name: str) -> AsyncIterator[bytes]:
 
 
 def _line(kind: str, fields: dict[str, Any]) -> bytes:
-    return msgspec.json.encode({"kind": kind} | ({"message": fields} if kind == "message" else fields)) + b"\n"
+    return msgspec.json.encode({"kind": kind} | fields) + b"\n"
 
 
 async def _never() -> None:

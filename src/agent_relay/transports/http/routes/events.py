@@ -1,24 +1,35 @@
-"""Events: streams that go on, and pages of what was."""
+"""Events: streams that go on, pages of what was, and the outline of many, for pictures of them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta, Struct
 
 from agent_relay.events.codec import BadEvent, decode_event
 from agent_relay.events.filter import EventFilter, make_filter
+from agent_relay.events.outline import Outline, OutlineMaker
 from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.types import AnyEvent
 from agent_relay.transports.http.api import Api
-from agent_relay.transports.http.bodies import EventsQuery, StreamQuery
+from agent_relay.transports.http.bodies import EventsQuery, Moment, StreamQuery
 from agent_relay.transports.http.errors import invalid, unavailable
-from agent_relay.transports.http.find import find_session
 from agent_relay.transports.http.route import JSON, SSE, Call, Flow, Route, Text
+from agent_relay.transports.http.session_lookup import find_session
 from agent_relay.transports.http.views import EventList
 
 _MAX_DIGITS = 16
+_MOST_PAGES = 8  # each looks at some megabytes; an answer ends early rather than keep the other readers waiting
+
+
+class OutlineQuery(Struct):
+    since: Moment | None = None
+    until: Moment | None = None
+    limit: Annotated[int, Meta(ge=1, le=20_000)] = 5_000
+    cursor: Annotated[str, Meta(pattern="^[0-9]{1,16}$")] | None = None
 
 
 async def all_events(api: Api, call: Call) -> Flow:
@@ -26,12 +37,12 @@ async def all_events(api: Api, call: Call) -> Flow:
 
 
 async def agent_events(api: Api, call: Call) -> Flow:
-    agent = await api.service.agent(call.names["name"])
-    return _open(api, call, make_filter(_types(call.query.types), agent=agent["name"]))
+    agent = api.service.agent(call.names["name"])
+    return _open(api, call, make_filter(_types(call.query.types), agent=agent.name))
 
 
 async def session_events(api: Api, call: Call) -> Flow:
-    session = await find_session(api, call.names["id"])
+    session = find_session(api, call.names["id"])
     return _open(api, call, make_filter(_types(call.query.types), session_id=session.session_id))
 
 
@@ -96,6 +107,25 @@ async def read_all_events(api: Api, query: EventQuery) -> AsyncIterator[AnyEvent
         query = msgspec.structs.replace(query, after_seq=page.last_seq)
 
 
+async def outline(api: Api, call: Call) -> Outline:
+    asked: OutlineQuery = call.query
+    query = EventQuery(after_seq=int(asked.cursor or 0), since_ms=asked.since, until_ms=asked.until, limit=asked.limit)
+    made = OutlineMaker()
+    for _ in range(_MOST_PAGES):
+        page = await read_events(api, query)
+        made.add(page.records)
+        if page.is_end:
+            return made.finish(None)
+        query = msgspec.structs.replace(query, after_seq=page.last_seq, limit=asked.limit - len(made))
+        if query.limit <= 0:
+            break
+    return made.finish(str(query.after_seq))
+
+
+_OUTLINE = (
+    "Each event is `[seq, ts, agent, type, note, duration, to]`: words are places in `agents`, `types` and `notes` (-1: none), "
+    "the duration is in milliseconds."
+)
 _TAG = "events"
 _FAILS = (404, 503)
 ROUTES = (
@@ -106,4 +136,6 @@ ROUTES = (
           media=SSE, errors=_FAILS),
     Route("GET", "/api/v1/events", list_events, "Past events, oldest first.", _TAG, EventList, query=EventsQuery,
           errors=(503,)),
+    Route("GET", "/api/v1/events/outline", outline, "Past events, compactly.", _TAG, Outline, query=OutlineQuery,
+          errors=(503,), description=_OUTLINE),
 )  # fmt: skip

@@ -20,7 +20,6 @@ from agent_relay.transports.http.views import (
     StartedSession,
     WorkspaceList,
     WorkspaceView,
-    build,
 )
 
 
@@ -62,12 +61,10 @@ async def workspace_agents(api: Api, call: Call) -> AgentList:
 
 def _sketch(name: str, cli: str | None, connected: bool, session_id: str) -> AgentView:
     """As much as another daemon writes down."""
-    known = {
-        "name": name, "cli": cli, "connected": connected, "session_id": session_id,
-        "state": "idle" if connected else "offline",
-    }  # fmt: skip
-    numbers = dict.fromkeys(("queue_depth", "queue_capacity", "inflight", "registered_at", "last_seen_at"), 0)
-    return build(AgentView, known | numbers)
+    return AgentView(
+        name=name, cli=cli, connected=connected, session_id=session_id, state="idle" if connected else "offline",
+        queue_depth=0, queue_capacity=0, inflight=0, registered_at=0, last_seen_at=0,
+    )  # fmt: skip
 
 
 async def workspace_spawn(api: Api, call: Call) -> StartedSession:
@@ -95,7 +92,7 @@ async def get_agent(api: Api, call: Call) -> AgentView:
 
 async def remove_agent(api: Api, call: Call) -> Done:
     """One that the daemon started is released; the program of another is asked to end."""
-    name = await agents.find_name(api, call.names["id"])
+    name = agents.find_name(api, call.names["id"])
     try:
         await release(api, name, call.caller)
     except RelayError as error:
@@ -114,7 +111,7 @@ async def agent_input(api: Api, call: Call) -> Done:
 
 
 async def agent_interrupt(api: Api, call: Call) -> Done:
-    await api.service.control(await agents.find_name(api, call.names["id"]), "interrupt", caller=call.caller)
+    await api.service.control(agents.find_name(api, call.names["id"]), "interrupt", caller=call.caller)
     return Done()
 
 

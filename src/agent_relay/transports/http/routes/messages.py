@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from agent_relay.ports.service import MessageLife, Outgoing
+from msgspec import UnsetType
+
+from agent_relay.ports.service import MessageLife, Outgoing, Step, StoredMessage
 from agent_relay.protocol.names import show
 from agent_relay.protocol.payloads import HistoryPayload
 from agent_relay.transports.http.api import Api
@@ -24,7 +25,6 @@ from agent_relay.transports.http.views import (
     RecipientView,
     ReplyView,
     Retried,
-    Step,
     Timeline,
     build,
 )
@@ -32,14 +32,12 @@ from agent_relay.transports.http.views import (
 _ID = re.compile("msg_[0-9A-Z]{26}|[0-9a-fA-F]{8,64}", re.ASCII)
 
 
-def show_message(found: dict[str, Any]) -> MessageView:
-    payload = found["payload"]
-    data, dead = payload.get("data"), found.get("dead")
-    return MessageView(
-        found["message_id"], found["from"], found["to"], found["kind"], str(payload.get("body", "")), found["ts"],
-        found["expires_at"], found["priority"], [build(RecipientView, each) for each in found["recipients"]],
-        found["skipped"], found["topic"], found["thread"], data if isinstance(data, dict) else None,
-        bool(found.get("truncated")), None if dead is None else build(DeadView, dead),
+def show_message(found: StoredMessage) -> MessageView:
+    data, dead = found.payload.get("data"), found.dead
+    return build(
+        MessageView, found, body=str(found.payload.get("body", "")), data=data if isinstance(data, dict) else None,
+        recipients=[build(RecipientView, each) for each in found.recipients],
+        dead=None if isinstance(dead, UnsetType) else build(DeadView, dead),
     )  # fmt: skip
 
 
@@ -66,12 +64,8 @@ async def list_messages(api: Api, call: Call) -> MessageList:
 
 
 async def list_conversations(api: Api, call: Call) -> ConversationList:
-    return ConversationList([_show_conversation(found) for found in await api.service.conversations(call.query.limit)])
-
-
-def _show_conversation(found: dict[str, Any]) -> ConversationView:
-    last = found["last"]
-    return build(ConversationView, found | {"last": build(Glimpse, last, from_=last["from"])})
+    found = await api.service.conversations(call.query.limit)
+    return ConversationList([build(ConversationView, each, last=build(Glimpse, each.last)) for each in found])
 
 
 def _message_id(call: Call) -> str:
@@ -89,12 +83,12 @@ async def get_message(api: Api, call: Call) -> MessageView:
 
 async def timeline(api: Api, call: Call) -> Timeline:
     life = await api.service.message(_message_id(call))
-    return Timeline(life.message["message_id"], _steps(life))
+    return Timeline(life.message.message_id, _steps(life))
 
 
 def _steps(life: MessageLife) -> list[Step]:
     """From the moment it was stored, which is before anything could become of it."""
-    return [Step(life.message["ts"], "stored", life.message["to"]), *(build(Step, step) for step in life.trail)]
+    return [Step(life.message.ts, "stored", life.message.to), *life.trail]
 
 
 async def send(api: Api, call: Call) -> Receipt:
@@ -104,14 +98,8 @@ async def send(api: Api, call: Call) -> Receipt:
         to = [name.strip() for name in to.split(",")]
     if to is None and asked.topic is None:
         raise invalid("to", "`to` is missing: a name, a list of names, `#channel` or `*`; or a `topic` in its place.")
-    outgoing = Outgoing(
-        to, asked.body, asked.kind, asked.thread, asked.topic, asked.data, asked.priority, asked.ttl_ms, asked.reply_to,
-        asked.wait_ms or asked.await_ms, asked.reply_ms,
-    )  # fmt: skip
-    sent = await api.service.send(outgoing, call.key)
-    reply = sent.reply
-    shown = None if reply is None else ReplyView(reply.by, reply.body, reply.response, reply.data, reply.message_id)
-    return Receipt(sent.message_id, sent.recipients, sent.queued, sent.skipped, sent.delivered, sent.by, sent.failure, shown)
+    sent = await api.service.send(build(Outgoing, asked, to=to, wait_ms=asked.wait_ms or asked.await_ms), call.key)
+    return build(Receipt, sent, reply=None if sent.reply is None else build(ReplyView, sent.reply))
 
 
 async def dead_letters(api: Api, call: Call) -> DeadLetterList:
@@ -119,8 +107,7 @@ async def dead_letters(api: Api, call: Call) -> DeadLetterList:
 
 
 async def retry(api: Api, call: Call) -> Retried:
-    again = await api.service.retry(_message_id(call), call.caller)
-    return Retried(again["message_id"], again["to"])
+    return build(Retried, await api.service.retry(_message_id(call), call.caller))
 
 
 _TAG = "messages"

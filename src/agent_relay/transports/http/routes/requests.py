@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import AnswerBody, Decision
 from agent_relay.transports.http.route import Call, Handler, Route
 from agent_relay.transports.http.routes.agents import find_name
-from agent_relay.transports.http.views import Done, PermissionList, PermissionView, QuestionList, QuestionView
-
-
-def _show_permission(found: dict[str, Any]) -> PermissionView:
-    return PermissionView(
-        found["id"], found["agent"], found["tool"], found["command"], found["file"], found["description"], found["risk"],
-        found["at"], found["options"], found["can_allow"],
-    )  # fmt: skip
-
-
-def _show_question(found: dict[str, Any]) -> QuestionView:
-    return QuestionView(found["id"], found["agent"], found["question"], found["options"], found["at"], found["can_allow"])
-
-
-async def _open_requests(api: Api, call: Call, kind: str) -> list[dict[str, Any]]:
-    """Of the agent that the path names, or of all."""
-    name = call.names.get("name")
-    agents = await api.service.agents() if name is None else [await api.service.agent(name)]
-    return [found for agent in agents for found in agent["requests"] if found["kind"] == kind]
+from agent_relay.transports.http.views import Done, PermissionList, PermissionView, QuestionList, QuestionView, build
 
 
 async def permissions(api: Api, call: Call) -> PermissionList:
-    return PermissionList([_show_permission(found) for found in await _open_requests(api, call, "permission")])
+    """Of the agent that the path names, or of all."""
+    found = api.service.requests("permission", call.names.get("name"))
+    return PermissionList(
+        [
+            build(
+                PermissionView, each, request_id=each.id, agent_name=each.agent, file_path=each.file, risk_level=each.risk,
+                requested_at=each.at,
+            )
+            for each in found
+        ]
+    )  # fmt: skip
 
 
 async def questions(api: Api, call: Call) -> QuestionList:
-    return QuestionList([_show_question(found) for found in await _open_requests(api, call, "question")])
+    found = api.service.requests("question", call.names.get("name"))
+    return QuestionList(
+        [build(QuestionView, each, question_id=each.id, agent_name=each.agent, requested_at=each.at) for each in found]
+    )
 
 
 def _decider(command: str) -> Handler:
     async def decide(api: Api, call: Call) -> Done:
         await api.service.answer(
-            await find_name(api, call.names["name"]), call.names["requestId"], command, call.body.reason or "", call.caller
+            find_name(api, call.names["name"]), call.names["requestId"], command, call.body.reason or "", call.caller
         )
         return Done()
 
@@ -48,7 +41,7 @@ def _decider(command: str) -> Handler:
 
 
 async def answer(api: Api, call: Call) -> Done:
-    name = await find_name(api, call.names["name"])
+    name = find_name(api, call.names["name"])
     await api.service.answer(name, call.names["questionId"], "answer", call.body.answer, call.caller)
     return Done()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from agent_relay.events.costs import CostBook, read_usage
 from agent_relay.events.filter import make_filter
 from agent_relay.events.pages import EventQuery
@@ -11,12 +9,13 @@ from agent_relay.events.types import CommandExecuted, FileOperation, ItemStarted
 from agent_relay.ports.callers import Caller
 from agent_relay.ports.service import Outgoing
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.payloads import SpawnPayload
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import NewSession, SessionMessage
 from agent_relay.transports.http.errors import CONFLICT, HttpError
-from agent_relay.transports.http.find import all_sessions, find_session
 from agent_relay.transports.http.route import Call, Route
 from agent_relay.transports.http.routes.events import read_all_events
+from agent_relay.transports.http.session_lookup import all_sessions, find_session
 from agent_relay.transports.http.views import MessageSent, SessionEnd, SessionList, SessionView, StartedSession, Summary
 
 _PAGE = 1_000
@@ -28,40 +27,40 @@ async def start(api: Api, call: Call) -> StartedSession:
 
 
 async def start_session(api: Api, asked: NewSession, caller: Caller) -> StartedSession:
-    fields: dict[str, Any] = {"name": asked.agent, "cli": asked.cli}
-    more = {"task": asked.task, "cwd": asked.cwd, "environment": asked.environment, "permission_mode": asked.permission_mode}
-    fields |= {name: value for name, value in more.items() if value is not None}
+    wanted = SpawnPayload(
+        asked.agent, asked.cli, asked.task, asked.cwd, environment=asked.environment or {}, permission_mode=asked.permission_mode
+    )
     try:
-        started = await api.service.spawn(fields, caller)
+        started = await api.service.spawn(wanted, caller)
     except RelayError as error:
         if error.details.get("field") == "payload.permission_mode":
             error.details["field"] = "permissionMode"
         raise
-    return StartedSession(started["session_id"] or "", started["name"])
+    return StartedSession(started.session_id, started.name)
 
 
 async def list_sessions(api: Api, call: Call) -> SessionList:
     del call
-    return SessionList(await all_sessions(api))
+    return SessionList(all_sessions(api))
 
 
 async def get_session(api: Api, call: Call) -> SessionView:
-    return await find_session(api, call.names["id"])
+    return find_session(api, call.names["id"])
 
 
 async def write(api: Api, call: Call) -> MessageSent:
-    session = await find_session(api, call.names["id"])
+    session = find_session(api, call.names["id"])
     if session.status in {"ending", "ended"}:
         raise HttpError(CONFLICT, ErrorCode.AGENT_OFFLINE, f"The session of {session.agent_name} has ended.")
-    sent = await api.service.send(Outgoing(session.agent_name, call.body.message), call.key)
+    sent = await api.service.send(Outgoing(to=session.agent_name, body=call.body.message), call.key)
     return MessageSent(sent.message_id)
 
 
 async def end(api: Api, call: Call) -> SessionEnd:
-    session = await find_session(api, call.names["id"])
+    session = find_session(api, call.names["id"])
     if session.status != "ended":
         await release(api, session.agent_name, call.caller)
-        session = await find_session(api, session.session_id)
+        session = find_session(api, session.session_id)
     return SessionEnd(await summarize(api, session))
 
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import fold_name, show
+from agent_relay.protocol.errors import RelayError
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import Body
 from agent_relay.transports.http.keyboards import LEASE_MS
@@ -42,16 +41,12 @@ class Keyboard(Struct, rename="camel"):
 
 async def stream(api: Api, call: Call) -> Flow:
     wanted = [name.strip() for name in call.query.agents.split(",")]
-    known = {fold_name(agent["name"]): str(agent["name"]) for agent in await api.service.agents()}
-    for name in wanted:
-        if fold_name(name) not in known:
-            raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {show(name, 80)}.", name=name[:80])
-    found = api.streams.open_terminals(api.live_screens, list(dict.fromkeys(known[fold_name(name)] for name in wanted)))
+    found = api.streams.open_terminals(api.live_screens, list(dict.fromkeys(find_name(api, name) for name in wanted)))
     return Flow(found.parts(), found.wait_until_lost, found.close)
 
 
 async def take_keyboard(api: Api, call: Call) -> Keyboard:
-    name = await find_name(api, call.names["name"])
+    name = find_name(api, call.names["name"])
     asked: KeyboardBody = call.body
     lease = api.keyboards.take(name, asked.holder, force=asked.force)
     try:
@@ -63,7 +58,7 @@ async def take_keyboard(api: Api, call: Call) -> Keyboard:
 
 
 async def release_keyboard(api: Api, call: Call) -> Done:
-    name = await find_name(api, call.names["name"])
+    name = find_name(api, call.names["name"])
     is_theirs = api.keyboards.release(name, call.body.holder)
     if is_theirs:
         await api.service.control(name, "pause", for_ms=0, caller=call.caller)

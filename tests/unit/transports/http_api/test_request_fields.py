@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.transports.http.reading import read_body, read_query
+from agent_relay.transports.http.request_fields import read_body, read_query
 from agent_relay.transports.http.route import Route
 from agent_relay.transports.http.table import ROUTES
 

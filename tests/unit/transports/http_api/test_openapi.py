@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from agent_relay.events.types import PermissionRequested
-from agent_relay.transports.http.schemas import describe_types
+from agent_relay.transports.http.openapi import describe_types
 
 
 class _Answer(Struct):

@@ -9,25 +9,24 @@ from agent_relay.transports.http.errors import invalid, not_found
 from agent_relay.transports.http.views import SessionView, build
 
 
-async def all_sessions(api: Api) -> list[SessionView]:
-    started = [build(SessionView, found, agent_name=found["agent"]) for found in await api.service.sessions()]
+def all_sessions(api: Api) -> list[SessionView]:
+    started = [build(SessionView, found, agent_name=found.agent) for found in api.service.sessions()]
     known = {session.session_id for session in started}
     others = [
         SessionView(
-            agent["session_id"], agent["name"], agent["cli"], "running" if agent["connected"] else "offline",
-            agent["registered_at"],
+            agent.session_id, agent.name, agent.cli, "running" if agent.connected else "offline", agent.registered_at
         )
-        for agent in await api.service.agents()
-        if agent["session_id"] and agent["session_id"] not in known
+        for agent in api.service.agents()
+        if agent.session_id and agent.session_id not in known
     ]  # fmt: skip
     return started + others
 
 
-async def find_session(api: Api, session_id: str) -> SessionView:
+def find_session(api: Api, session_id: str) -> SessionView:
     short = read_short_id(session_id)
     found = [
         session
-        for session in await all_sessions(api)
+        for session in all_sessions(api)
         if session.session_id == session_id or (short is not None and stands_for(short, session.session_id))
     ]
     if len(found) == 1:
