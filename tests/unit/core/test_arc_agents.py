@@ -10,7 +10,7 @@ from agent_relay.ports.connection import ARC_UID, NOBODY_UID
 from agent_relay.ports.relay import ReadSend
 from agent_relay.ports.store import StoreError
 from agent_relay.protocol.encode import encode_json
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 DAY_MS = 86_400_000
 

@@ -9,7 +9,7 @@ import pytest
 from agent_relay.core.publishing import derive_exchange
 from agent_relay.ports.store import MessageQuery
 from agent_relay.protocol.ulid import encode_time
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 MESSAGES = ("message.exchanged", "message.delivered")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_relay.testing.harness import HarnessClient, RelayHarness
 from agent_relay.version import __version__
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_relay.testing.harness import RelayHarness
+from tests.support.harness import RelayHarness
 from tests.unit.core.test_erasing import ask, exchange, names
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_relay.core import reports
-from agent_relay.testing.harness import Frame, HarnessClient, RelayHarness
+from tests.support.harness import Frame, HarnessClient, RelayHarness
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_relay.core.backpressure import FULL_BUFFER_BYTES
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 @pytest.fixture

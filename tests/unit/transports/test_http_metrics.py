@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agent_relay.events.drafts import Handover, Lost
-from agent_relay.testing.event_driver import START_MS, HarnessEvents
 from agent_relay.transports.http.metrics import Metrics
+from tests.support.event_driver import START_MS, HarnessEvents
 
 SERVER = {
     "uptime_ms": 1, "accepted": 0, "refused": 0, "dead_letters": 0,

@@ -24,8 +24,8 @@ from agent_relay.core.policy import Policy
 from agent_relay.core.relay import PAUSE_MS, Relay
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.states import CloseReason
-from agent_relay.testing.controlled_store import ControlledStore
-from agent_relay.testing.event_driver import HarnessEvents
+from tests.support.controlled_store import ControlledStore
+from tests.support.event_driver import HarnessEvents
 
 Frame = dict[str, Any]
 
