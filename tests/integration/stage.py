@@ -111,7 +111,7 @@ class Agent:
             if entry.name.isdigit():
                 with contextlib.suppress(OSError):
                     words = (entry / "cmdline").read_bytes().split(b"\0")
-                    is_it = words[1:3] == [b"-m", b"agent_relay.testing.scripted_agent"]
+                    is_it = words[1:3] == [b"-m", b"agent_relay.cli.demo.scripted_agent"]
                     if is_it and str(self.record).encode() in words:
                         found.append(int(entry.name))
         return found
@@ -221,7 +221,7 @@ class Stage:
         words = [
             sys.executable,
             "-m",
-            "agent_relay.testing.scripted_agent",
+            "agent_relay.cli.demo.scripted_agent",
             "--script",
             played,
             "--record",

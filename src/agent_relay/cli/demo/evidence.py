@@ -48,16 +48,16 @@ async def collect(place: Place, reports: Reports, gone: tuple[float, float]) -> 
         stored = list(reversed(page.messages))
         through = next((message for message in stored if text_of(message) == GUESSES[1]), stored[-1])
         explained = await relay.message(str(through["message_id"]))
-    arrived = [report for report in reports.of("took") if report.message is not None]
+    arrived = [report for report in reports.of("entered") if report.message is not None]
     printed = {name: reports.printed(name) for name in NAMES}
-    asked, answered = reports.of("asks")[0], reports.of("answered")[0]
+    asked, answered = reports.of("asked")[0], reports.of("answered")[0]
     return Evidence(
         verdict=judge(printed, stored, arrived),
         differences=compare(printed, stored),
         arrivals=[_arrival(report, reports) for report in arrived],
         open_s=answered.t - asked.t,
-        keys="".join(report.text for report in reports.of("key")),
-        crash=Crash(gone[1] - gone[0], sum(gone[0] < report.t < gone[1] for report in reports.of("printed"))),
+        keys=reports.keys(),
+        crash=Crash(gone[1] - gone[0], sum(gone[0] < report.t < gone[1] for report in reports.printed_messages())),
         explained=explained,
     )
 
