@@ -31,12 +31,6 @@ def relay() -> Iterator[SmallRelay]:
         yield running
 
 
-@pytest.fixture
-def daemon() -> Iterator[DaemonProcess]:
-    with DaemonProcess() as process:
-        yield process
-
-
 class Running:
     """A bridge in this process, for `async with`."""
 

@@ -13,16 +13,6 @@ CONTROL = {"control": True}
 
 
 @pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
-def watcher(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Watcher", mode="observer")
-
-
-@pytest.fixture
 def bob(relay: RelayHarness) -> HarnessClient:
     return relay.connect("Bob", capabilities=CONTROL)
 

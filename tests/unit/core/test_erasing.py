@@ -9,11 +9,6 @@ import pytest
 from tests.support.harness import HarnessClient, RelayHarness
 
 
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
 def ask(relay: RelayHarness, command: str, agent: str) -> dict[str, Any]:
     owner = relay.connect("Watcher", mode="observer")
     owner.say("CONTROL", {"command": command, "agent": agent})

@@ -12,11 +12,6 @@ from tests.support.harness import HarnessClient, RelayHarness
 
 
 @pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
 def alice(relay: RelayHarness) -> HarnessClient:
     relay.connect("Bob")
     return relay.connect("Alice")

@@ -14,11 +14,6 @@ from tests.support.harness import HarnessClient, RelayHarness
 MESSAGES = ("message.exchanged", "message.delivered")
 
 
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
 def report(client: HarnessClient, kind: str, **fields: Any) -> None:
     client.say("AGENT_EVENT", {"type": kind, "fields": fields})
 

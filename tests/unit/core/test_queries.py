@@ -12,16 +12,6 @@ from tests.support.harness import HarnessClient, RelayHarness
 
 
 @pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
-def alice(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Alice")
-
-
-@pytest.fixture
 def bob(relay: RelayHarness) -> HarnessClient:
     return relay.connect("Bob", cli="claude")
 

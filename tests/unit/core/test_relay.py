@@ -10,17 +10,6 @@ import pytest
 from agent_relay.protocol.states import CloseReason
 from tests.support.harness import HarnessClient, RelayHarness
 
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
-def alice(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Alice")
-
-
 NONSENSE = [b"", b"\xff\xfe", b"{", b"[]", b"null", b"12"]
 
 

@@ -8,11 +8,6 @@ from tests.support.harness import RelayHarness
 from tests.unit.core.test_erasing import ask, exchange, names
 
 
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
 def remove(relay: RelayHarness, agent: str) -> int:
     answer = ask(relay, "remove", agent)
     assert answer.get("stage") == "removed", answer

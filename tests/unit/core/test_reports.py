@@ -10,21 +10,6 @@ from agent_relay.core import reports
 from tests.support.harness import Frame, HarnessClient, RelayHarness
 
 
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
-def alice(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Alice")
-
-
-@pytest.fixture
-def bob(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Bob")
-
-
 def report(client: HarnessClient, kind: str, **fields: Any) -> str:
     return client.say("AGENT_EVENT", {"type": kind, "fields": fields})
 

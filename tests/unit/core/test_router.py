@@ -12,11 +12,6 @@ NAMES = ("Alice", "Bob", "Carol", "Dave")
 
 
 @pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
 def clients(relay: RelayHarness) -> dict[str, HarnessClient]:
     return {name: relay.connect(name) for name in NAMES}
 

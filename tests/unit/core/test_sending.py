@@ -13,21 +13,6 @@ from hypothesis import strategies as st
 from tests.support.harness import HarnessClient, RelayHarness
 
 
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
-def alice(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Alice")
-
-
-@pytest.fixture
-def bob(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Bob")
-
-
 def test_the_answer_says_what_was_stored(alice: HarnessClient, bob: HarnessClient) -> None:
     sent = alice.send("Bob")
     (answer,) = alice.stored()

@@ -10,11 +10,6 @@ from agent_relay.core.backpressure import FULL_BUFFER_BYTES
 from tests.support.harness import HarnessClient, RelayHarness
 
 
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
 def observe(relay: RelayHarness, *, events: bool = True) -> HarnessClient:
     client = relay.open()
     client.hello("watcher", mode="observer", capabilities={"events": events})
