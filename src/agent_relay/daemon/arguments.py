@@ -16,7 +16,7 @@ _NAMES = {"--socket": _SOCKET, "--state-dir": _STATE_DIR, "--project-root": _PRO
 
 
 def read_arguments(words: Sequence[str]) -> dict[str, Any]:
-    """Where it is to be, and the settings, by name; one that was not given is None. Ends the process where it must explain."""
+    """Its place and the settings, by name; one that was not given is None. Ends the process where it must explain."""
     plain = read_flags(words, _NAMES | {setting.flag: setting.name for setting in SETTINGS})
     if plain is None or not {_SOCKET, _STATE_DIR} <= plain.keys():
         return _read_at_length(words)
