@@ -1,4 +1,4 @@
-"""Where a relay is: one address, written as people write it, and the two URLs it stands for."""
+"""The address of a relay, written as people write it, and the two URLs it stands for."""
 
 from __future__ import annotations
 

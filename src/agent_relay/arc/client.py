@@ -78,12 +78,12 @@ class ArcClient(Conversation):
 
     @property
     def connections(self) -> int:
-        """How many times it was connected."""
+        """The number of times it was connected."""
         return self._link.connections
 
     @property
     def resume_from(self) -> str | None:
-        """What to give as `since` to the next client, so that it misses nothing this one has not seen."""
+        """The `since` for the next client, so that it misses nothing this one has not seen."""
         return self._inbox.resume_from
 
     # --- sending --------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class ArcClient(Conversation):
     # --- receiving ------------------------------------------------------------------------------------------------
 
     async def messages(self) -> AsyncIterator[ArcMessage]:
-        """What agents sent, in order and each once. Ends when the client is closed, raises when it is lost for good."""
+        """Messages of agents, in order and each once. Ends when the client is closed, raises when it is lost for good."""
         while (message := await self._inbox.get()) is not None:
             yield message
 
@@ -178,7 +178,7 @@ class ArcClient(Conversation):
         return as_names(as_object(answer.payload).get("agents"))
 
     async def history(self, limit: int | None = None, since: int | str | None = None) -> list[ArcMessage]:
-        """What was sent to us, by us and to everybody, as far as the relay keeps it; oldest first."""
+        """Messages to us, by us and to everybody, as far as the relay keeps it; oldest first."""
         return read_messages(await self.command("history", limit=limit, since=since))
 
     async def search(self, query: str) -> list[ArcMessage]:
@@ -189,7 +189,7 @@ class ArcClient(Conversation):
         return await read_pages(self._run_command, since_message_id)
 
     async def presence(self) -> list[Any]:
-        """Who is known and who is connected, as the relay describes it."""
+        """The agents that are known and those that are connected, as the relay describes it."""
         answer = await self.command("presence_list")
         agents = answer.get("agents")
         return agents if isinstance(agents, list) else []

@@ -1,4 +1,4 @@
-"""What is said and heard on a connection: the welcome, what is asked for anew after each connecting, and every frame that comes.
+"""The conversation on a connection: the welcome, what is asked for anew after each connecting, and every frame that comes.
 
 `ArcClient` is this, with what programs call. The link calls `greet`, `on_frame`, `on_lost` and `on_closed`.
 """
@@ -82,7 +82,7 @@ class Conversation:
         return self._inbox.resume_from is not None and self.offers("persistence")
 
     async def _restore(self, connection: ClientConnection) -> None:
-        """What the relay may have forgotten about us."""
+        """Says again what the relay may have forgotten about us."""
         try:
             if self._subscriptions:
                 await self._say(connection, "subscribe", "subscribed", {"agents": sorted(self._subscriptions)})

@@ -1,4 +1,4 @@
-"""Which certificates are trusted: those of a context that is given, else what the system trusts."""
+"""Trusted certificates: those of a context that is given, else what the system trusts."""
 
 from __future__ import annotations
 

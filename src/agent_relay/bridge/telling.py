@@ -1,4 +1,4 @@
-"""What a bridge has to say, for whoever watches it."""
+"""Notices of a bridge, for whoever watches it."""
 
 from __future__ import annotations
 

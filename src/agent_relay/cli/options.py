@@ -43,7 +43,7 @@ def find_place(socket: str | None, state_dir: str | None) -> Place:
 
 
 def read_doors(place: Place) -> str:
-    """Which doors are used, as the settings say: `probe`, `known` or `off`."""
+    """The doors to use, as the settings say: `probe`, `known` or `off`."""
     return str(_read_setting("doors", place))
 
 

@@ -46,7 +46,7 @@ class Shelf(msgspec.Struct):
 
 
 def own_folders(home: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Where profiles of the user's own are; new ones go into the first, and the second goes before it."""
+    """The folders of the user's own profiles; new ones go into the first, and the second goes before it."""
     config = environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(config):  # as its specification asks for
         config = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")

@@ -48,7 +48,7 @@ _CLOSE_S = 5.0
 
 
 class Looks(msgspec.Struct, frozen=True):
-    """What the program looks like, as options say it; expressions."""
+    """The look of the program, as options say it; expressions."""
 
     prompts: tuple[str, ...] = ()
     busy: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Looks(msgspec.Struct, frozen=True):
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What the person asked for."""
+    """The options of `wrap`, as the person gave them."""
 
     argv: Sequence[str]
     name: str | None
@@ -248,7 +248,7 @@ async def _known_names(place: Place) -> list[str]:
 
 
 def _log_to(folder: str) -> None:
-    """What the wrapper did and why it waited; never what a message says."""
+    """Logs what the wrapper did and why it waited; never what a message says."""
     path = os.path.join(folder, LOG_FILE)
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600))
     handler = RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")

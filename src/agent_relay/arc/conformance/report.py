@@ -1,4 +1,4 @@
-"""What was found, for programs: by section of the protocol, and in all."""
+"""The findings, for programs: by section of the protocol, and in all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def conforms(results: Sequence[Result]) -> bool:
 
 
 def summarise(results: Sequence[Result]) -> dict[str, int]:
-    """How many rules were kept and so on; advice that was not followed is counted apart."""
+    """Counts of rules that were kept and so on; advice that was not followed is counted apart."""
     counts = {outcome.value.replace(" ", "_"): 0 for outcome in Outcome} | {"advice_not_followed": 0}
     for result in results:
         ignored = result.case.level is Level.ADVICE and result.outcome is Outcome.BROKEN

@@ -1,4 +1,4 @@
-"""What a check has to work with: agents that are registered once and used by many checks, and raw connections as them.
+"""The means of a check: agents that are registered once and used by many checks, and raw connections as them.
 
 That something does *not* arrive is shown without waiting: the same sender writes to the same recipient once more, and whatever
 should not have arrived would have come before that. Every text carries a word of its own check, so what an earlier one left
@@ -246,7 +246,7 @@ class Stage:
         )  # fmt: skip
 
     async def frames_until_marker(self, sender: Peer, recipient: Peer) -> list[Frame]:
-        """What of this check has reached the recipient when everything the sender said before has been dealt with."""
+        """The messages of this check that have reached the recipient once all that the sender said before is dealt with."""
         marker = self.text("marker", secrets.token_hex(3))
         await sender.say([recipient.id], marker)
         await sender.must_live(recipient.hear_payload(marker))

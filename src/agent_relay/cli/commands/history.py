@@ -81,7 +81,7 @@ async def _collect(relay: RelayClient, asked: dict[str, Any], limit: int, cursor
 async def _follow(
     place: Place, screen: Screen, asked: dict[str, Any], limit: int, cursor: str | None, *, as_json: bool
 ) -> int:  # fmt: skip
-    """What there is, and then what comes: every event of a message is a reason to look for those after the last one shown."""
+    """Shows what there is, and then what comes: every event of a message is a reason to look past the last one shown."""
     from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
     from agent_relay.sdk.client import RelayClient
 

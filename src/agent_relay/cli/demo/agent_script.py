@@ -62,7 +62,7 @@ class Dialog(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What happens when a submitted text matches `when` (a regular expression, searched for)."""
+    """An answer: what happens when a submitted text matches `when` (a regular expression, searched for)."""
 
     when: str = ""
     busy_ms: int = 100

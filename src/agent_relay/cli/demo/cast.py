@@ -90,7 +90,7 @@ class Cast:
                 raise Failure(f"The wrapper of {name} exited during the demo, with {status}{why}")
 
     async def type_keys(self, name: str, text: str) -> None:
-        """What the person of the demonstration types."""
+        """Types as the person of the demonstration."""
         for start in range(0, len(text), _KEYS):
             keys = text[start : start + _KEYS].encode()
             if self.server is not None:

@@ -1,4 +1,4 @@
-"""What is known at the end: the agents' screens on one side, the daemon's store on the other, and whether they agree."""
+"""The evidence at the end: the agents' screens on one side, the daemon's store on the other, and whether they agree."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def compare(printed: dict[str, list[Saying]], stored: list[dict[str, Any]]) -> l
 
 
 def judge(printed: dict[str, list[Saying]], stored: list[dict[str, Any]], arrived: list[Report]) -> Verdict:
-    """What was printed is what ought to arrive."""
+    """Holds what arrived against what was printed."""
     ledger = Ledger()
     ids = {short_id(str(message["message_id"])): str(message["message_id"]) for message in stored}
     for name, pairs in pair_up(printed, stored).items():

@@ -50,7 +50,7 @@ class Ledger:
         )
 
     def _out_of_order(self) -> int:
-        """How many messages arrived before one that the same sender had sent them earlier."""
+        """The number of messages that arrived before one that the same sender had sent them earlier."""
         place = {message_id: number for number, (message_id, _, _) in enumerate(self.sent)}
         wrong = 0
         for arrivals in self.arrived.values():

@@ -1,4 +1,4 @@
-"""What happens in the demonstration, scene by scene, and the checks at its end."""
+"""The script of the demonstration, scene by scene, and the checks at its end."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _check_tmux() -> Finding:
 
 
 def _check_pty() -> Finding:
-    """Where it does not work, nothing can be wrapped: tmux needs them as well."""
+    """Pseudo-terminals: without them nothing can be wrapped, because tmux needs them as well."""
     try:
         ours, theirs = pty.openpty()
     except OSError as error:
@@ -95,7 +95,7 @@ def _check_pty() -> Finding:
 
 
 def _read(descriptor: int) -> str:
-    """What is shown until the word is there, or the time over."""
+    """Everything shown until the word is there, or the time over."""
     shown = b""
     deadline = time.monotonic() + _ANSWER_S
     while _WORD.encode() not in shown and (left := deadline - time.monotonic()) > 0:
