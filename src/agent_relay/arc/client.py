@@ -26,7 +26,7 @@ from agent_relay.arc.errors import ArcError, ArcRejected, ArcTimeout
 from agent_relay.arc.frames import EVERYONE, KEY, ArcMessage, encode_command, encode_message
 from agent_relay.arc.inbox import Inbox
 from agent_relay.arc.link import ArcState, Link, Patience, Target
-from agent_relay.arc.waiting import Lost, Wait
+from agent_relay.arc.pending import Lost, PendingAnswer
 from agent_relay.protocol.arc.ids import RELAY
 
 QUEUE = 1_000  # messages that nobody has asked for yet; beyond that reading stops, and the relay's own limits apply
@@ -124,7 +124,7 @@ class ArcClient(Conversation):
         own = self.agent_id in to
         frame = self._encode(dict.fromkeys([*to, self.agent_id]), payload, fields | {KEY: key})
         if key not in self._inbox.taken:
-            copy = await self._ask(frame, lambda: Wait(ref, key=key), timeout_s)
+            copy = await self._ask(frame, lambda: PendingAnswer(ref, key=key), timeout_s)
             if own and copy is not None:
                 self._inbox.put(copy)
         return self._inbox.taken[key]
@@ -210,11 +210,11 @@ class ArcClient(Conversation):
 
     async def _command(self, type_: str, answer: str, payload: Any = None) -> ArcMessage:
         ref = new_ref()
-        said = await self._ask(encode_command(type_, ref, payload), lambda: Wait(ref, answer), ANSWER_S)
+        said = await self._ask(encode_command(type_, ref, payload), lambda: PendingAnswer(ref, answer), ANSWER_S)
         assert said is not None  # only our own messages can be known to be taken without an answer
         return said
 
-    async def _ask(self, frame: str, make_wait: Callable[[], Wait], timeout_s: float) -> ArcMessage | None:
+    async def _ask(self, frame: str, make_wait: Callable[[], PendingAnswer], timeout_s: float) -> ArcMessage | None:
         """The answer; asked again after a lost connection. None: what was lost turned out to have been taken."""
         try:
             async with asyncio.timeout(timeout_s):

@@ -248,13 +248,13 @@ COMMANDS: dict[str, Listed] = {
         "agent-relay profile list",
     ),
     "doctor": _list(
-        lambda: import_module("agent_relay.cli.commands.diagnose").doctor,
+        lambda: import_module("agent_relay.cli.commands.doctor").doctor,
         "Check the setup and show how to fix problems.",
         "agent-relay doctor",
         "agent-relay doctor --json",
     ),
     "demo": _list(
-        lambda: import_module("agent_relay.cli.commands.demonstrate").demo,
+        lambda: import_module("agent_relay.cli.commands.demo").demo,
         "Watch a conversation survive a crash.",
         "agent-relay demo",
     ),

@@ -38,8 +38,8 @@ from agent_relay.daemon.owner import owner_name
 from agent_relay.daemon.project_file import ProjectFile
 from agent_relay.daemon.pulse import Pulse
 from agent_relay.daemon.recording import Recording
-from agent_relay.daemon.spawning import WrapperProcesses
 from agent_relay.daemon.system import SystemClock, SystemEntropy
+from agent_relay.daemon.wrapper_processes import WrapperProcesses
 from agent_relay.ports.events import EventStore
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import places

@@ -23,7 +23,7 @@ from agent_relay.arc.conformance.case import Broken, Unchecked
 from agent_relay.arc.conformance.facts import Facts, read_facts
 from agent_relay.arc.errors import ArcError
 from agent_relay.arc.http_calls import Answer, call
-from agent_relay.arc.registering import Registration, registration_body
+from agent_relay.arc.registration import Registration, registration_body
 from agent_relay.arc.tls import choose_tls
 
 Frame = dict[str, Any]

@@ -21,7 +21,7 @@ class Notice:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-class Teller:
+class Notices:
     def __init__(self, listener: Callable[[Notice], None]) -> None:
         self.counts = Counts()
         self._listener = listener
