@@ -18,8 +18,8 @@ from typing import Protocol
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
+from agent_relay.arc.addresses import choose_tls
 from agent_relay.arc.errors import ArcClosed, ArcError
-from agent_relay.arc.tls import choose_tls
 from agent_relay.protocol.arc.codes import CloseCode
 from agent_relay.protocol.retry import RECONNECT, RetryPolicy
 

@@ -233,6 +233,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("token_ttl", _duration, None, "ARC: how long a token is valid; unlimited by default"),
     Setting("debug", _switch, "false", "log the type and ids of every frame"),
 )  # fmt: skip
+FLAG_NAMES = {setting.flag: setting.name for setting in SETTINGS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Ready-made ways to have agents work together: each starts the agents it needs, and none is left when it returns.
 
-`map_reduce`, `pipeline` and `fan_out` are the patterns; `crew` starts an agent, asks it and releases it; the other modules are its
-parts. All of it is done through a `RelayClient`, as any program could.
+`map_reduce`, `pipeline` and `fan_out` are the patterns; `crew` starts an agent, asks it and releases it; the other modules are
+its parts. All of it is done through a `RelayClient`, as any program could.
 """
 
 from agent_relay.patterns.crew import SpawnOptions

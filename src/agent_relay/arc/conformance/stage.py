@@ -18,13 +18,12 @@ from urllib.parse import quote
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from agent_relay.arc.addresses import ArcAddress, parse_address
+from agent_relay.arc.addresses import ArcAddress, choose_tls, parse_address
 from agent_relay.arc.conformance.case import Broken, Unchecked
 from agent_relay.arc.conformance.facts import Facts, read_facts
 from agent_relay.arc.errors import ArcError
 from agent_relay.arc.http_calls import Answer, call
 from agent_relay.arc.registration import Registration, registration_body
-from agent_relay.arc.tls import choose_tls
 
 Frame = dict[str, Any]
 POOL = 6  # agents; a relay may allow each only so many messages a minute, and a registration only so often

@@ -18,6 +18,7 @@ from agent_relay.cli.options import Socket, StateDir, choose_doors, find_place, 
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.interpreter import run_module
+from agent_relay.protocol.errors import RelayError
 
 if TYPE_CHECKING:
     from agent_relay.cli.wrapper_process import WrapOptions
@@ -28,6 +29,7 @@ _END_S = 30.0  # after the session is gone, for the wrapper to end
 _LOOK_S = 0.1
 _SHOWN_LINES = 20
 _NOT_READ = "Standard input is not read with --detach. To send the agent text: agent-relay send NAME -"
+_STOP_S = 5.0
 
 
 def wrap(
@@ -153,7 +155,6 @@ def wrap(
 
 
 def _run_here(place: Place, options: WrapOptions, own_daemon: int | None) -> int:
-    from agent_relay.cli.failed_start import clear_up
     from agent_relay.cli.link import run
     from agent_relay.cli.message_view import now_ms
     from agent_relay.cli.wrapper_process import run_wrapper
@@ -278,7 +279,6 @@ def spell_out(place: Place, options: WrapOptions, ready: int) -> list[str]:
 
 
 def _start_wrapper(place: Place, options: WrapOptions, own_daemon: int | None) -> tuple[subprocess.Popen[bytes], str]:
-    from agent_relay.cli.failed_start import clear_up
     from agent_relay.cli.message_view import now_ms
 
     began_ms = now_ms()
@@ -310,3 +310,28 @@ def _show_last_screen(screen: Screen, place: Place, name: str) -> None:
     except OSError:
         return
     screen.block(clean_block("\n".join(lines)))
+
+
+def clear_up(place: Place, wrapper_pid: int, began_ms: int, own_daemon: int | None) -> None:
+    """After an agent that never ran: the name it took and the daemon that was started for it (its pid: `own_daemon`) go again.
+    Fails quietly: there is a better reason to tell."""
+    from agent_relay.cli.commands.down import stop
+    from agent_relay.cli.link import run
+
+    with contextlib.suppress(RelayError, Failure, OSError):
+        is_used = run(_remove_name(place, wrapper_pid, began_ms))
+        if own_daemon is not None and not is_used:
+            stop(own_daemon, _STOP_S)
+
+
+async def _remove_name(place: Place, wrapper_pid: int, began_ms: int) -> bool:
+    """Whether somebody else uses the daemon."""
+    from agent_relay.cli.link import observe
+
+    async with observe(place) as relay:
+        agents = (await relay.agents()).agents
+        for agent in agents:
+            is_its = agent.meta.get("pid") == wrapper_pid and agent.registered_at >= began_ms
+            if is_its and not agent.connected and not agent.queue_depth:
+                await relay.remove(agent.name)
+        return any(agent.connected for agent in agents)
