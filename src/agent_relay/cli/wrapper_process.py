@@ -47,7 +47,7 @@ _WINDOW = 32  # messages on their way to this agent; the rest waits at the daemo
 _CLOSE_S = 5.0
 
 
-class Looks(msgspec.Struct, frozen=True):
+class LookOptions(msgspec.Struct, frozen=True):
     """The look of the program, as options say it; expressions."""
 
     prompts: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class WrapOptions(msgspec.Struct, frozen=True):
     end_file: str | None = None  # where it looks for how we ended
     sandbox: Sandbox | None = None  # the wall around it
     is_strict: bool = False  # on the screen only commands with the run's nonce count
-    looks: Looks = Looks()
+    looks: LookOptions = LookOptions()
     has_input: bool = False  # standard input is to be typed to it
 
 

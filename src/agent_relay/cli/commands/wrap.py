@@ -107,7 +107,7 @@ def wrap(
 
     from agent_relay.cli.commands.up import start
     from agent_relay.cli.piped_input import has_input, is_piped
-    from agent_relay.cli.wrapper_process import Looks, WrapOptions, find_profile
+    from agent_relay.cli.wrapper_process import LookOptions, WrapOptions, find_profile
     from agent_relay.daemon.secret_variable import forget_api_token
     from agent_relay.protocol.names import check_agent_name
     from agent_relay.terminal.backends.choice import Backend
@@ -125,7 +125,7 @@ def wrap(
         options = WrapOptions(
             command, name, pick_backend(backend), prefix, not no_intro, cli, recording, ways, codex_hooks, session, end_file,
             read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox), strict_prefix or is_strict(place),
-            Looks(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())),
+            LookOptions(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())),
         )  # fmt: skip
         notes: list[str] = []
         find_profile(place, options, notes)
