@@ -224,7 +224,7 @@ async def open_terminals(daemon: DaemonProcess) -> AsyncIterator[None]:
     for name, look in zip(names, ("plain", "codex"), strict=True):
         script = daemon.directory / f"{name}.json"
         script.write_text(json.dumps({"look": look, "turns": TERMINAL_TURNS}))
-        program = [sys.executable, "-m", "agent_relay.testing.scripted_agent", "--script", str(script)]
+        program = [sys.executable, "-m", "agent_relay.cli.demo.scripted_agent", "--script", str(script)]
         await _run([*relay, "wrap", "-n", name, "--detach", "--no-intro", *where, *program], environ)
     try:
         yield

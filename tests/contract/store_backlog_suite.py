@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from agent_relay.ports.store import BacklogRow, Batch, MessageRow, Owed, Snapshot, StreamRow, Waiting
-from agent_relay.testing.store_driver import StoreDriver, make_message, make_trail, make_waiting, number_at, time_at
 from tests.contract.store_case import StoreCase
+from tests.support.store_driver import StoreDriver, make_message, make_trail, make_waiting, number_at, time_at
 
 _BOTH = (("Bob", 1), ("Carol", 1))
 

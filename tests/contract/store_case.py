@@ -13,7 +13,7 @@ from agent_relay.ports.store import (
     MessageStore,
     Snapshot,
 )
-from agent_relay.testing.store_driver import (
+from tests.support.store_driver import (
     Post,
     StoreDriver,
 )

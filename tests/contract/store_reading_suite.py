@@ -10,7 +10,8 @@ from agent_relay.ports.store import (
     MessageQuery,
     Page,
 )
-from agent_relay.testing.store_driver import (
+from tests.contract.store_case import StoreCase
+from tests.support.store_driver import (
     StoreDriver,
     make_message,
     make_trail,
@@ -18,7 +19,6 @@ from agent_relay.testing.store_driver import (
     place_of,
     time_at,
 )
-from tests.contract.store_case import StoreCase
 
 
 class StoreReadingContract(StoreCase):

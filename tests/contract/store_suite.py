@@ -25,7 +25,9 @@ from agent_relay.ports.store import (
     SubscriptionRow,
     TrailRow,
 )
-from agent_relay.testing.store_driver import (
+from tests.contract.store_backlog_suite import StoreBacklogContract
+from tests.contract.store_reading_suite import StoreReadingContract
+from tests.support.store_driver import (
     START_MS,
     StoreDriver,
     make_agent,
@@ -37,8 +39,6 @@ from agent_relay.testing.store_driver import (
     place_of,
     time_at,
 )
-from tests.contract.store_backlog_suite import StoreBacklogContract
-from tests.contract.store_reading_suite import StoreReadingContract
 
 
 class MessageStoreContract(StoreReadingContract, StoreBacklogContract):

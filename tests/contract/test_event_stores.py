@@ -16,7 +16,7 @@ from agent_relay.storage.event_memory import MemoryEvents
 from agent_relay.storage.jsonl import packed, packer
 from agent_relay.storage.jsonl.store import JsonlEvents
 from agent_relay.storage.jsonl.writer import Rotation
-from agent_relay.testing.event_driver import START_MS, EventDriver, Post, make_note
+from tests.support.event_driver import START_MS, EventDriver, Post, make_note
 
 
 def pack_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ SCRIPTS = {
 def reader(person: Newcomer, commands: Path) -> Newcomer:
     for name, script in SCRIPTS.items():
         (person.folder / f"{name}.json").write_text(json.dumps(script))
-        agent = f"{commands}/python -P -m agent_relay.testing.scripted_agent"
+        agent = f"{commands}/python -P -m agent_relay.cli.demo.scripted_agent"
         files = f"--script {person.folder}/{name}.json --record {person.folder}/{name}.jsonl"
         version = f'if [ "$1" = --version ]; then echo "{name} 9.9.9"; exit; fi'
         person.has_program(name, f"#!/bin/sh\n{version}\nexec {agent} {files}\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_relay.testing.daemon import DaemonProcess
 from tests.integration.stage import Stage
 
 for _name in (
@@ -17,6 +18,12 @@ for _name in (
     "LINES",
 ):  # which pytest-xdist sets for its workers: programs would believe them rather than their terminal
     os.environ.pop(_name, None)
+
+
+@pytest.fixture
+def daemon(relay_daemon: DaemonProcess) -> DaemonProcess:
+    """One for this test alone; files that share theirs define it anew."""
+    return relay_daemon
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from typing import Any
 
 from agent_relay.terminal.backends.tmux_program import find_tmux
 from agent_relay.terminal.backends.tmux_server import TmuxServer
+from agent_relay.testing.agent import AgentProcess, write_program
 from agent_relay.testing.daemon import DaemonProcess
 
 DEADLINE_S = 60.0  # a loaded machine takes many times what an idle one does
@@ -81,28 +82,14 @@ class Window:
             os.close(descriptor)
 
 
-class Agent:
-    """A wrapped scripted agent."""
+class Agent(AgentProcess):
+    """A wrapped scripted agent, and what its wrapper keeps of it."""
 
     def __init__(self, name: str, process: subprocess.Popen[str], record: Path, state_dir: Path, window: Window | None) -> None:
-        self.name = name
+        super().__init__(name, process, record)
         self.window = window
-        self.process = process
-        self.record = record
         self.team = state_dir / "team" / name
         self.outbox = state_dir / "outbox" / name
-        self._events: list[dict[str, Any]] = []
-        self._read_bytes = 0
-
-    def events(self, kind: str = "") -> list[dict[str, Any]]:
-        """What was recorded so far. Only what is new is read: tests ask again and again, and there is a line for every byte."""
-        if self.record.exists():
-            with self.record.open("rb") as file:
-                file.seek(self._read_bytes)
-                whole, newline, _ = file.read().rpartition(b"\n")  # what follows is still being written
-            self._read_bytes += len(whole + newline)
-            self._events += [json.loads(line) for line in whole.splitlines()]
-        return [event for event in self._events if not kind or event["event"] == kind]
 
     def pids(self) -> list[int]:
         """The programs that write this record: those of this very agent."""
@@ -111,19 +98,9 @@ class Agent:
             if entry.name.isdigit():
                 with contextlib.suppress(OSError):
                     words = (entry / "cmdline").read_bytes().split(b"\0")
-                    is_it = words[1:3] == [b"-m", b"agent_relay.testing.scripted_agent"]
-                    if is_it and str(self.record).encode() in words:
+                    if b"agent_relay.cli.demo.scripted_agent" in words and str(self.record).encode() in words:
                         found.append(int(entry.name))
         return found
-
-    @property
-    def submitted(self) -> list[str]:
-        return [event["text"] for event in self.events("submitted")]
-
-    @property
-    def messages(self) -> list[str]:
-        """Bodies, in the order they were taken."""
-        return [text.partition("]: ")[2] for text in self.submitted if text.startswith("Relay message from ")]
 
     @property
     def typed(self) -> bytes:
@@ -215,21 +192,7 @@ class Stage:
 
     def play(self, name: str, folder: Path | None = None, **script: Any) -> list[str]:
         """A file to be run, since the flags that a CLI is given are none of the scripted agent's."""
-        folder = folder or self.folder
-        played, run = folder / f"{name}.json", folder / f"{name}.sh"
-        played.write_text(json.dumps(script))
-        words = [
-            sys.executable,
-            "-m",
-            "agent_relay.testing.scripted_agent",
-            "--script",
-            played,
-            "--record",
-            folder / f"{name}.jsonl",
-        ]
-        run.write_text(f"#!/bin/sh\nexec {' '.join(map(str, words))}\n")
-        run.chmod(0o755)
-        return [str(run)]
+        return [str(write_program(folder or self.folder, name, **script))]
 
     def command(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -16,8 +16,8 @@ import pytest
 from agent_relay.arc import ArcClient, ArcClosed, ArcTimeout, register
 from agent_relay.arc.token_file import TokenFile
 from agent_relay.bridge.bridge import Bridge
+from agent_relay.bridge.notices import Notice
 from agent_relay.bridge.plan import Plan
-from agent_relay.bridge.telling import Notice
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.sdk.client import RelayClient
 from agent_relay.testing.daemon import DaemonProcess
@@ -29,12 +29,6 @@ from tests.arc.small_relay import SmallRelay
 def relay() -> Iterator[SmallRelay]:
     with SmallRelay() as running:
         yield running
-
-
-@pytest.fixture
-def daemon() -> Iterator[DaemonProcess]:
-    with DaemonProcess() as process:
-        yield process
 
 
 class Running:

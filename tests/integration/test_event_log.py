@@ -18,8 +18,8 @@ from agent_relay.events.types import MessageExchanged, StreamGap
 from agent_relay.sdk.locate import locate
 from agent_relay.storage.jsonl.store import JsonlEvents
 from agent_relay.testing.daemon import DaemonProcess
-from agent_relay.testing.event_driver import EventDriver
 from agent_relay.testing.raw_client import RawClient, encode
+from tests.support.event_driver import EventDriver
 
 KILLS = 12
 SEED = int(os.environ.get("AGENT_RELAY_CRASH_SEED", random.randrange(10**6)))
@@ -31,7 +31,7 @@ import sys
 from agent_relay.storage.jsonl import packer
 from agent_relay.storage.jsonl.store import JsonlEvents
 from agent_relay.storage.jsonl.writer import Rotation
-from agent_relay.testing.event_driver import EventDriver, make_note
+from tests.support.event_driver import EventDriver, make_note
 
 packer._FIRST_AFTER_S = 0.0
 driver = EventDriver(lambda post: JsonlEvents(sys.argv[1] + "/events.jsonl", post, Rotation(40_000)))

@@ -17,8 +17,8 @@ from agent_relay.protocol.places import LOG_FILE
 from agent_relay.storage.sqlite import SqliteStore
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
 from agent_relay.testing.raw_client import RawClient
-from agent_relay.testing.store_driver import StoreDriver, make_message, make_stream, number_at
 from tests.integration.test_failing_disk import Scene, wait_until
+from tests.support.store_driver import StoreDriver, make_message, make_stream, number_at
 
 DATABASE = "messages.sqlite"
 

@@ -101,33 +101,54 @@ def test_the_same_id_of_two_agents() -> None:
         asyncio.run(play(daemon))
 
 
-def test_watching_shows_each_as_it_comes_and_goes() -> None:
-    async def follow(daemon: DaemonProcess, command: str) -> asyncio.subprocess.Process:
-        words = ["-m", "agent_relay", command, "-f", "--json", "--socket", daemon.socket]
-        return await asyncio.create_subprocess_exec(
-            sys.executable, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-        )
+async def follow(daemon: DaemonProcess, command: str) -> asyncio.subprocess.Process:
+    words = ["-m", "agent_relay", command, "-f", "--json", "--socket", daemon.socket]
+    return await asyncio.create_subprocess_exec(
+        sys.executable, *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
 
+
+async def next_change(watching: asyncio.subprocess.Process) -> dict[str, Any]:
+    assert watching.stdout is not None
+    found: dict[str, Any] = json.loads(await asyncio.wait_for(watching.stdout.readline(), DEADLINE_S))
+    return found
+
+
+async def interrupt(watching: asyncio.subprocess.Process) -> None:
+    watching.send_signal(signal.SIGINT)
+    assert await asyncio.wait_for(watching.communicate(), DEADLINE_S) == (b"", b"")
+    assert watching.returncode in {130, -signal.SIGINT}
+
+
+def test_watching_shows_each_as_it_comes_and_goes() -> None:
     async def play(daemon: DaemonProcess) -> None:
         watching, questions = await follow(daemon, "permissions"), await follow(daemon, "questions")
-
-        async def change(watching: asyncio.subprocess.Process = watching) -> dict[str, Any]:
-            assert watching.stdout is not None
-            found: dict[str, Any] = json.loads(await asyncio.wait_for(watching.stdout.readline(), DEADLINE_S))
-            return found
-
         async with asking(daemon, "Bob") as (bob,):
-            came = await change()
+            came = await next_change(watching)
             assert (came["change"], came["permission"]["command"]) == ("requested", "make install")
             bob.relay.report("permission.resolved", requestId="abcdefgh-1", resolution="gone", resolvedBy="person")
-            assert (await change())["change"] == "over"
+            assert (await next_change(watching))["change"] == "over"
             bob.relay.report("question.requested", questionId="q-1", question="Which colour?", options=["red", "blue"])
-            asked = await change(questions)
+            asked = await next_change(questions)
             assert (asked["change"], asked["question"]["question"]) == ("requested", "Which colour?")
             for process in (watching, questions):
-                process.send_signal(signal.SIGINT)
-                assert await asyncio.wait_for(process.communicate(), DEADLINE_S) == (b"", b"")
-                assert process.returncode in {130, -signal.SIGINT}
+                await interrupt(process)
+
+    with DaemonProcess() as daemon:
+        asyncio.run(play(daemon))
+
+
+def test_watching_notices_an_agent_that_goes_and_comes_back_with_the_same_request() -> None:
+    """What it says again is no event: it was asked before."""
+
+    async def play(daemon: DaemonProcess) -> None:
+        watching = await follow(daemon, "permissions")
+        async with asking(daemon, "Bob"):
+            assert (await next_change(watching))["change"] == "requested"
+        assert (await next_change(watching))["change"] == "over"
+        async with asking(daemon, "Bob"):
+            assert (await next_change(watching))["change"] == "requested"
+            await interrupt(watching)
 
     with DaemonProcess() as daemon:
         asyncio.run(play(daemon))

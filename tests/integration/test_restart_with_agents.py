@@ -31,7 +31,7 @@ class Theatre(Desk):
         script, record = self.folder / f"{name}.json", self.folder / f"{name}.jsonl"
         script.write_text("{}")
         run = self.folder / f"{name}.sh"
-        words = [*run_module("agent_relay.testing.scripted_agent"), "--script", str(script), "--record", str(record)]
+        words = [*run_module("agent_relay.cli.demo.scripted_agent"), "--script", str(script), "--record", str(record)]
         run.write_text(f"#!/bin/sh\nexec {' '.join(words)}\n")
         run.chmod(0o755)
         window = Window()

@@ -31,12 +31,6 @@ def shared() -> Iterator[DaemonProcess]:
         yield daemon
 
 
-@pytest.fixture
-def daemon() -> Iterator[DaemonProcess]:
-    with DaemonProcess() as process:
-        yield process
-
-
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not condition():

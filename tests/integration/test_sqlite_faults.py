@@ -19,8 +19,8 @@ from agent_relay.ports.store import Batch, MessageQuery, MessageRow, Snapshot, S
 from agent_relay.storage import sqlite_writer
 from agent_relay.storage.migrate import newest_version
 from agent_relay.storage.sqlite import SqliteStore
-from agent_relay.testing.store_driver import StoreDriver, make_message, make_stream, place_of
 from tests.faults import Faults
+from tests.support.store_driver import StoreDriver, make_message, make_stream, place_of
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
@@ -219,7 +219,7 @@ import sys
 from pathlib import Path
 from agent_relay.ports.store import Batch
 from agent_relay.storage.sqlite import SqliteStore
-from agent_relay.testing.store_driver import StoreDriver, make_message
+from tests.support.store_driver import StoreDriver, make_message
 from tests.faults import Faults
 
 path = Path(sys.argv[1])
@@ -308,7 +308,7 @@ import itertools, os, random, sys
 from pathlib import Path
 from agent_relay.ports.store import Batch, MessageQuery, StreamRow
 from agent_relay.storage.sqlite import SqliteStore
-from agent_relay.testing.store_driver import StoreDriver, make_message
+from tests.support.store_driver import StoreDriver, make_message
 
 path, durability, first, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 chance = random.Random(seed)

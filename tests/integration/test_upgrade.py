@@ -22,9 +22,9 @@ from agent_relay.storage.migrate import migrations, newest_version
 from agent_relay.storage.sqlite import SqliteStore
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
 from agent_relay.testing.raw_client import RawClient
-from agent_relay.testing.store_driver import StoreDriver
 from tests.data.databases import read_said, unpack
 from tests.faults import Faults
+from tests.support.store_driver import StoreDriver
 
 ROOT = Path(__file__).parents[2]
 RELEASES = ["v1-closed", "v1-killed"]

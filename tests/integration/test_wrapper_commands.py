@@ -129,7 +129,7 @@ def test_in_the_background_it_has_a_name_of_its_own_and_starts_the_daemon(stage:
     script.write_text("{}")
     state = stage.folder / "fresh"
     where = ["--state-dir", str(state)]
-    words = ["wrap", "--detach", "--no-intro", *where, sys.executable, "-m", "agent_relay.testing.scripted_agent"]
+    words = ["wrap", "--detach", "--no-intro", *where, sys.executable, "-m", "agent_relay.cli.demo.scripted_agent"]
     done = subprocess.run(
         [sys.executable, "-m", "agent_relay", *words, "--script", str(script)], cwd=stage.project, env=stage.environ,
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S, check=False,

@@ -22,7 +22,7 @@ from agent_relay.testing.daemon import DaemonProcess
 
 pytestmark = pytest.mark.terminals
 
-AGENT = [sys.executable, "-m", "agent_relay.testing.scripted_agent", "--record"]
+AGENT = [sys.executable, "-m", "agent_relay.cli.demo.scripted_agent", "--record"]
 
 
 class Inside:

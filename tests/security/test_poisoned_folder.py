@@ -189,7 +189,7 @@ def test_a_daemon_in_the_foreground_does_not_either(place: Place) -> None:
 STARTED: dict[str, Callable[[], list[str]]] = {
     "the daemon": lambda: run_module("agent_relay.daemon", "--help"),
     "a wrapper": lambda: run_module("agent_relay", "wrap", "--help"),
-    "a player of the demonstration": lambda: run_module("agent_relay.cli.demo.player"),
+    "an agent of the demonstration": lambda: run_module("agent_relay.cli.demo.scripted_agent", "--help"),
     "a hook of a CLI": lambda: ["/bin/sh", "-c", hook_command("SOCKET", "Stop", 1.0)],
     "the launcher of Codex": lambda: run_script(
         codex_launch.__file__, "SOCKET", "server.log", "1", "1", "/bin/false", "/bin/true", "/bin/true"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from agent_relay.testing.harness import OWNER_TOKEN
 from tests.simulation.parts import Link
+from tests.support.harness import OWNER_TOKEN
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -11,10 +11,10 @@ from agent_relay.core.limits import Limits
 from agent_relay.core.relay import Relay
 from agent_relay.ports.store import Batch
 from agent_relay.protocol.states import CloseReason
-from agent_relay.testing.harness import OWNER_TOKEN
 from tests.simulation.checks import Broken, Check
 from tests.simulation.client import Client
 from tests.simulation.parts import Dice, FaultyStore, Link, Notes
+from tests.support.harness import OWNER_TOKEN
 
 START_WALL = 1_800_000_000_000
 

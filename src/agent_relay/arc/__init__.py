@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent_relay.arc.errors import ArcClosed, ArcError, ArcRefused, ArcRejected, ArcTimeout
     from agent_relay.arc.frames import ArcMessage
     from agent_relay.arc.link import ArcState, Patience
-    from agent_relay.arc.registering import Registration, refresh_token, register, unregister
+    from agent_relay.arc.registration import Registration, refresh_token, register, unregister
 
 __all__ = [
     "ArcClient", "ArcClosed", "ArcError", "ArcMessage", "ArcRefused", "ArcRejected", "ArcState", "ArcTimeout", "Patience",
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
         case "ArcState" | "Patience":
             module = import_module("agent_relay.arc.link")
         case "Registration" | "refresh_token" | "register" | "unregister":
-            module = import_module("agent_relay.arc.registering")
+            module = import_module("agent_relay.arc.registration")
         case _:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(module, name)

@@ -1,7 +1,8 @@
-"""Where a relay is: one address, written as people write it, and the two URLs it stands for."""
+"""The address of a relay, written as people write it, the two URLs it stands for, and the certificates that are trusted there."""
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
@@ -44,3 +45,8 @@ def parse_address(url: str) -> ArcAddress:
         )
     prefix = parts.path.rstrip("/").removesuffix(ARC_PATH)
     return ArcAddress(_SECURE[parts.scheme], parts.netloc.lower(), prefix)
+
+
+def choose_tls(url: str, given: ssl.SSLContext | None) -> ssl.SSLContext | None:
+    """None where the address is not for TLS."""
+    return (given or ssl.create_default_context()) if url.startswith(("wss:", "https:")) else None

@@ -26,7 +26,7 @@ from agent_relay.arc.errors import ArcError, ArcRejected, ArcTimeout
 from agent_relay.arc.frames import EVERYONE, KEY, ArcMessage, encode_command, encode_message
 from agent_relay.arc.inbox import Inbox
 from agent_relay.arc.link import ArcState, Link, Patience, Target
-from agent_relay.arc.waiting import Lost, Wait
+from agent_relay.arc.pending import Lost, PendingAnswer
 from agent_relay.protocol.arc.ids import RELAY
 
 QUEUE = 1_000  # messages that nobody has asked for yet; beyond that reading stops, and the relay's own limits apply
@@ -78,12 +78,12 @@ class ArcClient(Conversation):
 
     @property
     def connections(self) -> int:
-        """How many times it was connected."""
+        """The number of times it was connected."""
         return self._link.connections
 
     @property
     def resume_from(self) -> str | None:
-        """What to give as `since` to the next client, so that it misses nothing this one has not seen."""
+        """The `since` for the next client, so that it misses nothing this one has not seen."""
         return self._inbox.resume_from
 
     # --- sending --------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class ArcClient(Conversation):
         own = self.agent_id in to
         frame = self._encode(dict.fromkeys([*to, self.agent_id]), payload, fields | {KEY: key})
         if key not in self._inbox.taken:
-            copy = await self._ask(frame, lambda: Wait(ref, key=key), timeout_s)
+            copy = await self._ask(frame, lambda: PendingAnswer(ref, key=key), timeout_s)
             if own and copy is not None:
                 self._inbox.put(copy)
         return self._inbox.taken[key]
@@ -141,7 +141,7 @@ class ArcClient(Conversation):
     # --- receiving ------------------------------------------------------------------------------------------------
 
     async def messages(self) -> AsyncIterator[ArcMessage]:
-        """What agents sent, in order and each once. Ends when the client is closed, raises when it is lost for good."""
+        """Messages of agents, in order and each once. Ends when the client is closed, raises when it is lost for good."""
         while (message := await self._inbox.get()) is not None:
             yield message
 
@@ -178,7 +178,7 @@ class ArcClient(Conversation):
         return as_names(as_object(answer.payload).get("agents"))
 
     async def history(self, limit: int | None = None, since: int | str | None = None) -> list[ArcMessage]:
-        """What was sent to us, by us and to everybody, as far as the relay keeps it; oldest first."""
+        """Messages to us, by us and to everybody, as far as the relay keeps it; oldest first."""
         return read_messages(await self.command("history", limit=limit, since=since))
 
     async def search(self, query: str) -> list[ArcMessage]:
@@ -189,7 +189,7 @@ class ArcClient(Conversation):
         return await read_pages(self._run_command, since_message_id)
 
     async def presence(self) -> list[Any]:
-        """Who is known and who is connected, as the relay describes it."""
+        """The agents that are known and those that are connected, as the relay describes it."""
         answer = await self.command("presence_list")
         agents = answer.get("agents")
         return agents if isinstance(agents, list) else []
@@ -210,11 +210,11 @@ class ArcClient(Conversation):
 
     async def _command(self, type_: str, answer: str, payload: Any = None) -> ArcMessage:
         ref = new_ref()
-        said = await self._ask(encode_command(type_, ref, payload), lambda: Wait(ref, answer), ANSWER_S)
+        said = await self._ask(encode_command(type_, ref, payload), lambda: PendingAnswer(ref, answer), ANSWER_S)
         assert said is not None  # only our own messages can be known to be taken without an answer
         return said
 
-    async def _ask(self, frame: str, make_wait: Callable[[], Wait], timeout_s: float) -> ArcMessage | None:
+    async def _ask(self, frame: str, make_wait: Callable[[], PendingAnswer], timeout_s: float) -> ArcMessage | None:
         """The answer; asked again after a lost connection. None: what was lost turned out to have been taken."""
         try:
             async with asyncio.timeout(timeout_s):

@@ -1,4 +1,4 @@
-"""What is said and heard on a connection: the welcome, what is asked for anew after each connecting, and every frame that comes.
+"""The conversation on a connection: the welcome, what is asked for anew after each connecting, and every frame that comes.
 
 `ArcClient` is this, with what programs call. The link calls `greet`, `on_frame`, `on_lost` and `on_closed`.
 """
@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from agent_relay.arc.errors import ArcError, ArcRejected
 from agent_relay.arc.frames import ArcMessage, decode_frame, encode_command, read_message
 from agent_relay.arc.inbox import Inbox
-from agent_relay.arc.waiting import ERROR, Lost, Wait, Waiting, read_error
+from agent_relay.arc.pending import ERROR, Lost, PendingAnswer, PendingAnswers, read_error
 from agent_relay.protocol.arc.ids import RELAY
 
 ANSWER_S = 30.0
@@ -34,7 +34,7 @@ class Conversation:
         self.on_error: Callable[[ArcRejected], None] | None = None  # the relay's errors that no call waits for
         self.on_notice: Callable[[ArcMessage], None] | None = None  # what else the relay itself says: who came, who left
         self._inbox = inbox
-        self._waiting = Waiting()
+        self._pending = PendingAnswers()
         self._subscriptions = set(subscriptions)
         self._watches_presence = False
         self._welcomed = asyncio.Event()
@@ -44,15 +44,15 @@ class Conversation:
         said = self.welcome.fields if self.welcome is not None else {}
         return any(extension in as_names(said.get(part)) for part in ("capabilities", "extensions"))
 
-    async def _ask_once(self, frame: str, wait: Wait, write: Callable[[str], Any]) -> ArcMessage:
-        self._waiting.open(wait)
+    async def _ask_once(self, frame: str, wait: PendingAnswer, write: Callable[[str], Any]) -> ArcMessage:
+        self._pending.open(wait)
         self._inbox.nudge()
         try:
             if await write(frame) is False:
                 raise Lost
             return await wait.answer
         finally:
-            self._waiting.close(wait)
+            self._pending.close(wait)
 
     async def greet(self, connection: ClientConnection) -> bool:
         """The relay's welcome is waited for, then our subscriptions and what was missed are asked for. False: no answer came."""
@@ -82,7 +82,7 @@ class Conversation:
         return self._inbox.resume_from is not None and self.offers("persistence")
 
     async def _restore(self, connection: ClientConnection) -> None:
-        """What the relay may have forgotten about us."""
+        """Says again what the relay may have forgotten about us."""
         try:
             if self._subscriptions:
                 await self._say(connection, "subscribe", "subscribed", {"agents": sorted(self._subscriptions)})
@@ -108,7 +108,7 @@ class Conversation:
     async def _say(self, connection: ClientConnection, type_: str, answer: str, payload: Any) -> ArcMessage:
         ref = new_ref()
         async with asyncio.timeout(ANSWER_S):
-            return await self._ask_once(encode_command(type_, ref, payload), Wait(ref, answer), connection.send)
+            return await self._ask_once(encode_command(type_, ref, payload), PendingAnswer(ref, answer), connection.send)
 
     async def on_frame(self, frame: str | bytes) -> None:
         try:
@@ -121,20 +121,20 @@ class Conversation:
             return
         if message.key is not None and message.from_ == self.agent_id:
             self._inbox.note_taken(message.key, message.id)
-        if self._waiting.take(message):
+        if self._pending.take(message):
             return
         if message.from_ == RELAY or not message.from_:
             self._on_notice(message)
         elif self._is_for_us(message):
             self._inbox.put(message)
-            while self._inbox.full and not len(self._waiting) and not self._inbox.ended:
+            while self._inbox.full and not len(self._pending) and not self._inbox.ended:
                 await self._inbox.wait_for_room()
 
     def on_lost(self) -> None:
-        self._waiting.lose_all()
+        self._pending.lose_all()
 
     def on_closed(self, error: ArcError | None) -> None:
-        self._waiting.lose_all()
+        self._pending.lose_all()
         self._inbox.end(error)
 
     def _on_welcome(self, message: ArcMessage) -> None:

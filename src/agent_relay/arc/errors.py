@@ -1,4 +1,4 @@
-"""What the ARC clients raise.
+"""Errors that the ARC clients raise.
 
 ArcError
 ├── ArcRefused    the relay refused a request over HTTP, or the connection before the upgrade

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from agent_relay.arc.addresses import choose_tls
 from agent_relay.arc.errors import ArcError, ArcRefused
-from agent_relay.arc.tls import choose_tls
 
 TIMEOUT_S = 15.0
 _LARGEST_ANSWER = 8 * 1024 * 1024  # an answer of ours is a few kilobytes; a list of agents may be long

@@ -1,4 +1,4 @@
-"""What came, in order and each once.
+"""Messages that came, in order and each once.
 
 After a lost connection the relay is asked for what was missed. Until it has answered, what arrives live is held back, so that
 the missed comes first; what comes both ways is handed out once, by its id.

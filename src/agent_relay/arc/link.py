@@ -18,8 +18,8 @@ from typing import Protocol
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
+from agent_relay.arc.addresses import choose_tls
 from agent_relay.arc.errors import ArcClosed, ArcError
-from agent_relay.arc.tls import choose_tls
 from agent_relay.protocol.arc.codes import CloseCode
 from agent_relay.protocol.retry import RECONNECT, RetryPolicy
 
@@ -51,7 +51,7 @@ class ArcState(StrEnum):
 
 class Owner(Protocol):
     async def greet(self, connection: ClientConnection) -> bool:
-        """What is said after connecting, before anybody else may write. False: the connection is of no use."""
+        """Speaks after connecting, before anybody else may write. False: the connection is of no use."""
         ...
 
     async def on_frame(self, frame: str | bytes) -> None: ...
@@ -63,7 +63,7 @@ class Owner(Protocol):
 
 @dataclass(slots=True)
 class Patience:
-    """How often and when to try again; the clock and the dice are handed in so that a test needs neither."""
+    """The policy of reconnecting: how often and when. The clock and the dice are handed in so that a test needs neither."""
 
     policy: RetryPolicy = RECONNECT
     attempts: int | None = None  # after a loss; None: for ever

@@ -17,10 +17,10 @@ from agent_relay.arc.client import ArcClient
 from agent_relay.arc.link import ArcState, Patience
 from agent_relay.bridge.incoming import Incoming
 from agent_relay.bridge.journal import Journal
+from agent_relay.bridge.notices import Counts, Notice, Notices
 from agent_relay.bridge.outgoing import Outgoing
 from agent_relay.bridge.peers import Peer, Peers
 from agent_relay.bridge.plan import Plan
-from agent_relay.bridge.telling import Counts, Notice, Teller
 from agent_relay.protocol.names import fold_name
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.messages import Message
@@ -41,7 +41,7 @@ class Bridge:
         self._plan = plan
         self._tokens = tokens
         self._socket = socket
-        self._teller = Teller(listener)
+        self._notices = Notices(listener)
         self._patience = patience
         self._sleep = sleep
         self._journal_path = journal_path(state_dir, plan.url)
@@ -50,15 +50,15 @@ class Bridge:
 
     @property
     def counts(self) -> Counts:
-        return self._teller.counts
+        return self._notices.counts
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; raises what keeps it from going on. Nothing is left half done either way."""
         async with RelayClient(socket=self._socket, observer=True):
             pass  # a daemon that is not running is said before anything else is done
         journal = Journal(self._journal_path)
-        peers = Peers(self._socket, self._plan.url, journal, self._teller, self._plan.joined, self._pass_on)
-        self._outgoing = Outgoing(self._clients, journal, self._teller, self._sleep)
+        peers = Peers(self._socket, self._plan.url, journal, self._notices, self._plan.joined, self._pass_on)
+        self._outgoing = Outgoing(self._clients, journal, self._notices, self._sleep)
         tasks: list[asyncio.Task[Any]] = [asyncio.create_task(stop.wait())]
         try:
             await _either(self._join_all(journal), tasks[0])
@@ -91,7 +91,7 @@ class Bridge:
             if client.welcome is not None:
                 journal.begin_at(remote, client.welcome.id)
         if not all(client.offers("persistence") for client in self._clients.values()):
-            self._teller.tell(
+            self._notices.tell(
                 "warning", "The relay keeps no history: messages it delivers while the bridge is being killed can be lost."
             )
 
@@ -103,7 +103,7 @@ class Bridge:
         own_ids = frozenset(self._plan.joined.values())
         return [
             Incoming(
-                local, self._clients[fold_name(local)], peers, journal, self._teller, own_ids, self._sleep,
+                local, self._clients[fold_name(local)], peers, journal, self._notices, own_ids, self._sleep,
                 broadcasts=self._plan.broadcasts,
             ).run(remote)
             for local, remote in self._plan.joined.items()
@@ -120,10 +120,10 @@ class Bridge:
             nonlocal last
             if state is ArcState.CONNECTED:
                 last = "joined" if last in {"never", "missing"} else "back"
-                self._teller.tell(last, f"{local} is {remote} at the remote relay.", local=local, remote=remote)
+                self._notices.tell(last, f"{local} is {remote} at the remote relay.", local=local, remote=remote)
             elif state is ArcState.WAITING and last not in {"missing", "lost"}:  # once, not for every attempt
                 last = "missing" if last == "never" else "lost"
-                self._teller.tell("lost", f"{remote}: the relay is unreachable; trying again.", local=local, remote=remote)
+                self._notices.tell("lost", f"{remote}: the relay is unreachable; trying again.", local=local, remote=remote)
 
         return watch
 

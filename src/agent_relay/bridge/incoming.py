@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Collection
 from agent_relay.arc.client import ArcClient
 from agent_relay.arc.frames import ArcMessage
 from agent_relay.bridge.journal import Journal
+from agent_relay.bridge.notices import Notices
 from agent_relay.bridge.payloads import from_arc
 from agent_relay.bridge.peers import Peers, TooManyPeers
-from agent_relay.bridge.telling import Teller
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import is_name
 from agent_relay.protocol.retry import RetryPolicy
@@ -24,14 +24,14 @@ class Incoming:
     """For one joined agent."""
 
     def __init__(
-        self, local: str, client: ArcClient, peers: Peers, journal: Journal, teller: Teller, own_ids: Collection[str],
+        self, local: str, client: ArcClient, peers: Peers, journal: Journal, notices: Notices, own_ids: Collection[str],
         sleep: Sleep, *, broadcasts: bool,
     ) -> None:  # fmt: skip
         self._local = local
         self._client = client
         self._peers = peers
         self._journal = journal
-        self._teller = teller
+        self._notices = notices
         self._own_ids = own_ids
         self._sleep = sleep
         self._broadcasts = broadcasts
@@ -66,7 +66,7 @@ class Incoming:
                 )  # fmt: skip
                 break
             except TooManyPeers:
-                self._teller.tell_refused(
+                self._notices.tell_refused(
                     f"{message.from_} exceeds the maximum number of remote agents.", message_id=message.id, remote=message.from_
                 )
                 return
@@ -74,12 +74,12 @@ class Incoming:
                 raise
             except RelayError as error:
                 if not error.code.retryable and error.code not in _WAITED_FOR:
-                    self._teller.tell_refused(error.message, message_id=message.id, remote=message.from_, local=self._local)
+                    self._notices.tell_refused(error.message, message_id=message.id, remote=message.from_, local=self._local)
                     return
                 attempt += 1
-                self._teller.tell("waiting", f"{self._local}: {error.message}", local=self._local, reason=error.code.value)
+                self._notices.tell("waiting", f"{self._local}: {error.message}", local=self._local, reason=error.code.value)
                 await self._sleep((error.retry_after_ms or AGAIN.delay_ms(attempt, 0.5)) / 1000)
-        self._teller.counts.received += 1
-        self._teller.tell(
+        self._notices.counts.received += 1
+        self._notices.tell(
             "received", f"{message.from_} → {self._local}", message_id=message.id, remote=message.from_, local=self._local
         )

@@ -1,4 +1,4 @@
-"""What a bridge remembers over restarts: which messages went over, how far it has read, and who stands for whom.
+"""The memory of a bridge over restarts: which messages went over, how far it has read, and who stands for whom.
 
 A small database of its own beside the daemon's. One bridge at a time has it.
 """
@@ -61,7 +61,7 @@ class Journal:
         return row[0] if row is not None else None
 
     def begin_at(self, agent: str, message_id: str) -> None:
-        """Where nothing was read yet."""
+        """Sets the place to read from, where nothing was read yet."""
         if message_id and self.since(agent) is None:
             self._write_cursor(agent, message_id)
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from agent_relay.arc.client import ArcClient
 from agent_relay.arc.errors import ArcError, ArcRejected, ArcTimeout
 from agent_relay.bridge.journal import Journal
+from agent_relay.bridge.notices import Notices
 from agent_relay.bridge.payloads import to_arc
 from agent_relay.bridge.peers import Peer
-from agent_relay.bridge.telling import Teller
 from agent_relay.protocol.errors import ErrorCode
 from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.retry import RetryPolicy
@@ -20,11 +20,11 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Outgoing:
-    def __init__(self, clients: Mapping[str, ArcClient], journal: Journal, teller: Teller, sleep: Sleep) -> None:
+    def __init__(self, clients: Mapping[str, ArcClient], journal: Journal, notices: Notices, sleep: Sleep) -> None:
         """`clients` by the folded name of the agent they speak for."""
         self._clients = clients
         self._journal = journal
-        self._teller = teller
+        self._notices = notices
         self._sleep = sleep
 
     async def pass_on(self, peer: Peer, message: Message) -> None:
@@ -50,17 +50,17 @@ class Outgoing:
                         return
                     raise
                 attempt += 1
-                self._teller.tell("waiting", f"{peer.remote}: {error.message}", remote=peer.remote, reason=error.code)
+                self._notices.tell("waiting", f"{peer.remote}: {error.message}", remote=peer.remote, reason=error.code)
                 await self._sleep(AGAIN.delay_ms(attempt, 0.5) / 1000)
         self._journal.note_done(key)
-        self._teller.counts.sent += 1
-        self._teller.tell(
+        self._notices.counts.sent += 1
+        self._notices.tell(
             "sent", f"{message.from_} → {peer.remote}", message_id=message.id, remote=peer.remote, local=message.from_
         )
 
     async def _refuse(self, peer: Peer, message: Message, sentence: str) -> None:
         await message.nack(ErrorCode.REJECTED, sentence)
-        self._teller.tell_refused(sentence, message_id=message.id, remote=peer.remote, local=message.from_)
+        self._notices.tell_refused(sentence, message_id=message.id, remote=peer.remote, local=message.from_)
 
 
 def _may_pass(error: ArcError) -> bool:

@@ -13,7 +13,7 @@ _FIELDS = {"body", "kind", "thread", "data"}
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class MessageContent:
     body: str
     kind: str = "message"
     thread: str | None = None
@@ -26,15 +26,15 @@ def to_arc(payload: Mapping[str, Any]) -> Any:
     return plain["body"] if plain.keys() == {"body"} else plain
 
 
-def from_arc(payload: Any) -> Words:
+def from_arc(payload: Any) -> MessageContent:
     """A text is the body, what another bridge made of a message becomes it again, anything else is data and its JSON the body."""
     if isinstance(payload, str):
-        return Words(payload)
+        return MessageContent(payload)
     if isinstance(payload, dict) and isinstance(payload.get("body"), str) and payload.keys() <= _FIELDS:
         kind, thread, data = payload.get("kind"), payload.get("thread"), payload.get("data")
-        return Words(
+        return MessageContent(
             payload["body"], kind if isinstance(kind, str) and _KIND.fullmatch(kind) else "message",
             thread if isinstance(thread, str) else None, data if isinstance(data, dict) else None,
         )  # fmt: skip
     body = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
-    return Words(body, data=payload if isinstance(payload, dict) else None)
+    return MessageContent(body, data=payload if isinstance(payload, dict) else None)

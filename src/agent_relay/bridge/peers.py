@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from agent_relay.bridge.journal import Journal
-from agent_relay.bridge.telling import Teller
+from agent_relay.bridge.notices import Notices
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name
 from agent_relay.sdk.client import RelayClient
@@ -42,12 +42,12 @@ class TooManyPeers(Exception):  # noqa: N818 - named by the condition
 
 class Peers:
     def __init__(
-        self, socket: str, url: str, journal: Journal, teller: Teller, own_names: Iterable[str], handler: Handler
+        self, socket: str, url: str, journal: Journal, notices: Notices, own_names: Iterable[str], handler: Handler
     ) -> None:
         self._socket = socket
         self._url = url
         self._journal = journal
-        self._teller = teller
+        self._notices = notices
         self._own_names = {fold_name(name) for name in own_names}
         self._handler = handler
         self._peers: dict[str, Peer] = {}
@@ -67,7 +67,7 @@ class Peers:
             self._journal.note_peer(remote, name)
             self._peers[remote] = peer
             self._loops[remote] = asyncio.create_task(self._serve(peer))
-            self._teller.tell("peer", f"{remote} is {peer.name} here.", remote=remote, local=peer.name)
+            self._notices.tell("peer", f"{remote} is {peer.name} here.", remote=remote, local=peer.name)
             return peer
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Who is joined to which relay, and as whom: from flags, or from a file."""
+"""The plan of a bridge: who is joined to which relay, and as whom, from flags, or from a file."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _asks(agent: AgentInfo) -> str:
 
 
 def _note(agent: AgentInfo) -> str:
-    """What it asks people for, what it waits for, and why its door is not a better one. Why its messages wait stands below."""
+    """Its open requests, what it waits for, and why its door is not a better one. Why its messages wait stands below."""
     notes = [
         _asks(agent),
         f"waits for {reveal(agent.waiting_for)}" if agent.waiting_for else "",

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from agent_relay.arc.conformance.case import Level, Unchecked
 from agent_relay.arc.conformance.cases import CASES, SECTIONS
-from agent_relay.arc.conformance.report import conforms, describe, summarise
-from agent_relay.arc.conformance.runner import Outcome, Result, run_cases
+from agent_relay.arc.conformance.runner import Outcome, Result, conforms, describe, run_cases, summarise
 from agent_relay.arc.conformance.stage import Relay
 from agent_relay.cli.failures import FAILED, OK, USAGE, Failure
 from agent_relay.cli.formats import count

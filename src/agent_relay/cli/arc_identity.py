@@ -1,4 +1,4 @@
-"""Which relay an `arc` command talks to, and as whom.
+"""The relay that an `arc` command talks to, and as whom.
 
 A token comes from AGENT_RELAY_ARC_TOKEN, from a file that is named, from standard input, or from the file where `arc register`
 keeps them. It is never an argument: those stand in the list of processes.
@@ -78,7 +78,7 @@ def find_url(place: Place, given: str | None) -> str:
 
 
 def find_admission(place: Place, url: str | None, invite: str | None) -> tuple[str | None, str | None]:
-    """What lets us register: an invitation, or at the project's own daemon the token of its API."""
+    """The right to register: an invitation, or at the project's own daemon the token of its API."""
     if invite is not None:
         code = sys.stdin.readline().strip() if invite == "-" else invite
         if not code:

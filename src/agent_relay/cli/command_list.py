@@ -10,19 +10,19 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 
-class Listed(NamedTuple):
+class CommandEntry(NamedTuple):
     load: Callable[[], Any]  # the function, or the group of some; its module is spelled out for the check of imports
     short: str
     examples: tuple[str, ...]
 
 
-def _list(load: Callable[[], Any], short: str, *examples: str) -> Listed:
-    return Listed(load, short, examples)
+def _list(load: Callable[[], Any], short: str, *examples: str) -> CommandEntry:
+    return CommandEntry(load, short, examples)
 
 
 _ID = "msg_01KA2V8Z5T7Q4M9C3XKJ0000A1"
 
-COMMANDS: dict[str, Listed] = {
+COMMANDS: dict[str, CommandEntry] = {
     "wrap": _list(
         lambda: import_module("agent_relay.cli.commands.wrap").wrap,
         "Run an agent's CLI under the relay.",
@@ -248,13 +248,13 @@ COMMANDS: dict[str, Listed] = {
         "agent-relay profile list",
     ),
     "doctor": _list(
-        lambda: import_module("agent_relay.cli.commands.diagnose").doctor,
+        lambda: import_module("agent_relay.cli.commands.doctor").doctor,
         "Check the setup and show how to fix problems.",
         "agent-relay doctor",
         "agent-relay doctor --json",
     ),
     "demo": _list(
-        lambda: import_module("agent_relay.cli.commands.demonstrate").demo,
+        lambda: import_module("agent_relay.cli.commands.demo").demo,
         "Watch a conversation survive a crash.",
         "agent-relay demo",
     ),

@@ -1,4 +1,4 @@
-"""What of a project's own files was not trusted, for the person who works in it."""
+"""Notes about a project's own files that were not trusted, for the person who works in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command fails: one sentence that names the way out, and an exit status that scripts can rely on."""
+"""Failures of commands: one sentence that names the way out, and an exit status that scripts can rely on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which command the words of a line mean. What is no command of ours is never run because a program happens to have that name:
+"""The command that the words of a line mean. What is no command of ours is never run because a program happens to have that name:
 a program is run where it was asked for, by `wrap` or by `-n`, and without either only a CLI that the relay knows by name.
 """
 
@@ -70,7 +70,7 @@ def _options_of(command: str) -> dict[str, bool]:
 
 
 def _skip_options(words: list[str], options: Mapping[str, bool]) -> tuple[int, set[str]]:
-    """Where the options at the beginning end, and which they are. An option that is not known ends them, too."""
+    """The place where the options at the beginning end, and which they are. An option that is not known ends them, too."""
     given: set[str] = set()
     at = 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 _KNOCK_S = 1.0
+_PLACES = {"--socket": "socket", "--state-dir": "state_dir", "--project": "project"}
 _SWITCHES: dict[str, dict[str, str]] = {"--foreground": {}, "--no-http": {"http": "false"}}
 
 
@@ -18,12 +19,9 @@ def run_in_foreground(words: Sequence[str]) -> int | None:
     if words[:1] != ["up"] or "--foreground" not in words:
         return None
     from agent_relay.daemon.arguments import read_flags
-    from agent_relay.daemon.config import SETTINGS
+    from agent_relay.daemon.config import FLAG_NAMES
 
-    names = {"--socket": "socket", "--state-dir": "state_dir", "--project": "project"} | {
-        setting.flag: setting.name for setting in SETTINGS
-    }
-    values = read_flags(words[1:], names, _SWITCHES)
+    values = read_flags(words[1:], _PLACES | FLAG_NAMES, _SWITCHES)
     if values is not None and "project" in values:
         from agent_relay.cli.project_choice import choose_project
 

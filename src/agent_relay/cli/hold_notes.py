@@ -1,4 +1,4 @@
-"""Why messages wait, on the screen: below a list of agents, and behind what was sent or is explained."""
+"""Reasons why messages wait, on the screen: below a list of agents, and behind what was sent or is explained."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def waiting_lines(message: Mapping[str, Any], agents: Iterable[AgentInfo]) -> li
 
 
 async def explain_waiting(relay: RelayClient, message_id: str) -> list[tuple[str, str]]:
-    """Why a message that was sent is not delivered yet, for each recipient where that is known."""
+    """The reason why a message that was sent is not delivered yet, for each recipient where that is known."""
     message = (await relay.message(message_id)).message
     if not any(one.get("status") in _UNDELIVERED for one in message.get("recipients") or ()):
         return []

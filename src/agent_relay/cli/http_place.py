@@ -1,4 +1,4 @@
-"""Where the daemon's HTTP server listens, as it wrote down itself."""
+"""The address of the daemon's HTTP server, as it wrote down itself."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def ending_in_order() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _exchanged(usual: Any, other: Any) -> Iterator[None]:
-    """Where somebody else has decided about it (`nohup`, a program we are a part of), that stands."""
+    """Leaves it alone where somebody else has decided about it (`nohup`, a program we are a part of)."""
     is_ours = _is_decided_by(usual)
     if is_ours:
         signal.signal(signal.SIGINT, other)

@@ -32,7 +32,7 @@ def observe(place: Place) -> RelayClient:
 
 
 async def ask_agents(place: Place | str) -> AgentsView:
-    """Who is there, as the daemon at this place or socket says."""
+    """The agents that the daemon at this place or socket knows."""
     socket = place if isinstance(place, str) else place.socket
     async with RelayClient(socket=socket, observer=True, reconnect_attempts=0, connect_timeout=CONNECT_TIMEOUT_S) as relay:
         return await relay.agents()

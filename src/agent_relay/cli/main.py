@@ -1,4 +1,4 @@
-"""The door: turns arguments into an exit status, and every failure into one sentence.
+"""The entry point: turns arguments into an exit status, and every failure into one sentence.
 
 Nothing heavy is imported before it is needed. `up --foreground` in particular goes to the daemon without the
 command-line library, because what waits for a daemon waits for its imports.

@@ -62,7 +62,7 @@ def show_text(screen: Screen, message: Mapping[str, Any], *, whole: bool) -> Non
 
 
 def status_part(message: Mapping[str, Any]) -> list[Part]:
-    """What became of it, in a word; with more than one recipient, how many are where."""
+    """The state of a message, in a word; with more than one recipient, how many are where."""
     statuses = [str(one.get("status")) for one in message.get("recipients") or ()]
     if not statuses:
         return ["  ", ("no recipients", "dim")]

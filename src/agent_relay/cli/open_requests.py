@@ -15,11 +15,14 @@ from agent_relay.protocol.short_ids import AMBIGUOUS
 
 if TYPE_CHECKING:
     from agent_relay.sdk.client import RelayClient
+    from agent_relay.sdk.events import EventFeed
     from agent_relay.sdk.locate import Place
 
 Open = dict[str, Any]
 _RISKS = {"low": "green", "medium": "yellow", "high": "red", "critical": "bold white on red"}
-_LOOK_AGAIN_S = 0.5
+_CHANGES = ("permission.*", "question.*", "agent.*")  # an agent that goes takes what it asked with it
+_SETTLE_S = 0.5  # a wrapper that comes back says what is open a moment later, and that is no event
+_GATHER_S = 0.05  # events that come together are looked at once
 _LEAST_ID = 8  # characters; enough to look at, and more where they do not tell two requests apart
 
 
@@ -61,28 +64,51 @@ def follow(place: Place, kind: str, agent: str | None, *, as_json: bool) -> int:
 
 
 async def _follow(screen: Screen, place: Place, kind: str, agent: str | None, *, as_json: bool) -> None:
-    import asyncio
-
     from agent_relay.cli.link import observe
 
     seen: dict[tuple[str, str], Open] = {}
-    async with observe(place) as relay:
+    async with observe(place) as relay, relay.events(_CHANGES) as feed:
+        is_fresh = True
         while True:
             found = {(str(each["agent"]), str(each["id"])): each for each in await fetch(relay, kind, agent)}
             new = [each for key, each in found.items() if key not in seen]
             over = [each for key, each in seen.items() if key not in found]
-            if as_json:
-                for change, requests in (("requested", new), ("over", over)):
-                    for each in requests:
-                        screen.json_line({"change": change, kind: each})
-            else:
-                show(screen, new, list(found.values()))
-                for each in over:
-                    word = "is decided" if kind == "permission" else "is answered"
-                    screen.line((clean_line(f"{each['agent']}: {str(each['id'])[:_LEAST_ID]} {word}"), "dim"))
-            screen.flush()
+            _show_changes(screen, kind, new, over, list(found.values()), as_json=as_json)
             seen = found
-            await asyncio.sleep(_LOOK_AGAIN_S)
+            is_fresh = await _happens(feed, _SETTLE_S if is_fresh else None)
+
+
+async def _happens(feed: EventFeed, seconds: float | None) -> bool:
+    """Whether there was an event; False after that time without one. Of several that come together it waits for the others."""
+    import asyncio
+
+    happened = False
+    patience = asyncio.timeout(seconds)
+    try:
+        async with patience:
+            async for _ in feed:
+                if not happened:
+                    patience.reschedule(asyncio.get_running_loop().time() + _GATHER_S)
+                happened = True
+    except TimeoutError:
+        if not patience.expired():
+            raise
+    return happened
+
+
+def _show_changes(
+    screen: Screen, kind: str, new: list[Open], over: list[Open], current: list[Open], *, as_json: bool
+) -> None:  # fmt: skip
+    if as_json:
+        for change, requests in (("requested", new), ("over", over)):
+            for each in requests:
+                screen.json_line({"change": change, kind: each})
+    else:
+        show(screen, new, current)
+        for each in over:
+            word = "is decided" if kind == "permission" else "is answered"
+            screen.line((clean_line(f"{each['agent']}: {str(each['id'])[:_LEAST_ID]} {word}"), "dim"))
+    screen.flush()
 
 
 def pick(requests: Sequence[Open], wanted: str, kind: str) -> Open:

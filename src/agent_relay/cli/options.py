@@ -43,7 +43,7 @@ def find_place(socket: str | None, state_dir: str | None) -> Place:
 
 
 def read_doors(place: Place) -> str:
-    """Which doors are used, as the settings say: `probe`, `known` or `off`."""
+    """The doors to use, as the settings say: `probe`, `known` or `off`."""
     return str(_read_setting("doors", place))
 
 
@@ -81,20 +81,15 @@ def _read_setting(name: str, place: Place) -> object:
 def read_sandbox(place: Place, network: str | None, home: str | None, *, wanted: bool) -> Sandbox | None:
     """The wall around an agent, as the options and then the settings say; None: there is none."""
     from agent_relay.cli.failures import USAGE, Failure
-    from agent_relay.daemon.config import ConfigError, read_setting
     from agent_relay.terminal.sandbox import NETWORK, Sandbox
 
-    def setting(name: str) -> Any:
-        return read_setting(name, os.environ, project_root=place.root, home=place.home)
-
-    try:
-        if not wanted and not setting("sandbox"):
-            if network is not None or home is not None:
-                raise Failure("--sandbox-network and --sandbox-home require --sandbox.", USAGE)
-            return None
-        found = Sandbox(network or setting("sandbox_network"), home or setting("sandbox_home"))
-    except ConfigError as error:
-        raise Failure(str(error)) from None
+    if not wanted and not _read_setting("sandbox", place):
+        if network is not None or home is not None:
+            raise Failure("--sandbox-network and --sandbox-home require --sandbox.", USAGE)
+        return None
+    found = Sandbox(
+        network or str(_read_setting("sandbox_network", place)), home or str(_read_setting("sandbox_home", place))
+    )  # fmt: skip
     if found.network not in NETWORK:
         raise Failure("--sandbox-network must be on or off.", USAGE)
     for path in found.paths:

@@ -29,7 +29,7 @@ def find_page_address(state_dir: str, http: HttpPlace) -> str:
 
 
 def forget_pages(state_dir: str, http: HttpPlace) -> int:
-    """How many browsers have to be let in anew."""
+    """The number of browsers that have to be let in anew."""
     return int(_ask(state_dir, http, "DELETE", _KEYS)["forgotten"])
 
 

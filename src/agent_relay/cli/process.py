@@ -40,14 +40,14 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class KnockResult:
     answer: Answer
     pid: int | None = None
     version: str = ""
     why: str = ""  # a sentence, where it is not to be trusted
 
 
-def knock(path: str, timeout_s: float) -> Found:
+def knock(path: str, timeout_s: float) -> KnockResult:
     """Asks who listens there, as an observer: it takes no name and changes nothing."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout_s)
@@ -56,23 +56,23 @@ def knock(path: str, timeout_s: float) -> Found:
             connection.connect(path)
             check_peer(connection, path)
         except StrangerAtSocket as stranger:
-            return Found(Answer.STRANGER, why=stranger.message)
+            return KnockResult(Answer.STRANGER, why=stranger.message)
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
-            return Found(Answer.NOBODY)
+            return KnockResult(Answer.NOBODY)
         except TimeoutError:
-            return Found(Answer.SILENCE)
+            return KnockResult(Answer.SILENCE)
         except OSError:
-            return Found(Answer.STRANGER)
+            return KnockResult(Answer.STRANGER)
         pid = peer_pid(connection)
         try:
             return _greet(connection, pid, time.monotonic() + timeout_s)
         except TimeoutError:
-            return Found(Answer.SILENCE, pid)
+            return KnockResult(Answer.SILENCE, pid)
         except OSError:
-            return Found(Answer.STRANGER, pid)
+            return KnockResult(Answer.STRANGER, pid)
 
 
-def _greet(connection: socket.socket, pid: int | None, deadline: float) -> Found:
+def _greet(connection: socket.socket, pid: int | None, deadline: float) -> KnockResult:
     hello = {"agent": "observer", "version": 2, "mode": "observer"}
     connection.sendall(encode_envelope("HELLO", "h_1", time.time_ns() // 1_000_000, hello))
     decoder = FrameDecoder()
@@ -83,17 +83,17 @@ def _greet(connection: socket.socket, pid: int | None, deadline: float) -> Found
         if frames:
             return _judge(frames[0], pid)
         if not chunk or decoder.oversize_bytes is not None:
-            return Found(Answer.STRANGER, pid)
+            return KnockResult(Answer.STRANGER, pid)
 
 
-def _judge(frame: bytes, pid: int | None) -> Found:
+def _judge(frame: bytes, pid: int | None) -> KnockResult:
     try:
         said = decode_daemon_frame(frame)
     except BadFrame:
-        return Found(Answer.STRANGER, pid)
+        return KnockResult(Answer.STRANGER, pid)
     if isinstance(said, Welcome) and said.payload.server.name == SERVER_NAME:
-        return Found(Answer.RELAY, pid, said.payload.server.version)
-    return Found(Answer.STRANGER, pid)
+        return KnockResult(Answer.RELAY, pid, said.payload.server.version)
+    return KnockResult(Answer.STRANGER, pid)
 
 
 def peer_pid(connection: socket.socket) -> int | None:

@@ -32,14 +32,14 @@ _AGENT_SECONDS = 5.0
 _SHOWN_ROWS = 12
 
 
-class Made(Struct):
+class NewProfile(Struct):
     recording: Path
     proposal: Proposal
     profile: Profile
     text: str
 
 
-class Maker:
+class ProfileMaker:
     def __init__(self, place: Place, name: str, *, is_replacing: bool) -> None:
         if not is_name(name) or name == GENERIC:
             raise Failure(f"{clean_line(name)} cannot be the name of a profile.", USAGE)
@@ -123,7 +123,7 @@ class Maker:
 
     # --- the proposal ----------------------------------------------------------------------------------------------------
 
-    def propose(self, recording: Path, program: str, prompt: str | None, busy: Sequence[str]) -> Made:
+    def propose(self, recording: Path, program: str, prompt: str | None, busy: Sequence[str]) -> NewProfile:
         """`prompt`, `busy`: expressions that the person gave. Raises Failure where there is no prompt to be found."""
         try:
             cast = read_cast(recording)
@@ -143,9 +143,9 @@ class Maker:
             profile = parse_profile(text, self.path, is_own=True)
         except (CastError, ProfileError) as error:
             raise Failure(clean_line(str(error))) from None
-        return Made(recording, proposal, profile, text)
+        return NewProfile(recording, proposal, profile, text)
 
-    def show(self, made: Made) -> None:
+    def show(self, made: NewProfile) -> None:
         screen, proposal = Screen(), made.proposal
         screen.line(("prompt", "bold"), f"  {clean_line(proposal.prompt)}   (seen: {clean_line(proposal.shown)})")
         for mark in proposal.busy or ["not seen: give it something to do while it is watched, or use --busy"]:
@@ -159,7 +159,7 @@ class Maker:
 
     # --- saving ----------------------------------------------------------------------------------------------------------
 
-    def save(self, made: Made) -> None:
+    def save(self, made: NewProfile) -> None:
         mark_expectations(made.recording, made.proposal)
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
@@ -174,7 +174,7 @@ class Maker:
         screen.line(("use it", "dim"), f"  agent-relay wrap -n NAME --cli {self._name} CMD...")
 
 
-def _judge(made: Made) -> str:
+def _judge(made: NewProfile) -> str:
     assert made.proposal.last is not None
     sight = look(made.profile, made.proposal.last, State.WORKING)
     if sight.state is State.DIALOG:

@@ -28,7 +28,7 @@ _MAY = {"busy": ("rows", "title"), "asking": ("rows", "title")}
 _NAMES = {"name", "title"}  # which say nothing about a screen
 
 
-class Shelf(msgspec.Struct):
+class ProfileShelf(msgspec.Struct):
     profiles: dict[str, Profile]  # the user's first
     broken: dict[str, str] = {}  # by name: what is wrong with the user's file of that name
     added: dict[str, tuple[Signs, Signs]] = {}  # by name: what the project says of busy and of dialogs
@@ -46,16 +46,16 @@ class Shelf(msgspec.Struct):
 
 
 def own_folders(home: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Where profiles of the user's own are; new ones go into the first, and the second goes before it."""
+    """The folders of the user's own profiles; new ones go into the first, and the second goes before it."""
     config = environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(config):  # as its specification asks for
         config = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
     return os.path.join(config, "agent-relay", _FOLDER), os.path.join(home, _FOLDER)
 
 
-def load_shelf(root: str, home: str, environ: Mapping[str, str] = os.environ) -> Shelf:
+def load_shelf(root: str, home: str, environ: Mapping[str, str] = os.environ) -> ProfileShelf:
     """`root`: of the project."""
-    shelf = Shelf({})
+    shelf = ProfileShelf({})
     for folder in own_folders(home, environ):
         _read_own(folder, shelf)
     shelf.notes += shelf.broken.values()
@@ -65,7 +65,7 @@ def load_shelf(root: str, home: str, environ: Mapping[str, str] = os.environ) ->
     return shelf
 
 
-def _read_own(folder: str, shelf: Shelf) -> None:
+def _read_own(folder: str, shelf: ProfileShelf) -> None:
     for name, path in _files(folder):
         try:
             with open(path, "rb") as file:
@@ -86,7 +86,7 @@ def _read_own(folder: str, shelf: Shelf) -> None:
             shelf.broken.pop(name, None)
 
 
-def _read_projects(root: str, home: str, environ: Mapping[str, str], shelf: Shelf) -> None:
+def _read_projects(root: str, home: str, environ: Mapping[str, str], shelf: ProfileShelf) -> None:
     folder = os.path.join(root, places.PROJECT_DIRECTORY, _FOLDER)
     if os.path.realpath(folder) in map(os.path.realpath, own_folders(home, environ)):
         return  # the project is the user's home

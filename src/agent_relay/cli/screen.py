@@ -1,4 +1,4 @@
-"""Where output goes: coloured and fitted to a terminal, plain and unshortened into a pipe.
+"""Output of commands: coloured and fitted to a terminal, plain and unshortened into a pipe.
 
 Text is given in parts, each with a style or none. Nothing here reads markup, so a message cannot bring its own.
 """

@@ -1,4 +1,4 @@
-"""How long `send` waits, and for what: `--wait` for the delivery, `--reply` for an answer."""
+"""Waits of `send`, how long and for what: `--wait` for the delivery, `--reply` for an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why an agent is not reached in a better way, as its wrapper reported it: the one source for all commands that tell it."""
+"""Reasons why an agent is not reached in a better way, as its wrapper reported it: one source for all commands that tell it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def find_wrappers(state_dir: str) -> list[RunningWrapper]:
 
 
 def _read_seats(state_dir: str) -> dict[str, RunningWrapper]:
-    """Which process each agent's wrapper is, as the daemon wrote down."""
+    """The process of each agent's wrapper, as the daemon wrote down."""
     try:
         with open(os.path.join(state_dir, SEATS_FILE), encoding="utf-8") as file:
             seats = [seat for seat in json.load(file) if seat["is_wrapper"]]

@@ -9,15 +9,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_relay.daemon.config import SETTINGS
+from agent_relay.daemon.config import FLAG_NAMES, SETTINGS
 
 _SOCKET, _STATE_DIR, _PROJECT_ROOT = "socket", "state_dir", "project_root"
 _NAMES = {"--socket": _SOCKET, "--state-dir": _STATE_DIR, "--project-root": _PROJECT_ROOT}
 
 
 def read_arguments(words: Sequence[str]) -> dict[str, Any]:
-    """Where it is to be, and the settings, by name; one that was not given is None. Ends the process where it must explain."""
-    plain = read_flags(words, _NAMES | {setting.flag: setting.name for setting in SETTINGS})
+    """Its place and the settings, by name; one that was not given is None. Ends the process where it must explain."""
+    plain = read_flags(words, _NAMES | FLAG_NAMES)
     if plain is None or not {_SOCKET, _STATE_DIR} <= plain.keys():
         return _read_at_length(words)
     return {setting.name: None for setting in SETTINGS} | {_PROJECT_ROOT: os.getcwd()} | plain

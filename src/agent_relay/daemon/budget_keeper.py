@@ -31,7 +31,7 @@ _WATCHED = ("tokens.used", "session.ended")
 _NO_LIMIT = Budget()
 
 
-class Gate(Protocol):
+class SpawnGate(Protocol):
     """Whether agents may be started."""
 
     def pause(self, reason: str) -> None: ...
@@ -43,7 +43,7 @@ class BudgetKeeper:
     """Implements `ports.Budgets`."""
 
     def __init__(
-        self, path: str, bus: EventBus, sink: EventSink, gate: Gate, service: RelayService, wall_ms: Callable[[], int],
+        self, path: str, bus: EventBus, sink: EventSink, gate: SpawnGate, service: RelayService, wall_ms: Callable[[], int],
         read_prices: Callable[[], Prices],
     ) -> None:  # fmt: skip
         self._path = path

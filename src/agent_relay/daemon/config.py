@@ -233,6 +233,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("token_ttl", _duration, None, "ARC: how long a token is valid; unlimited by default"),
     Setting("debug", _switch, "false", "log the type and ids of every frame"),
 )  # fmt: skip
+FLAG_NAMES = {setting.flag: setting.name for setting in SETTINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,14 +372,14 @@ def read_setting(name: str, environ: Mapping[str, str], *, project_root: str, ho
 def find_differences(
     wanted: Mapping[str, str], flags: Mapping[str, str], variables: Mapping[str, str], *, project_root: str, home: str
 ) -> list[str]:
-    """Which of the wanted settings a daemon with these flags and variables does not have; raises ConfigError."""
+    """The wanted settings that a daemon with these flags and variables does not have; raises ConfigError."""
     files = _read_files(project_root, home)
     chosen = [setting for setting in SETTINGS if setting.name in wanted]
     return [s.name for s in chosen if _settle(s, wanted, {}, files) != _settle(s, flags, variables, files)]
 
 
 def find_notes(project_root: str, home: str) -> tuple[str, ...]:
-    """What a daemon that is started now would leave out of the project's file; raises ConfigError."""
+    """Notes about what a daemon that is started now would leave out of the project's file; raises ConfigError."""
     return load_config({"http": "false"}, {}, project_root=project_root, home=home, state_dir="", socket="").notes
 
 
@@ -442,7 +443,7 @@ def _settle(setting: Setting, flags: Mapping[str, str | None], environ: Mapping[
 
 
 def _tighten(setting: Setting, value: Any, files: _Files) -> Any:
-    """What the project's file makes of it."""
+    """The value after the project's file, which may only tighten it."""
     wanted, may = files.project.content.get(setting.name), PROJECT_MAY.get(setting.name)
     if wanted is None or may is None:
         return value

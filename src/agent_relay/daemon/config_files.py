@@ -69,7 +69,7 @@ def read_own_file(home: str) -> ConfigFile:
 
 
 def read_project_file(project_root: str, home: str, notes: list[str]) -> ConfigFile:
-    """What is left of it is added to `notes`. Nothing, where it is the owner's own file: then the project is their home."""
+    """The project's file; what is left out is added to `notes`. Empty where it is the owner's own, whose home it is then."""
     path = os.path.join(project_root, places.PROJECT_DIRECTORY, places.CONFIG_FILE)
     own = os.path.join(home, places.CONFIG_FILE)
     content: dict[str, Any] = {}
@@ -107,7 +107,7 @@ def read_with_care(project_root: str, path: str) -> bytes:
 
 
 def _uid_of(folder: str) -> int:
-    """Whose it is; where it is a link, also whose that is: the first of both that is not ours."""
+    """The owner; of a link and its target the first that is not us."""
     link, target = os.lstat(folder).st_uid, os.stat(folder).st_uid
     return target if is_own(link) else link
 

@@ -184,7 +184,7 @@ class Http:
         )  # fmt: skip
 
     def _warn(self) -> dict[str, str]:
-        """What everybody should know about it."""
+        """A warning that everybody should see."""
         config = self._config
         if not (config.is_exposed or config.no_auth):
             return {}

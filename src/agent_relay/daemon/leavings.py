@@ -1,4 +1,4 @@
-"""What is kept of agents besides messages, in the daemon: swept when it is old, erased when the core orders it.
+"""Files and events that are kept of agents besides messages, in the daemon: swept when it is old, erased when the core orders it.
 
 Files are worked on in a thread, one job at a time, so that the loop never waits for the disk.
 """

@@ -33,8 +33,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(config: Config) -> int:
-    from agent_relay.daemon.server import Daemon  # noqa: PLC0415 - after the arguments are known to be good
-
     try:
         make_private_directory(config.state_dir)
         open_logs(config.file(places.LOG_FILE), debug=config.debug)
@@ -44,7 +42,7 @@ def run(config: Config) -> int:
         logger.warning("project_file", extra={"relay_fields": {"note": note}})
     _allow_many_connections()
     try:
-        _run_loop(Daemon(config))
+        _run_loop(config)
     except (AlreadyRunning, AnotherDaemon) as error:
         return _complain(f"{error} `agent-relay status` shows more.", EXIT_FAILED)
     except (PlaceUnusable, StoreUnusable, SocketUnusable) as error:
@@ -67,17 +65,19 @@ def _allow_many_connections() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _run_loop(daemon: object) -> None:
-    from agent_relay.daemon.server import Daemon  # noqa: PLC0415
+def _run_loop(config: Config) -> None:
+    from agent_relay.daemon.server import Daemon  # noqa: PLC0415 - after the arguments are known to be good
 
-    assert isinstance(daemon, Daemon)
+    async def live() -> None:
+        await Daemon(config).run()
+
     if sys.platform == "win32":
-        asyncio.run(daemon.run())
+        asyncio.run(live())
         return
     import uvloop  # noqa: PLC0415
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(daemon.run())
+        runner.run(live())
 
 
 def parse(arguments: Sequence[str]) -> Config:

@@ -25,7 +25,7 @@ def start_mark(pid: int) -> str:
 
 
 def _ask_ps(pid: int) -> str:
-    """Where there is no /proc."""
+    """The same without /proc."""
     try:
         said = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)  # noqa: S603, S607
     except OSError:

@@ -1,4 +1,4 @@
-"""What `project.json` in a state directory says: which project it belongs to, and how its daemon was started last."""
+"""The content of `project.json` in a state directory: which project it belongs to, and how its daemon was started last."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the daemon does again and again. An error of ours in one step is noted, and ends neither the others nor the next time:
-without its ticks a relay looks alive, and never again tries, times out or writes down anything.
+"""Work that the daemon does again and again. An error of ours in one step is noted, and ends neither the others nor the next
+time: without its ticks a relay looks alive, and never again tries, times out or writes down anything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The daemon's life, in named steps: prepare, open the store, listen, run, drain, leave.
+"""The daemon's life: startup, serve, shutdown.
 
 A first signal stops it gracefully; a second one at once. Whatever way it ends, what was acknowledged is in the store.
 """
@@ -13,6 +13,8 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from agent_relay.core.relay import Relay
 from agent_relay.core.service import Service
@@ -36,8 +38,8 @@ from agent_relay.daemon.owner import owner_name
 from agent_relay.daemon.project_file import ProjectFile
 from agent_relay.daemon.pulse import Pulse
 from agent_relay.daemon.recording import Recording
-from agent_relay.daemon.spawning import WrapperProcesses
 from agent_relay.daemon.system import SystemClock, SystemEntropy
+from agent_relay.daemon.wrapper_processes import WrapperProcesses
 from agent_relay.ports.events import EventStore
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import places
@@ -55,30 +57,89 @@ _DRAIN_S = 5.0
 _HALF_A_SECOND_S = 0.5
 
 
+class AgentsFile:
+    """`agents.json`, for whoever wants to look without connecting; connections are what changes, so only they are in it."""
+
+    def __init__(self, path: str, relay: Relay) -> None:
+        self._path = path
+        self._relay = relay
+        self._written = ""
+
+    def write(self) -> None:
+        agents = [
+            {"name": agent.name, "cli": agent.cli, "connected": agent.connected, "sessionId": agent.session_id}
+            for agent in self._relay.registry.agents.values()
+            if not agent.hidden
+        ]
+        content = json.dumps({"agents": agents}, indent=2) + "\n"
+        if content == self._written:
+            return
+        self._written = content
+        try:
+            write_private_file(self._path, content)
+        except OSError as error:
+            logger.warning("agents_file_failed", extra={"relay_fields": {"error": str(error)}})
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Everything that runs while the daemon serves."""
+
+    relay: Relay
+    pump: Pump
+    recording: Recording
+    leavings: DaemonLeavings
+    server: UnixServer
+    service: Service
+    budgets: BudgetKeeper
+    http: Http
+    project: ProjectFile
+    agents: AgentsFile
+
+
 class Daemon:
+    """Made and run inside the loop that it serves in. Each part that is opened is closed in the opposite order."""
+
     def __init__(self, config: Config) -> None:
         self._config = config
         self._clock = SystemClock()
-        self._stop = asyncio.Event()
-        self._signals = 0
+        self._loop = asyncio.get_running_loop()
+        self._opened = AsyncExitStack()
         self._locks: list[Lock | DirectoryLock] = []
-        self._agents_written = ""
-        self._server: UnixServer | None = None
+        self._parts: _Parts | None = None  # once there is a core: it is made over a store, which answers through it
+        self._stop = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._signals = 0
 
     async def run(self) -> None:
         """Returns when it was told to stop. Raises PlaceUnusable, StoreUnusable or SocketUnusable if it cannot start."""
-        self._prepare()
         try:
-            store = self._make_store()
-            try:
-                await self._serve(store, store.open())
-            finally:
-                store.close()
-                logger.info("stopped")
+            await self._serve(await self._startup())
         finally:
-            self._leave()
+            await self._shutdown()
 
-    # --- start ----------------------------------------------------------------------------------------------------------
+    # --- startup --------------------------------------------------------------------------------------------------------
+
+    async def _startup(self) -> _Parts:
+        config = self._config
+        self._opened.callback(self._leave)
+        self._prepare()
+        api_token = settle_api_token(config)
+        store = self._make_store()
+        self._opened.callback(self._close_store, store)
+        snapshot = store.open()
+        recording = Recording(self._make_event_store(), self._loop, self._clock, config.event_retention_ms)
+        self._opened.callback(recording.close)
+        parts = self._parts = self._compose(api_token, store, snapshot, recording)
+        self._collect_garbage_rarely()
+        self._watch_signals()
+        await tell_missed(recording, store, snapshot.last_number, parts.relay.registry.find)
+        await parts.server.start()
+        write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
+        parts.project.write()
+        parts.agents.write()
+        logger.info("listening", extra={"relay_fields": {"socket": config.socket, "pid": os.getpid(), "storage": config.storage}})
+        return parts
 
     def _prepare(self) -> None:
         config = self._config
@@ -88,7 +149,6 @@ class Daemon:
         self._locks.append(Lock(config.file(places.LOCK_FILE)))
         if os.path.realpath(os.path.dirname(config.socket)) != os.path.realpath(config.state_dir):
             self._locks.append(Lock(config.socket + places.SOCKET_LOCK, note=config.state_dir))
-        self._api_token = settle_api_token(config)
 
     def _make_store(self) -> MessageStore:
         if self._config.storage == "memory":
@@ -102,112 +162,67 @@ class Daemon:
         rotation = rotation_for(config.event_retention_ms, config.event_bytes)
         return JsonlEvents(config.file(places.EVENTS_FILE), self._post, rotation, syncs=config.durability == "full")
 
+    def _compose(self, api_token: str, store: MessageStore, snapshot: Snapshot, recording: Recording) -> _Parts:
+        config, clock = self._config, self._clock
+        # Whoever runs the daemon is no guest of it, also where they listed themselves.
+        limits = dataclasses.replace(config.limits, allowed_uids=config.limits.allowed_uids - {os.geteuid()}, owner=owner_name())
+        leavings = DaemonLeavings(
+            AgentFiles(config.state_dir), recording.store, recording.bus, clock, config.limits.message_retention_ms, self._post
+        )  # fmt: skip
+        relay = Relay(
+            limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
+            policy=config.permissions, events=recording.recorder, bus=recording.bus, leavings=leavings,
+            owner_token=api_token, event_stats=recording.store.stats, project=config.project_root,
+            registered=config.arc_settings.name_traits,
+        )  # fmt: skip
+        pump = Pump(self._loop, relay, clock)
+        wrappers = WrapperProcesses(config, self._post, relay.spawning)
+        relay.spawning.begin(wrappers, wrappers.load())
+        callers = Callers(config.file(places.SEATS_FILE), config.socket)
+        server = UnixServer(
+            pump, config.socket, clock, max_frame_bytes=config.limits.max_frame_bytes,
+            allowed_uids=config.limits.allowed_uids, slow_consumer_ms=config.limits.slow_consumer_ms, callers=callers,
+        )  # fmt: skip
+        service = Service(relay, pump, os.geteuid(), api_token)
+        budgets = BudgetKeeper(
+            config.file(places.BUDGET_FILE), recording.bus, recording.recorder, relay.spawning, service, clock.wall_ms,
+            lambda: load_prices(config.home).prices,
+        )  # fmt: skip
+        project = ProjectFile(config, clock.wall_ms())
+        http = Http(
+            config, api_token, pump, recording.bus, clock, service, budgets, relay.names, callers, relay.rights.check,
+            leavings.files, project,
+        )  # fmt: skip
+        agents = AgentsFile(config.file(places.AGENTS_FILE), relay)
+        return _Parts(relay, pump, recording, leavings, server, service, budgets, http, project, agents)
+
+    def _collect_garbage_rarely(self) -> None:
+        """Objects here die by reference count; a full collection over a large dedup window only costs latency. What is here
+        so far stays until the end, so that none is made of it either: somebody waits for the first answer."""
+        gc.freeze()
+        gc.set_threshold(100_000, 50, 100)
+
+    # --- serve ----------------------------------------------------------------------------------------------------------
+
+    async def _serve(self, parts: _Parts) -> None:
+        """Everything else happens in turns of the loop, until somebody says stop."""
+        ticking = asyncio.create_task(_pulse(parts).run(_TICK_S))
+        self._opened.push_async_callback(self._say_goodbye, parts, ticking)
+        parts.budgets.start()
+        parts.http.begin()
+        await self._stop.wait()
+
     def _post(self, callback: Callable[[], None]) -> None:
         """A store's answer, from whatever thread: it becomes a turn of the loop."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear it
             self._loop.call_soon_threadsafe(self._run_turn, callback)
 
     def _run_turn(self, callback: Callable[[], None]) -> None:
-        self._pump.run(callback)
-
-    # --- run ------------------------------------------------------------------------------------------------------------
-
-    async def _serve(self, store: MessageStore, snapshot: Snapshot) -> None:
-        config, clock = self._config, self._clock
-        self._loop = asyncio.get_running_loop()
-        self._recording = recording = Recording(self._make_event_store(), self._loop, clock, config.event_retention_ms)
-        try:
-            await self._serve_with(store, snapshot, recording)
-        finally:
-            recording.close()
-
-    async def _serve_with(self, store: MessageStore, snapshot: Snapshot, recording: Recording) -> None:
-        config, clock = self._config, self._clock
-        # Whoever runs the daemon is no guest of it, also where they listed themselves.
-        limits = dataclasses.replace(config.limits, allowed_uids=config.limits.allowed_uids - {os.geteuid()}, owner=owner_name())
-        self._leavings = leavings = DaemonLeavings(
-            AgentFiles(config.state_dir), recording.store, recording.bus, clock, config.limits.message_retention_ms, self._post
-        )  # fmt: skip
-        self._relay = Relay(
-            limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
-            policy=config.permissions, events=recording.recorder, bus=recording.bus, leavings=leavings,
-            owner_token=self._api_token, event_stats=recording.store.stats, project=config.project_root,
-            registered=config.arc_settings.name_traits,
-        )  # fmt: skip
-        self._pump: Pump = Pump(self._loop, self._relay, clock)
-        wrappers = WrapperProcesses(config, self._post, self._relay.spawning)
-        self._relay.spawning.begin(wrappers, wrappers.load())
-        callers = Callers(config.file(places.SEATS_FILE), config.socket)
-        self._server = server = UnixServer(
-            self._pump, config.socket, clock, max_frame_bytes=config.limits.max_frame_bytes,
-            allowed_uids=config.limits.allowed_uids, slow_consumer_ms=config.limits.slow_consumer_ms, callers=callers,
-        )  # fmt: skip
-        self._collect_garbage_rarely()
-        self._watch_signals()
-        service = Service(self._relay, self._pump, os.geteuid(), self._api_token)
-        self._budgets = BudgetKeeper(
-            config.file(places.BUDGET_FILE), recording.bus, recording.recorder, self._relay.spawning, service, clock.wall_ms,
-            lambda: load_prices(config.home).prices,
-        )  # fmt: skip
-        project = ProjectFile(config, clock.wall_ms())
-        http = Http(
-            config, self._api_token, self._pump, recording.bus, clock, service, self._budgets, self._relay.names, callers,
-            self._relay.rights.check, leavings.files, project,
-        )  # fmt: skip
-        await tell_missed(recording, store, snapshot.last_number, self._relay.registry.find)
-        await server.start()
-        write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
-        project.write()
-        self._write_agents()
-        logger.info("listening", extra={"relay_fields": {"socket": config.socket, "pid": os.getpid(), "storage": config.storage}})
-        ticking = asyncio.create_task(self._pulse(server, service).run(_TICK_S))
-        self._budgets.start()
-        http.begin()
-        try:
-            await self._stop.wait()
-        finally:
-            await self._stop_http(http)
-            service.close()
-            await self._drain(server)
-            ticking.cancel()
-            leavings.close()
-            self._write_agents()
-
-    def _pulse(self, server: UnixServer, service: Service) -> Pulse:
-        half_a_second = round(_HALF_A_SECOND_S / _TICK_S)
-        return Pulse(
-            (1, lambda: self._pump.run(self._relay.tick)),
-            (1, lambda: self._pump.run(service.clock_says)),
-            (half_a_second, server.check_slow_readers),
-            (half_a_second, self._write_agents),  # `agents.json` follows what happens within this time
-            (half_a_second, self._recording.prune_if_due),
-            (half_a_second, self._budgets.clock_says),
-            (half_a_second, self._leavings.sweep_if_due),
-        )
-
-    def _collect_garbage_rarely(self) -> None:
-        """What lives here dies by reference count; a full collection over a large dedup window only costs latency. What is here
-        so far stays until the end, so that none is made of it either: somebody waits for the first answer."""
-        gc.freeze()
-        gc.set_threshold(100_000, 50, 100)
-
-    def _write_agents(self) -> None:
-        """For whoever wants to look without connecting; connections are what changes, so only they are in it."""
-        agents = [
-            {"name": agent.name, "cli": agent.cli, "connected": agent.connected, "sessionId": agent.session_id}
-            for agent in self._relay.registry.agents.values()
-            if not agent.hidden
-        ]
-        content = json.dumps({"agents": agents}, indent=2) + "\n"
-        if content == self._agents_written:
-            return
-        self._agents_written = content
-        try:
-            write_private_file(self._config.file(places.AGENTS_FILE), content)
-        except OSError as error:
-            logger.warning("agents_file_failed", extra={"relay_fields": {"error": str(error)}})
-
-    # --- stop -----------------------------------------------------------------------------------------------------------
+        parts = self._parts
+        assert parts is not None
+        parts.pump.run(callback)
+        if self._stop.is_set() and parts.relay.settled:
+            self._settled.set()
 
     def _watch_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -221,33 +236,61 @@ class Daemon:
             os._exit(1)  # asked twice: at once. The store needs no farewell.
         self._stop.set()
 
-    async def _stop_http(self, http: Http) -> None:
+    # --- shutdown -------------------------------------------------------------------------------------------------------
+
+    async def _shutdown(self) -> None:
+        """Says goodbye where it served, closes the events and the store, and leaves its place; also after half a startup."""
+        await self._opened.aclose()
+
+    async def _say_goodbye(self, parts: _Parts, ticking: asyncio.Task[None]) -> None:
         try:
-            await http.stop()
+            await parts.http.stop()
         except Exception:  # noqa: BLE001 - whatever it is: everybody at the socket is still to be told goodbye
             logger.exception("http_not_stopped")
+        parts.service.close()
+        await self._drain(parts)
+        ticking.cancel()
+        parts.leavings.close()
+        parts.agents.write()
 
-    async def _drain(self, server: UnixServer) -> None:
+    async def _drain(self, parts: _Parts) -> None:
         """Stores and answers what was accepted, says BYE, and lets the last bytes leave."""
         until = self._loop.time() + _DRAIN_S
-        server.stop_listening()
-        self._pump.run(self._relay.begin_shutdown)
-        await self._until_settled(until)
-        self._pump.run(self._relay.say_goodbye)
-        await self._until_settled(until)
-        await server.drain(max(0.1, until - self._loop.time()))
+        parts.server.stop_listening()
+        parts.pump.run(parts.relay.begin_shutdown)
+        await self._until_settled(parts.relay, until)
+        parts.pump.run(parts.relay.say_goodbye)
+        await self._until_settled(parts.relay, until)
+        await parts.server.drain(max(0.1, until - self._loop.time()))
 
-    async def _until_settled(self, until: float) -> None:
-        while self._loop.time() < until:
-            await asyncio.sleep(0.005)
-            if self._relay.settled:
-                return
+    async def _until_settled(self, relay: Relay, until: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                while not relay.settled:
+                    self._settled.clear()
+                    await self._settled.wait()
+
+    def _close_store(self, store: MessageStore) -> None:
+        store.close()
+        logger.info("stopped")
 
     def _leave(self) -> None:
-        config = self._config
-        if self._server is not None:
-            self._server.stop_listening()
-            remove_file(config.file(places.PID_FILE))
+        if self._parts is not None:
+            self._parts.server.stop_listening()
+            remove_file(self._config.file(places.PID_FILE))
         for lock in reversed(self._locks):
             lock.release()
         self._locks.clear()
+
+
+def _pulse(parts: _Parts) -> Pulse:
+    half_a_second = round(_HALF_A_SECOND_S / _TICK_S)
+    return Pulse(
+        (1, lambda: parts.pump.run(parts.relay.tick)),
+        (1, lambda: parts.pump.run(parts.service.clock_says)),
+        (half_a_second, parts.server.check_slow_readers),
+        (half_a_second, parts.agents.write),  # follows what happens within this time
+        (half_a_second, parts.recording.prune_if_due),
+        (half_a_second, parts.budgets.clock_says),
+        (half_a_second, parts.leavings.sweep_if_due),
+    )

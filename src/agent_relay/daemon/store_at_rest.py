@@ -1,4 +1,4 @@
-"""What can be said about the store's files while no daemon runs, for `doctor` and `up`."""
+"""The store's files while no daemon runs, for `doctor` and `up`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agent_relay.storage.sqlite_rows import read_meta
 
 
 def find_store_troubles(path: str) -> list[str]:
-    """Why a daemon would not start with it, and what an earlier start found missing."""
+    """Reasons why a daemon would not start with it, and what an earlier start found missing."""
     return [trouble for trouble in (find_obstacle(Path(path)), read_note(Path(path))) if trouble]
 
 
 def count_waiting(path: str) -> dict[str, int]:
-    """How many messages wait for whom; nobody, where that cannot be read. Nothing is changed."""
+    """The number of messages that wait, by recipient; empty where that cannot be read. Nothing is changed."""
     if not Path(path).is_file():
         return {}
     try:

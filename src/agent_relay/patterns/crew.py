@@ -33,7 +33,7 @@ _log = logging.getLogger("agent_relay.patterns")
 
 
 class SpawnOptions(TypedDict, total=False):
-    """How the agents are started; as in `RelayClient.spawn`."""
+    """Options of a start, as in `RelayClient.spawn`."""
 
     cwd: str | None
     backend: str
@@ -105,7 +105,7 @@ class Crew:
         return answer
 
     async def _spawn(self, name: str, cli: str, timeout_s: float) -> str:
-        """Where too many run, or were started in the last minute, it waits, as long as there is time."""
+        """Starts it. Where too many run, or were started in the last minute, it waits, as long as there is time."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         self._ours.add(name)

@@ -47,7 +47,7 @@ async def call_off(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 
 class SessionEnds:
-    """Which sessions have ended since the block began: an agent may be gone before its start was answered."""
+    """The sessions that have ended since the block began: an agent may be gone before its start was answered."""
 
     def __init__(self, relay: RelayClient) -> None:
         self._feed = relay.events(["session.ended"])
@@ -65,7 +65,7 @@ class SessionEnds:
             await to_the_end(call_off([self._watching]))
 
     async def reason(self, session_id: str) -> str:
-        """How it ended, as soon as it has. Raises when that cannot be known any more."""
+        """The end of a session, as soon as it has come. Raises when that cannot be known any more."""
         assert self._watching is not None
         end = self._end_of(session_id)
         waited_for: set[asyncio.Future[Any]] = {end, self._watching}

@@ -1,4 +1,4 @@
-"""What an agent is asked to do, what came of it, and what is told on the way."""
+"""Tasks for agents, their answers, and the progress that is told on the way."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an agent made of its task."""
+    """The answer of an agent to its task."""
 
     name: str  # the task's
     agent: str

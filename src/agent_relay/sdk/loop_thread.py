@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, and the door through which other threads give it work."""
+"""An event loop in a thread of its own, and the way in which other threads give it work."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class DaemonProcess:
 
     @property
     def api_headers(self) -> dict[str, str]:
-        """What a request of the owner's carries."""
+        """Headers of a request of the owner's."""
         return {"Authorization": f"Bearer {self.api_token}"}
 
     @property
@@ -117,7 +117,7 @@ class DaemonProcess:
 
     @property
     def output(self) -> str:
-        """What it printed, over all its lives."""
+        """Everything it printed, over all its lives."""
         return self._output.read_text(errors="replace") if self._output.exists() else ""
 
     def kill(self) -> None:

@@ -75,7 +75,7 @@ class UnixConnection(StreamConnection):
                 os.kill(process.pid, signal.SIGTERM)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._server.connections.pop(self, None)
+        self._server.forget(self)
         super().connection_lost(exc)
 
 
@@ -116,6 +116,7 @@ class UnixServer:
         self._clock = clock
         self._slow_consumer_ms = slow_consumer_ms
         self._server: asyncio.AbstractServer | None = None
+        self._has_none = asyncio.Event()  # the last connection has gone
 
     async def start(self) -> None:
         listener = open_socket(self.path, shared=bool(self.allowed_uids))
@@ -137,12 +138,18 @@ class UnixServer:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
 
+    def forget(self, connection: UnixConnection) -> None:
+        self.connections.pop(connection, None)
+        if not self.connections:
+            self._has_none.set()
+
     async def drain(self, deadline_s: float) -> None:
         """Waits until the last words of every connection have left, at most that long."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + deadline_s
-        while self.connections and loop.time() < until:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)  # a handful of times, at the very end of the daemon's life
+        self._has_none.clear()
+        if self.connections:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(deadline_s):
+                    await self._has_none.wait()
         for connection in list(self.connections):
             connection.give_up()
 

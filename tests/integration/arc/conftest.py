@@ -18,16 +18,14 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.fixture
-def make_stage() -> Iterator[Callable[..., Stage]]:
+def make_stage(start_relay_daemon: Callable[..., DaemonProcess]) -> Iterator[Callable[..., Stage]]:
     """A daemon of the test's own, with flags of its own."""
     made: list[Stage] = []
 
     def make(*flags: str) -> Stage:
-        stage = Stage(DaemonProcess("--port=0", *flags).start())
-        made.append(stage)
-        return stage
+        made.append(Stage(start_relay_daemon("--port=0", *flags)))
+        return made[-1]
 
     yield make
     for stage in made:
         stage.close()
-        stage.daemon.remove()

@@ -29,17 +29,13 @@ def http(server: Server) -> httpx.Client:
 
 
 @pytest.fixture
-def start_server() -> Iterator[StartServer]:
+def start_server(start_relay_daemon: Callable[..., DaemonProcess]) -> Iterator[StartServer]:
     started: list[Server] = []
 
     def start(*flags: str, **environ: str) -> Server:
-        daemon = DaemonProcess(*flags, "--port=0")
-        daemon.environ = environ
-        daemon.start()
-        started.append(Server(daemon))
+        started.append(Server(start_relay_daemon(*flags, "--port=0", **environ)))
         return started[-1]
 
     yield start
     for each in started:
         each.close()
-        each.daemon.remove()

@@ -15,11 +15,8 @@ StartRelay = Callable[..., Relay]
 
 @pytest.fixture(scope="module")
 def shared_daemon() -> Iterator[DaemonProcess]:
-    daemon = DaemonProcess(*calm_flags())
-    try:
-        yield daemon.start()
-    finally:
-        daemon.remove()
+    with DaemonProcess(*calm_flags()) as daemon:
+        yield daemon
 
 
 @pytest.fixture
@@ -31,19 +28,15 @@ def relay(shared_daemon: DaemonProcess) -> Iterator[Relay]:
 
 
 @pytest.fixture
-def start_relay() -> Iterator[StartRelay]:
+def start_relay(start_relay_daemon: Callable[..., DaemonProcess]) -> Iterator[StartRelay]:
     """Starts a daemon with these flags (calm where they say nothing), for this test alone."""
-    started: list[tuple[DaemonProcess, Relay]] = []
+    started: list[Relay] = []
 
     def start(*flags: str) -> Relay:
-        daemon = DaemonProcess(*calm_flags(*flags))
-        relay = Relay(daemon)
-        started.append((daemon, relay))
-        daemon.start()
-        return relay
+        started.append(Relay(start_relay_daemon(*calm_flags(*flags))))
+        return started[-1]
 
     yield start
-    for daemon, relay in started:
-        daemon.kill()
+    for relay in started:
+        relay.daemon.kill()
         relay.close()
-        daemon.remove()

@@ -18,11 +18,8 @@ CAPACITY = 10
 
 @pytest.fixture(scope="module")
 def small_daemon() -> Iterator[DaemonProcess]:
-    daemon = DaemonProcess(*calm_flags("--queue-capacity", str(CAPACITY)))
-    try:
-        yield daemon.start()
-    finally:
-        daemon.remove()
+    with DaemonProcess(*calm_flags("--queue-capacity", str(CAPACITY))) as daemon:
+        yield daemon
 
 
 @pytest.fixture

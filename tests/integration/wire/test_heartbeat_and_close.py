@@ -19,11 +19,8 @@ HEARTBEAT_SECONDS = 0.3
 
 @pytest.fixture(scope="module")
 def beating_daemon() -> Iterator[DaemonProcess]:
-    daemon = DaemonProcess(*calm_flags("--heartbeat-ms", str(int(HEARTBEAT_SECONDS * 1000))))
-    try:
-        yield daemon.start()
-    finally:
-        daemon.remove()
+    with DaemonProcess(*calm_flags("--heartbeat-ms", str(int(HEARTBEAT_SECONDS * 1000)))) as daemon:
+        yield daemon
 
 
 @pytest.fixture

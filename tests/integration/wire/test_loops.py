@@ -17,11 +17,8 @@ GUARDED = {"control": True}
 
 @pytest.fixture(scope="module")
 def guarding_daemon() -> Iterator[DaemonProcess]:
-    daemon = DaemonProcess(*calm_flags("--loop-slow-after", "6", "--loop-hold-after", "7"))
-    try:
-        yield daemon.start()
-    finally:
-        daemon.remove()
+    with DaemonProcess(*calm_flags("--loop-slow-after", "6", "--loop-hold-after", "7")) as daemon:
+        yield daemon
 
 
 @pytest.fixture

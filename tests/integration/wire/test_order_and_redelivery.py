@@ -97,11 +97,8 @@ def test_a_window_of_one_keeps_the_order_of_many(relay: Relay) -> None:
 
 @pytest.fixture(scope="module")
 def impatient_daemon() -> Iterator[DaemonProcess]:
-    daemon = DaemonProcess(*calm_flags("--ack-timeout-ms", "150", "--max-attempts", "3"))
-    try:
-        yield daemon.start()
-    finally:
-        daemon.remove()
+    with DaemonProcess(*calm_flags("--ack-timeout-ms", "150", "--max-attempts", "3")) as daemon:
+        yield daemon
 
 
 @pytest.fixture

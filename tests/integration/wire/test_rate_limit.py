@@ -36,11 +36,8 @@ def test_there_is_no_limit_by_default(relay: Relay) -> None:
 
 @pytest.fixture(scope="module")
 def limited_daemon() -> Iterator[DaemonProcess]:
-    daemon = DaemonProcess(*calm_flags("--rate-limit", "10"))
-    try:
-        yield daemon.start()
-    finally:
-        daemon.remove()
+    with DaemonProcess(*calm_flags("--rate-limit", "10")) as daemon:
+        yield daemon
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pytest
 
 from agent_relay.arc.conformance.case import Case, Level
 from agent_relay.arc.conformance.cases import CASES, SECTIONS
-from agent_relay.arc.conformance.report import conforms, describe, summarise
-from agent_relay.arc.conformance.runner import Outcome, Result, run_cases
+from agent_relay.arc.conformance.runner import Outcome, Result, conforms, describe, run_cases, summarise
 from agent_relay.arc.conformance.stage import Relay
 from tests.arc.faulty_relay import FaultyRelay
 from tests.arc.small_relay import SmallRelay

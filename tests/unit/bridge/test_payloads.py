@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_relay.bridge.payloads import Words, from_arc, to_arc
+from agent_relay.bridge.payloads import MessageContent, from_arc, to_arc
 
 
 @pytest.mark.parametrize(
@@ -27,16 +27,16 @@ def test_a_text_is_a_text_there(payload: dict[str, Any], there: Any) -> None:
 @pytest.mark.parametrize(
     ("payload", "here"),
     [
-        ("hi", Words("hi")),
-        ({"body": "hi", "kind": "action", "thread": "t"}, Words("hi", "action", "t")),
-        ({"n": 1}, Words('{"n":1}', data={"n": 1})),
-        ({"body": "hi", "more": 1}, Words('{"body":"hi","more":1}', data={"body": "hi", "more": 1})),
-        ({"body": "hi", "kind": "No Kind", "thread": 7, "data": 3}, Words("hi")),
-        ([1, "é"], Words('[1,"é"]')),
-        (None, Words("null")),
+        ("hi", MessageContent("hi")),
+        ({"body": "hi", "kind": "action", "thread": "t"}, MessageContent("hi", "action", "t")),
+        ({"n": 1}, MessageContent('{"n":1}', data={"n": 1})),
+        ({"body": "hi", "more": 1}, MessageContent('{"body":"hi","more":1}', data={"body": "hi", "more": 1})),
+        ({"body": "hi", "kind": "No Kind", "thread": 7, "data": 3}, MessageContent("hi")),
+        ([1, "é"], MessageContent('[1,"é"]')),
+        (None, MessageContent("null")),
     ],
 )
-def test_anything_from_there_is_a_message_here(payload: Any, here: Words) -> None:
+def test_anything_from_there_is_a_message_here(payload: Any, here: MessageContent) -> None:
     assert from_arc(payload) == here
 
 
@@ -46,4 +46,4 @@ def test_anything_from_there_is_a_message_here(payload: Any, here: Words) -> Non
 )  # fmt: skip
 def test_over_two_bridges_it_is_what_it_was(body: str, kind: str, thread: str | None, data: dict[str, Any] | None) -> None:
     payload = {"body": body, "kind": kind, "thread": thread, "data": data}
-    assert from_arc(to_arc(payload)) == Words(body, kind, thread, data)
+    assert from_arc(to_arc(payload)) == MessageContent(body, kind, thread, data)

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from agent_relay.cli.demo.evidence import Arrival, Crash, Evidence, compare, judge
-from agent_relay.cli.demo.game import GAME, NAMES, OPENING, Saying, all_sayings, find_turn
+from agent_relay.cli.demo.game import GAME, NAMES, OPENING, Saying, all_sayings, script_of
 from agent_relay.cli.demo.reports import Report, Reports
 from agent_relay.cli.demo.stage import Stage
 from agent_relay.cli.demo.summary import as_json, holds, show_summary
@@ -31,7 +32,11 @@ from agent_relay.terminal.backends.tmux_server import TmuxServer
 
 def test_every_turn_is_reached_by_what_is_said_and_nothing_is_said_twice() -> None:
     told = {("Alice", OPENING), *((name, saying.text) for saying in all_sayings() for name in saying.to)}
-    reached = {(name, turn.when) for name, text in told if (turn := find_turn(name, text)) is not None}
+    reached = set()
+    for name, text in told:
+        turn = next((turn for turn in script_of(name, 1.0).turns if re.search(turn.when, text)), None)
+        if turn is not None:
+            reached.add((name, turn.when))
     assert reached == {(name, turn.when) for name, turns in GAME.items() for turn in turns}
     assert len({(saying.sender, saying.text) for saying in all_sayings()}) == len(all_sayings())
     assert {name for saying in all_sayings() for name in saying.to} == set(NAMES)
@@ -50,7 +55,7 @@ def stored(number: int, text: str, *to: str) -> dict[str, Any]:
 
 
 def took(name: str, number: int, text: str) -> Report:
-    return Report(1.0, name, "took", f"Relay message from Alice [{short_id(f'm{number}')}]: {text}")
+    return Report(1.0, name, "entered", f"Relay message from Alice [{short_id(f'm{number}')}]: {text}")
 
 
 STORED = [stored(1, "one", "Bob", "Carol"), stored(2, "two", "Bob")]
@@ -97,10 +102,10 @@ def test_reports_are_read_as_they_are_written_and_give_the_time_from_print_to_sc
     reports = Reports({"Alice": alice, "Bob": bob})
     assert reports.read() == []
     message = "Relay message from Alice [0123abcd]: one"
-    alice.write_text(line(10.0, "printed", "->relay:Bob one"))
-    whole = line(10.25, "shown", message) + line(10.5, "took", message)
+    alice.write_text(line(10.0, "said", "->relay:Bob one"))
+    whole = line(10.25, "shown", message) + line(10.5, "entered", message)
     bob.write_text(whole[:-5])
-    assert [report.event for report in reports.read()] == ["printed", "shown"]
+    assert [report.event for report in reports.read()] == ["said", "shown"]
     with bob.open("a") as file:
         file.write(whole[-5:])
     (taken,) = reports.read()

@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from agent_relay.cli.doctor import places
-from agent_relay.cli.doctor.backends import check_backends
-from agent_relay.cli.doctor.clis import check_cli
+from agent_relay.cli.doctor.clis import check_cli, check_profiles
 from agent_relay.cli.doctor.findings import Finding, Verdict
-from agent_relay.cli.doctor.machine import check_machine
+from agent_relay.cli.doctor.machine import check_backends, check_machine
 from agent_relay.cli.doctor.places import check_places
-from agent_relay.cli.doctor.profiles import check_profiles
 from agent_relay.cli.doctor.relay import check_relay
 from agent_relay.cli.main import main
 from agent_relay.sdk.locate import Place, locate

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.cli.profile_shelf import Shelf, load_shelf
+from agent_relay.cli.profile_shelf import ProfileShelf, load_shelf
 from agent_relay.terminal.profile import ProfileError, profile_for
 
 MINE = 'name = "chatty"\ntitle = "Chatty"\nexecutables = ["chatty-cli"]\n[composer]\nrow = "^you: "\nis_at_cursor = true\n'
@@ -32,7 +32,7 @@ class Place:
         (folder / name).write_text(text)
         return folder / name
 
-    def load(self) -> Shelf:
+    def load(self) -> ProfileShelf:
         return load_shelf(str(self.project), str(self.home / ".agent-relay"), self.environ)
 
 

@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from agent_relay.cli.commands import wrap
 from agent_relay.cli.main import main
-from agent_relay.cli.wrapping import Wish
+from agent_relay.cli.wrapper_process import WrapOptions
 from agent_relay.sdk.locate import Place, locate
 from agent_relay.terminal.launch import pick_backend
 
-PLAIN = Wish(["cat", "-u"], "Bob", pick_backend("pty"), "->relay:", True)
+PLAIN = WrapOptions(["cat", "-u"], "Bob", pick_backend("pty"), "->relay:", True)
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "options",
     [
         PLAIN,
         replace(PLAIN, name=None),
@@ -29,14 +29,14 @@ PLAIN = Wish(["cat", "-u"], "Bob", pick_backend("pty"), "->relay:", True)
         replace(PLAIN, asks_for_hooks=True),
     ],
 )
-def test_a_wish_survives_being_spelled_out(wish: Wish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wish_survives_being_spelled_out(options: WrapOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = locate(socket=tmp_path / "relay.sock", state_dir=tmp_path / "state")
-    heard: list[tuple[Place, Wish, int]] = []
+    heard: list[tuple[Place, WrapOptions, int]] = []
 
-    def be_wrapper(place: Place, wish: Wish, ready: int) -> int:
-        heard.append((place, wish, ready))
+    def be_wrapper(place: Place, options: WrapOptions, ready: int) -> int:
+        heard.append((place, options, ready))
         return 0
 
     monkeypatch.setattr(wrap, "_be_wrapper", be_wrapper)
-    assert main(wrap.spell_out(place, wish, 7)) == 0
-    assert heard == [(place, wish, 7)]
+    assert main(wrap.spell_out(place, options, 7)) == 0
+    assert heard == [(place, options, 7)]

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from agent_relay.core.service import Service
 from agent_relay.protocol.errors import RelayError
-from agent_relay.testing.harness import OWNER_TOKEN, UID, RelayHarness
+from tests.support.harness import OWNER_TOKEN, UID, RelayHarness
 
 T = TypeVar("T")
 

@@ -9,14 +9,9 @@ import pytest
 from agent_relay.core.announcements import derive_exchange
 from agent_relay.ports.store import MessageQuery
 from agent_relay.protocol.ulid import encode_time
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 MESSAGES = ("message.exchanged", "message.delivered")
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
 
 
 def report(client: HarnessClient, kind: str, **fields: Any) -> None:

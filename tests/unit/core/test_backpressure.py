@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_relay.ports.connection import FULL_BYTES
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 # capacity → the SEND that is told BUSY, and the depth at which those who were told hear that it is over
 NUMBERS = [(1, 1, 0), (2, 2, 1), (5, 4, 2), (10, 8, 5)]

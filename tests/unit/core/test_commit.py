@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 def pair(**limits: Any) -> tuple[RelayHarness, HarnessClient, HarnessClient]:

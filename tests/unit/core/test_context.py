@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_relay.core.context import Context
 from agent_relay.core.limits import Limits
-from agent_relay.testing.harness import FixedEntropy, RecordingLog, RelayHarness
+from tests.support.harness import FixedEntropy, RecordingLog, RelayHarness
 
 
 def make_context(entropy: FixedEntropy) -> Context:

@@ -7,19 +7,9 @@ from typing import Any
 import pytest
 
 from agent_relay.ports.connection import FULL_BYTES
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 CONTROL = {"control": True}
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
-def watcher(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Watcher", mode="observer")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.testing.harness import Frame, HarnessClient, RelayHarness
+from tests.support.harness import Frame, HarnessClient, RelayHarness
 
 
 def ask(alice: HarnessClient, to: Any = "Bob", correlation: str = "q", timeout_ms: int = 1_000, **meta: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_relay.core.dedup import DedupWindow
 from agent_relay.protocol.ulid import first_number_at
-from agent_relay.testing.harness import START_WALL_MS, RelayHarness
+from tests.support.harness import START_WALL_MS, RelayHarness
 
 HOUR_MS = 3_600_000
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_relay.ports.connection import FULL_BYTES
-from agent_relay.testing.harness import Frame, HarnessClient, RelayHarness
+from tests.support.harness import Frame, HarnessClient, RelayHarness
 
 
 def pair(max_inflight: int | None = None, **limits: Any) -> tuple[RelayHarness, HarnessClient, HarnessClient]:

@@ -6,12 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.testing.harness import HarnessClient, RelayHarness
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 def ask(relay: RelayHarness, command: str, agent: str) -> dict[str, Any]:

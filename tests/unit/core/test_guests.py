@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 OTHER = 2_000
 CONTROL = {"control": True, "events": True}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agent_relay.protocol.states import CloseReason
-from agent_relay.testing.harness import UID, HarnessClient, RelayHarness
 from agent_relay.version import __version__
+from tests.support.harness import UID, HarnessClient, RelayHarness
 
 
 def greet(relay: RelayHarness, name: Any, uid: int = UID, **options: Any) -> HarnessClient:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 HOUR_MS = 3_600_000
 ROUND_MS = 20_000  # longer than the pause between two rounds

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent_relay.core.ids import IdSource
 from agent_relay.protocol.ulid import COUNTER_LIMIT, is_ulid, number_of, time_of_number
-from agent_relay.testing.harness import FixedEntropy
+from tests.support.harness import FixedEntropy
 
 NOW = 1_800_000_000_000
 

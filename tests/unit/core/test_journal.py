@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_relay.ports.store import StreamRow, TrailRow
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 def pair() -> tuple[RelayHarness, HarnessClient, HarnessClient]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 GUARDED = {"control": True}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_relay.core.agents import Agent
 from agent_relay.core.mailbox import NEVER, Mailbox
-from agent_relay.testing.harness import RelayHarness
+from tests.support.harness import RelayHarness
 
 SENDERS = ("Ann", "Bea", "Cyd")
 

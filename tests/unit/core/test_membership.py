@@ -6,23 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.testing.harness import HarnessClient, RelayHarness
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
-def alice(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Alice")
-
-
-@pytest.fixture
-def bob(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Bob")
-
+from tests.support.harness import HarnessClient, RelayHarness
 
 REQUESTS = [
     ("SUBSCRIBE", {"topic": "news.*"}, {"stage": "subscribed", "topic": "news.*"}),
@@ -181,11 +165,6 @@ def test_one_who_left_before_the_answer_keeps_what_was_stored(
 
 
 # --- for another agent ------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def watcher(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Watcher", mode="observer")
 
 
 def test_the_owner_lets_an_agent_join_and_leave_also_while_it_is_away(

@@ -8,12 +8,7 @@ import pytest
 
 from agent_relay.core import message_lookup
 from agent_relay.protocol.short_ids import AMBIGUOUS, long_id, short_id
-from agent_relay.testing.harness import HarnessClient, RelayHarness
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_relay.core.messages import delivery_id
 from agent_relay.protocol.ulid import is_ulid
-from agent_relay.testing.harness import RelayHarness
+from tests.support.harness import RelayHarness
 
 
 def test_each_recipient_has_an_id_of_its_own_and_none_is_a_message_s() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 def acknowledge_all(client: HarnessClient) -> None:

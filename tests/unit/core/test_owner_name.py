@@ -8,7 +8,7 @@ from agent_relay.core.spawn_checks import check_wish
 from agent_relay.ports.callers import Caller
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.payloads import SpawnPayload
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 @pytest.fixture

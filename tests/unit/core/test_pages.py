@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent_relay.core.pages import read_cursor, read_place, take_conversations, take_what_fits
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.ulid import number_of
-from agent_relay.testing.harness import RelayHarness
+from tests.support.harness import RelayHarness
 
 AROUND_BYTES = 2_048
 

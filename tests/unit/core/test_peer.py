@@ -9,7 +9,7 @@ from agent_relay.core.limits import Limits
 from agent_relay.core.peer import PACE, Pace, PaceEvent, Peer
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.states import DaemonEvent, IllegalTransition
-from agent_relay.testing.harness import FixedEntropy, HarnessConnection, RecordingLog, RelayHarness
+from tests.support.harness import FixedEntropy, HarnessConnection, RecordingLog, RelayHarness
 
 
 @pytest.fixture

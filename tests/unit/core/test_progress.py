@@ -8,7 +8,7 @@ import pytest
 
 from agent_relay.core.progress import add_progress
 from agent_relay.protocol.reports import encode_seen
-from agent_relay.testing.store_driver import make_trail
+from tests.support.store_driver import make_trail
 
 HANDED = make_trail(1, 1, 20, "handed", detail=encode_seen("typing", "composer"))
 INJECTED = make_trail(1, 1, 21, "injected", detail=encode_seen("typing", "busy"))

@@ -7,18 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_relay.testing.harness import HarnessClient, RelayHarness
 from agent_relay.version import __version__
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
-def alice(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Alice")
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_relay.core.rate import Allowance
-from agent_relay.testing.harness import RelayHarness
+from tests.support.harness import RelayHarness
 
 
 def test_a_second_s_worth_goes_at_once_and_then_one_by_one() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_relay.testing.harness import Frame, HarnessClient, RelayHarness
+from tests.support.harness import Frame, HarnessClient, RelayHarness
 
 
 def pair() -> tuple[RelayHarness, HarnessClient, HarnessClient]:

@@ -12,7 +12,7 @@ from agent_relay.ports.names import NameTraits
 from agent_relay.ports.relay import PeerTraits, ReadSend
 from agent_relay.ports.store import StoreError
 from agent_relay.protocol.encode import encode_json
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 from tests.unit.core.test_erasure import ask
 
 DAY_MS = 86_400_000

@@ -8,18 +8,7 @@ from typing import Any
 import pytest
 
 from agent_relay.protocol.states import CloseReason
-from agent_relay.testing.harness import HarnessClient, RelayHarness
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
-def alice(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Alice")
-
+from tests.support.harness import HarnessClient, RelayHarness
 
 NONSENSE = [b"", b"\xff\xfe", b"{", b"[]", b"null", b"12"]
 

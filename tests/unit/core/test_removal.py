@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_relay.testing.harness import RelayHarness
+from tests.support.harness import RelayHarness
 from tests.unit.core.test_erasure import ask, exchange, names
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
 
 
 def remove(relay: RelayHarness, agent: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_relay.testing.harness import RelayHarness
+from tests.support.harness import RelayHarness
 
 
 def question(correlation: str = "q-1", **more: object) -> dict[str, object]:

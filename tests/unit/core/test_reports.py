@@ -7,22 +7,7 @@ from typing import Any
 import pytest
 
 from agent_relay.core import reports
-from agent_relay.testing.harness import Frame, HarnessClient, RelayHarness
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
-def alice(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Alice")
-
-
-@pytest.fixture
-def bob(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Bob")
+from tests.support.harness import Frame, HarnessClient, RelayHarness
 
 
 def report(client: HarnessClient, kind: str, **fields: Any) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from agent_relay.core.policy import Decision, Policy, Rule
 from agent_relay.core.requests import ANSWER_MS, FORGET_MS, MAX_OPEN, MAX_OVER, SHOWN_TEXT
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 CONTROL = {"control": True}
 ASKS = {"requestId": "p1", "description": "Run make?", "tool": "Bash", "command": "make", "options": ["Yes", "No"]}

@@ -8,7 +8,7 @@ import pytest
 
 from agent_relay.core import mailbox
 from agent_relay.core.mailbox import Mailbox
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 KEPT = 4
 

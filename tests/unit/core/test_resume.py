@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.testing.harness import Frame, HarnessClient, RelayHarness
+from tests.support.harness import Frame, HarnessClient, RelayHarness
 
 HOUR_MS = 3_600_000
 

@@ -6,7 +6,7 @@ import pytest
 
 from agent_relay.core.rights import RIGHTS, parse_rights
 from agent_relay.ports.callers import OWNER, Caller
-from agent_relay.testing.harness import OWNER_TOKEN, HarnessClient, RelayHarness
+from tests.support.harness import OWNER_TOKEN, HarnessClient, RelayHarness
 
 CONTROL = {"control": True}
 ASKS = {"type": "permission.requested", "fields": {"requestId": "p1", "description": "May I?"}}

@@ -6,14 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 NAMES = ("Alice", "Bob", "Carol", "Dave")
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
 
 
 @pytest.fixture

@@ -10,22 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_relay.testing.harness import HarnessClient, RelayHarness
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
-
-
-@pytest.fixture
-def alice(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Alice")
-
-
-@pytest.fixture
-def bob(relay: RelayHarness) -> HarnessClient:
-    return relay.connect("Bob")
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 def test_the_answer_says_what_was_stored(alice: HarnessClient, bob: HarnessClient) -> None:

@@ -14,7 +14,7 @@ from agent_relay.events.types import SessionStarted
 from agent_relay.ports.agents import SessionRow, SessionStatus
 from agent_relay.ports.callers import Caller
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.testing.harness import HarnessClient, RelayHarness
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 class Wrappers:

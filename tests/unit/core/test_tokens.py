@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_relay.core.tokens import Verdict, hash_token
-from agent_relay.testing.harness import UID, HarnessClient, RelayHarness
+from tests.support.harness import UID, HarnessClient, RelayHarness
 
 DAY_MS = 86_400_000
 

@@ -7,12 +7,7 @@ from typing import Any
 import pytest
 
 from agent_relay.ports.connection import FULL_BYTES
-from agent_relay.testing.harness import HarnessClient, RelayHarness
-
-
-@pytest.fixture
-def relay() -> RelayHarness:
-    return RelayHarness()
+from tests.support.harness import HarnessClient, RelayHarness
 
 
 def observe(relay: RelayHarness, *, events: bool = True) -> HarnessClient:

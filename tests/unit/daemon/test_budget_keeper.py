@@ -16,7 +16,7 @@ from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Price, Prices
 from agent_relay.events.types import TokensUsed
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.testing.event_driver import START_MS, HarnessEvents, make_note
+from tests.support.event_driver import START_MS, HarnessEvents, make_note
 
 PRICES = Prices([Price("m", Decimal(1), Decimal(1))])  # a dollar a million tokens
 

@@ -16,7 +16,7 @@ from agent_relay.events.filter import EventFilter, make_filter
 from agent_relay.events.pages import EventPage, EventQuery
 from agent_relay.events.record import Record
 from agent_relay.storage.event_memory import MemoryEvents
-from agent_relay.testing.event_driver import START_MS, make_note
+from tests.support.event_driver import START_MS, make_note
 
 
 class Feed:

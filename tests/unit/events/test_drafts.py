@@ -9,7 +9,7 @@ from agent_relay.events.codec import decode_event, encode_event
 from agent_relay.events.drafts import Exchange, Handover, Lost, Note, encode_drafts, weigh
 from agent_relay.events.record import split_lines
 from agent_relay.events.types import Event, MessageDelivered, MessageExchanged, StreamGap
-from agent_relay.testing.event_driver import make_note
+from tests.support.event_driver import make_note
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_relay.storage.sqlite import SqliteStore
-from agent_relay.testing.store_driver import DEADLINE_SECONDS, StoreDriver
+from tests.support.store_driver import DEADLINE_SECONDS, StoreDriver
 
 
 class SqliteDriver(StoreDriver):

@@ -15,7 +15,7 @@ from agent_relay.storage.sqlite_backlog import adopt_later, build_page, read_owe
 from agent_relay.storage.sqlite_insert import write_messages
 from agent_relay.storage.sqlite_rows import read_meta, write_rest
 from agent_relay.storage.sqlite_snapshot import load_snapshot
-from agent_relay.testing.store_driver import make_message, make_waiting, number_at, time_at
+from tests.support.store_driver import make_message, make_waiting, number_at, time_at
 
 from .stores import opened
 

@@ -9,7 +9,7 @@ import pytest
 from agent_relay.ports.store import Batch, StoreUnusable
 from agent_relay.storage import sqlite, sqlite_writer
 from agent_relay.storage.sqlite_files import PAGE_BYTES
-from agent_relay.testing.store_driver import DEADLINE_SECONDS, make_message
+from tests.support.store_driver import DEADLINE_SECONDS, make_message
 
 from .stores import SqliteDriver, opened
 

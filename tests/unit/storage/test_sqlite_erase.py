@@ -10,7 +10,7 @@ import pytest
 
 from agent_relay.ports.store import Batch
 from agent_relay.storage import sqlite_writer
-from agent_relay.testing.store_driver import make_message, time_at
+from tests.support.store_driver import make_message, time_at
 
 from .stores import SqliteDriver, opened
 from .test_sqlite_prune import check_words

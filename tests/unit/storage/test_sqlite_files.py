@@ -9,7 +9,7 @@ import pytest
 
 from agent_relay.ports.store import StoreUnusable
 from agent_relay.storage import sqlite_files as files
-from agent_relay.testing.store_driver import make_message
+from tests.support.store_driver import make_message
 
 from .stores import SqliteDriver, opened
 

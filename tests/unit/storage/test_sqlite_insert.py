@@ -13,7 +13,7 @@ from agent_relay.ports.store import MessageRow
 from agent_relay.storage.migrate import apply_migrations
 from agent_relay.storage.sqlite_insert import write_alone, write_messages
 from agent_relay.storage.sqlite_rows import MESSAGE_COLUMNS, read_messages
-from agent_relay.testing.store_driver import START_MS, make_message
+from tests.support.store_driver import START_MS, make_message
 
 LONG = b'"from":"Alice","payload":{"body":"' + b"x" * 5_000 + b'"}}'
 

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from agent_relay.ports.store import Batch
-from agent_relay.testing.store_driver import make_message, time_at
+from tests.support.store_driver import make_message, time_at
 
 from .stores import SqliteDriver, opened
 

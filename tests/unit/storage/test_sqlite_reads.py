@@ -13,7 +13,7 @@ from agent_relay.storage import sqlite_reads as reads
 from agent_relay.storage.migrate import apply_migrations
 from agent_relay.storage.sqlite_insert import write_messages
 from agent_relay.storage.sqlite_rows import write_meta
-from agent_relay.testing.store_driver import make_message, number_at
+from tests.support.store_driver import make_message, number_at
 
 
 @pytest.fixture

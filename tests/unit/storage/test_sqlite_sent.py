@@ -10,7 +10,7 @@ import pytest
 
 from agent_relay.ports.store import Batch, MessageRow
 from agent_relay.storage import sqlite_sent, sqlite_writer
-from agent_relay.testing.store_driver import make_agent, make_message, number_at, time_at
+from tests.support.store_driver import make_agent, make_message, number_at, time_at
 
 from .stores import SqliteDriver, opened
 

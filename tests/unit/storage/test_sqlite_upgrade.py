@@ -18,8 +18,8 @@ from agent_relay.storage import migrate, sqlite_sent
 from agent_relay.storage.migrate import apply_migrations
 from agent_relay.storage.sqlite_insert import write_messages
 from agent_relay.storage.sqlite_rows import read_meta
-from agent_relay.testing.store_driver import make_agent, make_message, number_at
 from tests.data.databases import read_said, unpack
+from tests.support.store_driver import make_agent, make_message, number_at
 
 from .stores import opened
 

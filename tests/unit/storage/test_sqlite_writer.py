@@ -9,7 +9,7 @@ import pytest
 from agent_relay.ports.store import Batch, MessageQuery, Page, StoreError
 from agent_relay.storage import sqlite_files, sqlite_writer
 from agent_relay.storage.sqlite_index import CHUNK_ROWS
-from agent_relay.testing.store_driver import make_agent, make_message, number_at
+from tests.support.store_driver import make_agent, make_message, number_at
 
 from .stores import SqliteDriver, opened, wait_for
 

@@ -17,7 +17,7 @@ nohup nice python3|julia -i run.jl|pwsh -NoExit run.ps1
 """
 PROGRAMS = """
 bash run.sh|bash --norc run.sh|bash -o pipefail run.sh|bash -- run.sh|python agent.py|python -u agent.py|python -m aider
-python -Im agent_relay.testing.scripted_agent|python -W ignore agent.py|node cli.js|node -r ./hook.js cli.js|deno run a.ts
+python -Im agent_relay.cli.demo.scripted_agent|python -W ignore agent.py|node cli.js|node -r ./hook.js cli.js|deno run a.ts
 bun cli.ts|ruby agent.rb|perl agent.pl|claude|codex --no-alt-screen|cat|nice claude|env A=b claude
 timeout 5m claude bash|/opt/bash/agent|bashful
 pythonic|pwsh run.ps1|php agent.php

@@ -102,7 +102,7 @@ class ScriptedFiles:
         self.script = folder / "script.json"
         self.record = folder / "record.jsonl"
         self.script.write_text(json.dumps(script))
-        self.argv = [sys.executable, "-m", "agent_relay.testing.scripted_agent"]
+        self.argv = [sys.executable, "-m", "agent_relay.cli.demo.scripted_agent"]
         self.argv += ["--script", str(self.script), "--record", str(self.record)]
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:

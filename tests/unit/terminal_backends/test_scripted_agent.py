@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from agent_relay.cli.demo.agent_script import LOOKS
 from agent_relay.ports.terminal import Key
 from agent_relay.terminal.backends.pty import PtyTerminal
 from agent_relay.terminal.profile import profile_for
 from agent_relay.terminal.state import State, look
-from agent_relay.testing.agent_script import LOOKS
 from tests.unit.terminal_backends.recorder import ENVIRONMENT, Recorder, ScriptedFiles, eventually_async
 
 Scene = Callable[[PtyTerminal, Recorder, ScriptedFiles], Awaitable[None]]

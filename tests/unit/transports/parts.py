@@ -14,22 +14,12 @@ import uvloop
 from agent_relay.ports.connection import Connection
 from agent_relay.protocol.framing import encode_frame
 from agent_relay.protocol.states import CloseReason
+from agent_relay.testing.clock import ManualClock
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.unix import UnixServer
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 DEADLINE_S = 60.0  # a loaded machine takes many times what an idle one does
-
-
-class ManualClock:
-    def __init__(self) -> None:
-        self.now_ms = 1_000
-
-    def steady_ms(self) -> int:
-        return self.now_ms
-
-    def wall_ms(self) -> int:
-        return self.now_ms + 1_800_000_000_000
 
 
 class RecordingPeer:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agent_relay.events.drafts import Handover, Lost
 from agent_relay.ports.service import ServerFacts, StorageFacts
-from agent_relay.testing.event_driver import START_MS, HarnessEvents
 from agent_relay.transports.http.metrics import Metrics
+from tests.support.event_driver import START_MS, HarnessEvents
 
 SERVER = ServerFacts(
     version="", project="", project_name="", started_at=0, uptime_ms=1, connected=0, accepted=0, refused=0, dead_letters=0,

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from agent_relay.testing.clock import ManualClock
 from agent_relay.transports.pump import Pump
 
-from .parts import ManualClock, RecordingRelay, run, until
+from .parts import RecordingRelay, run, until
 
 
 class Flushed:
@@ -85,7 +86,7 @@ def test_each_turn_is_told_its_own_moment(turns: int) -> None:
         relay, clock = RecordingRelay(), ManualClock()
         pump: Pump = Pump(asyncio.get_running_loop(), relay, clock)
         for number in range(turns):
-            clock.now_ms += 10
+            clock.advance(10)
             pump.begin_turn()
             await until(lambda number=number: relay.turns > number)  # type: ignore[misc]
         assert [steady for steady, _ in relay.moments] == [1_010 + 10 * number for number in range(turns)]

@@ -189,16 +189,16 @@ def test_stuck_is_who_has_made_no_progress_for_that_long(loop_kind: str, path: s
                 served.pump.run(lambda: peer.connection.send(LARGE))
             await until(lambda: peer.connection.unsent_bytes)
             served.server.check_slow_readers()
-            served.clock.now_ms += 29_999
+            served.clock.advance(29_999)
             served.server.check_slow_readers()
             assert not peer.told
             await served.read(client, 300_000)  # a little progress is progress
-            served.clock.now_ms += 1
+            served.clock.advance(1)
             served.server.check_slow_readers()
-            served.clock.now_ms += 29_999
+            served.clock.advance(29_999)
             served.server.check_slow_readers()
             assert not peer.told
-            served.clock.now_ms += 1
+            served.clock.advance(1)
             served.server.check_slow_readers()
             assert peer.told == [CloseReason.SLOW_CONSUMER]
             await until(lambda: len(served.server.connections) == 1)

@@ -1,4 +1,4 @@
-"""What every relay must do: registration, connecting, the fields the relay sets, validation, routing, disconnecting."""
+"""Rules that every relay must keep: registration, connecting, the fields the relay sets, validation, routing, disconnecting."""
 
 from __future__ import annotations
 

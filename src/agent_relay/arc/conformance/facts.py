@@ -1,4 +1,4 @@
-"""What the relay says about itself in its welcome, if it says any."""
+"""Facts that the relay says about itself in its welcome, if it says any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a relay may offer: each rule holds where the relay says, or shows, that it has the thing."""
+"""Rules for what a relay may offer: each rule holds where the relay says, or shows, that it has the thing."""
 
 from __future__ import annotations
 

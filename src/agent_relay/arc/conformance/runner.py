@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from websockets.exceptions import WebSocketException
 
@@ -70,3 +71,30 @@ async def _check(relay: Relay, case: Case) -> tuple[Outcome, str]:
     finally:
         await stage.close()
     return Outcome.KEPT, ""
+
+
+def conforms(results: Sequence[Result]) -> bool:
+    return not any(result.fails for result in results)
+
+
+def summarise(results: Sequence[Result]) -> dict[str, int]:
+    """Counts of rules that were kept and so on; advice that was not followed is counted apart."""
+    counts = {outcome.value.replace(" ", "_"): 0 for outcome in Outcome} | {"advice_not_followed": 0}
+    for result in results:
+        ignored = result.case.level is Level.ADVICE and result.outcome is Outcome.BROKEN
+        counts["advice_not_followed" if ignored else result.outcome.value.replace(" ", "_")] += 1
+    return counts
+
+
+def describe(url: str, results: Sequence[Result], welcome: dict[str, Any] | None) -> dict[str, Any]:
+    sections: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        case = result.case
+        sections.setdefault(case.section, []).append(
+            {"name": case.name, "rule": case.rule, "level": case.level.value, "outcome": result.outcome.value,
+             "detail": result.detail, "took_ms": result.took_ms}
+        )  # fmt: skip
+    return {
+        "url": url, "conforms": conforms(results), "counts": summarise(results), "welcome": welcome,
+        "sections": [{"section": section, "rules": rules} for section, rules in sections.items()],
+    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a check has to work with: agents that are registered once and used by many checks, and raw connections as them.
+"""The means of a check: agents that are registered once and used by many checks, and raw connections as them.
 
 That something does *not* arrive is shown without waiting: the same sender writes to the same recipient once more, and whatever
 should not have arrived would have come before that. Every text carries a word of its own check, so what an earlier one left
@@ -18,13 +18,12 @@ from urllib.parse import quote
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from agent_relay.arc.addresses import ArcAddress, parse_address
+from agent_relay.arc.addresses import ArcAddress, choose_tls, parse_address
 from agent_relay.arc.conformance.case import Broken, Unchecked
 from agent_relay.arc.conformance.facts import Facts, read_facts
 from agent_relay.arc.errors import ArcError
 from agent_relay.arc.http_calls import Answer, call
-from agent_relay.arc.registering import Registration, registration_body
-from agent_relay.arc.tls import choose_tls
+from agent_relay.arc.registration import Registration, registration_body
 
 Frame = dict[str, Any]
 POOL = 6  # agents; a relay may allow each only so many messages a minute, and a registration only so often
@@ -246,7 +245,7 @@ class Stage:
         )  # fmt: skip
 
     async def frames_until_marker(self, sender: Peer, recipient: Peer) -> list[Frame]:
-        """What of this check has reached the recipient when everything the sender said before has been dealt with."""
+        """The messages of this check that have reached the recipient once all that the sender said before is dealt with."""
         marker = self.text("marker", secrets.token_hex(3))
         await sender.say([recipient.id], marker)
         await sender.must_live(recipient.hear_payload(marker))

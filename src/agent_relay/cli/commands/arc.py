@@ -66,7 +66,7 @@ def register(
     arc-tokens.json in the daemon's directory, which only you can read; `arc listen`, `arc send` and `bridge` find it
     there.
     """
-    from agent_relay.arc import registering
+    from agent_relay.arc import registration
     from agent_relay.arc.token_file import TokenFile
     from agent_relay.cli.arc_identity import find_admission, find_url, run_arc
 
@@ -78,7 +78,7 @@ def register(
 
     async def work() -> Any:
         kept.all()  # a file that cannot be used is said before the id is taken
-        given = await registering.register(address, agent_id, invite=code, api_token=api_token)
+        given = await registration.register(address, agent_id, invite=code, api_token=api_token)
         kept.keep(address, given.agent_id, given.token, own=url is None)
         return given
 
@@ -135,7 +135,7 @@ def revoke(
 
 
 async def _revoke(place: Place, address: str, agent_id: str, file: Any, *, own_daemon: bool) -> None:
-    from agent_relay.arc import registering
+    from agent_relay.arc import registration
     from agent_relay.arc.errors import ArcRefused
 
     kept = file.find(address, agent_id, own=own_daemon)
@@ -143,7 +143,7 @@ async def _revoke(place: Place, address: str, agent_id: str, file: Any, *, own_d
         raise Failure(clean_line(f"No saved token of {agent_id} for {address}; only its holder can revoke it there."))
     if kept:
         try:
-            await registering.unregister(address, kept[0].token)
+            await registration.unregister(address, kept[0].token)
         except ArcRefused as refused:
             if refused.status != 401:
                 raise

@@ -13,8 +13,8 @@ from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from agent_relay.bridge.notices import Counts, Notice
     from agent_relay.bridge.plan import Plan
-    from agent_relay.bridge.telling import Counts, Notice
     from agent_relay.sdk.locate import Place
 
 CONFIG = os.path.join(".agent-relay", "bridge.toml")

@@ -10,9 +10,9 @@ from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.formats import count, format_time
 from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place
+from agent_relay.cli.outbox_commands import ask_through, own_outbox
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
-from agent_relay.cli.through_outbox import ask_through, own_outbox
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK, is_channel
 

@@ -85,7 +85,7 @@ def find_daemon(place: Place) -> int | None:
 
 
 def stop(pid: int, timeout_s: float) -> str:
-    """How it ended: by itself, when asked twice, or killed."""
+    """The way it ended: by itself, when asked twice, or killed."""
     from agent_relay.cli.process import Process
 
     try:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from agent_relay.cli.event_view import show_event
+from agent_relay.cli.formats import format_time
 from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_moment_ms
+from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.events.codec import encode_event
+from agent_relay.events.types import Event, MessageExchanged, type_of
 
 if TYPE_CHECKING:
     from agent_relay.events.types import Event
     from agent_relay.sdk.locate import Place
 
+
 _PAGE = 500
 _LAST_HOUR = "1h"
+_LONGEST = 200  # characters of a text; --json has all of it
+_PLAIN = {"type", "_seq", "_ts", "_sessionId", "_agentName", "sessionId", "agentName"}  # shown in front, or not worth it
+_STYLES = {"permission": "yellow", "question": "yellow", "stream": "red", "loop": "red", "budget": "red", "message": "cyan"}
 
 
 def events(
@@ -98,4 +104,30 @@ def _show(screen: Screen, event: Event, *, as_json: bool) -> None:
     if as_json:
         screen.json_line(msgspec.json.decode(encode_event(event)))
     else:
-        show_event(screen, event, now_ms())
+        _show_line(screen, event, now_ms())
+
+
+def _show_line(screen: Screen, event: Event, now_ms: int) -> None:
+    kind = type_of(event)
+    style = _STYLES.get(kind.partition(".")[0], "")
+    screen.line(
+        (format_time(event.ts, now_ms), "dim"), "  ", (f"{event.seq:>6}", "dim"), "  ",
+        (f"{clean_line(event.by_agent or '-'):<12}", "bold"), "  ", (f"{kind:<20}", style), "  ",
+        _describe(event),
+    )  # fmt: skip
+
+
+def _describe(event: Event) -> str:
+    if isinstance(event, MessageExchanged):
+        return f"{clean_line(event.from_)} → {clean_line(event.to or event.channel or '-')}: {_shorten(event.body)}"
+    fields: dict[str, Any] = msgspec.to_builtins(event)
+    return "  ".join(f"{name}={_show_value(value)}" for name, value in fields.items() if name not in _PLAIN)
+
+
+def _show_value(value: Any) -> str:
+    return _shorten(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+
+
+def _shorten(text: str) -> str:
+    line = clean_line(text)
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from agent_relay.cli.find_message import MessageId
 from agent_relay.cli.formats import count, format_span, format_time
 from agent_relay.cli.hold_notes import show_waiting, waiting_lines
+from agent_relay.cli.message_lookup import MessageId
 from agent_relay.cli.message_view import now_ms, show_heading, show_text, target_of
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.person import show_name

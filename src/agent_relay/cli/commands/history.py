@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent_relay.cli.find_message import MessageId, ask_for_message
 from agent_relay.cli.formats import format_time
+from agent_relay.cli.message_lookup import MessageId, ask_for_message
 from agent_relay.cli.message_view import now_ms, show_heading, show_text, status_part, target_of, text_of
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_moment_ms
 from agent_relay.cli.safe_text import clean_block, clean_line
@@ -81,7 +81,7 @@ async def _collect(relay: RelayClient, asked: dict[str, Any], limit: int, cursor
 async def _follow(
     place: Place, screen: Screen, asked: dict[str, Any], limit: int, cursor: str | None, *, as_json: bool
 ) -> int:  # fmt: skip
-    """What there is, and then what comes: every event of a message is a reason to look for those after the last one shown."""
+    """Shows what there is, and then what comes: every event of a message is a reason to look past the last one shown."""
     from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
     from agent_relay.sdk.client import RelayClient
 

@@ -14,7 +14,7 @@ from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from agent_relay.cli.profile_shelf import Shelf
+    from agent_relay.cli.profile_shelf import ProfileShelf
     from agent_relay.sdk.locate import Place
     from agent_relay.terminal.profile import Profile
 
@@ -90,12 +90,12 @@ def new(
     what was found and what the relay would do with the last screen, and saves the profile with the recording, which `profile
     test` replays. The recording contains everything the screen showed.
     """
-    from agent_relay.cli.profile_maker import Maker
+    from agent_relay.cli.profile_maker import ProfileMaker
 
     socket, state_dir, _, _ = inherit(context, socket, state_dir, False)
     if sum(each is not None and each != [] for each in (command, agent, recording)) != 1:
         raise Failure("Say what to watch: a program (-- CMD...), --agent NAME, or --from FILE.", USAGE)
-    maker = Maker(find_place(socket, state_dir), name, is_replacing=force)
+    maker = ProfileMaker(find_place(socket, state_dir), name, is_replacing=force)
     with maker.recorded(list(command or ()), agent, recording, seconds, list(say or ())) as found:
         made = maker.propose(found, os.path.basename(command[0]) if command else "", prompt, list(busy or ()))
         maker.show(made)
@@ -150,7 +150,7 @@ def try_out(
     return 0 if is_fine else 1
 
 
-def _try(each: Profile, shelf: Shelf) -> dict[str, Any]:
+def _try(each: Profile, shelf: ProfileShelf) -> dict[str, Any]:
     from agent_relay.terminal.asciicast import CastError
     from agent_relay.terminal.profile_trial import Outcome, check_recording, recordings_of
     from agent_relay.terminal.replay import ReplayError
@@ -178,13 +178,13 @@ def _try(each: Profile, shelf: Shelf) -> dict[str, Any]:
     }
 
 
-def _shelf(place: Place) -> Shelf:
+def _shelf(place: Place) -> ProfileShelf:
     from agent_relay.cli.profile_shelf import load_shelf
 
     return load_shelf(place.root, place.home)
 
 
-def _find(shelf: Shelf, name: str):  # type: ignore[no-untyped-def]
+def _find(shelf: ProfileShelf, name: str):  # type: ignore[no-untyped-def]
     from agent_relay.terminal.profile import ProfileError
 
     if name not in shelf.profiles and name not in shelf.broken:

@@ -73,7 +73,7 @@ def _list(socket: str | None, state_dir: str | None) -> list[Project]:
 
 
 def _ask(found: list[Project]) -> dict[str, AgentsView]:
-    """What each daemon says, by the project's id; those that do not answer are left out."""
+    """The answer of each daemon, by the project's id; those that do not answer are left out."""
     import asyncio
 
     from agent_relay.cli.link import ask_agents, run
@@ -113,7 +113,7 @@ def _row(agent: AgentInfo) -> dict[str, Any]:
 
 
 def _began(agent: AgentInfo) -> int | None:
-    """When its session began, which its id tells."""
+    """The beginning of its session, which its id tells."""
     from agent_relay.protocol.ulid import number_of, time_of_number
 
     try:

@@ -117,7 +117,7 @@ def _tell(screen: Screen, agent: str, recorder: Recorder, profile: str, end: str
 
 
 async def _ask_cli(place: Place, agent: str) -> str:
-    """What the daemon was told when the agent joined; a recording does not fail because nobody can say."""
+    """The CLI that the daemon was told of when the agent joined; a recording does not fail because nobody can say."""
     from agent_relay.cli.link import observe
     from agent_relay.protocol.errors import RelayError
 

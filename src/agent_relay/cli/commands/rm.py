@@ -112,7 +112,7 @@ def _ask(waiting: dict[str, int], *, as_json: bool) -> None:
 
 
 async def _count(place: Place, names: list[str]) -> dict[str, int]:
-    """How many messages wait for each. Fails before anything is done where one is not known."""
+    """The number of messages that wait for each. Fails before anything is done where one is not known."""
     from agent_relay.cli.link import observe
 
     async with observe(place) as relay:

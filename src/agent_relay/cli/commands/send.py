@@ -14,9 +14,9 @@ from agent_relay.cli.formats import count, format_span
 from agent_relay.cli.hold_notes import explain_waiting, show_waiting, waiting_lines
 from agent_relay.cli.names_on_disk import complete_names
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_duration_ms
+from agent_relay.cli.outbox_commands import own_outbox, send_through
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
-from agent_relay.cli.through_outbox import own_outbox, send_through
 from agent_relay.cli.waits import note_old_name
 from agent_relay.protocol.short_ids import short_id
 

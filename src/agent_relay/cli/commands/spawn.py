@@ -10,9 +10,9 @@ import typer
 from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.names_on_disk import complete_names
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.outbox_commands import ask_through, own_outbox
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
-from agent_relay.cli.through_outbox import ask_through, own_outbox
 
 if TYPE_CHECKING:
     from agent_relay.sdk.client import RelayClient

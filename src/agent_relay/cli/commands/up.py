@@ -99,7 +99,7 @@ def show_former_relay(place: Place) -> None:
 
 
 def show_up(place: Place, pid: int | None, chosen: dict[str, str], *, as_json: bool, word: str) -> None:
-    """What runs now, and where. Of one that was up already also which of the wishes it does not meet."""
+    """Shows what runs now, and where. Of one that was up already also which of the given settings it does not have."""
     was_up = word == "already up"
     http = wait_for_http_place(place.state_dir)
     url = http.url if http is not None else None
@@ -244,14 +244,14 @@ async def _wait_until_it_answers(
 
 
 def _guess(state_dir: str, log: str) -> str:
-    """Where the daemon could not say itself what was wrong."""
+    """A reason, where the daemon could not say itself what was wrong."""
     if shutil.disk_usage(state_dir).free < _LEAST_FREE_BYTES:
         return f"The daemon ended at once: the disk that holds {state_dir} is full."
     return f"The daemon ended at once; {log} may say why."
 
 
 def last_words(log: str, start_at: int) -> str:
-    """What the child wrote there that is not a line of its log: the sentence it died with."""
+    """The sentence that the child died with: what it wrote there that is not a line of its log."""
     try:
         with open(log, "rb") as file:
             file.seek(start_at)

@@ -18,9 +18,10 @@ from agent_relay.cli.options import Socket, StateDir, choose_doors, find_place, 
 from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.interpreter import run_module
+from agent_relay.protocol.errors import RelayError
 
 if TYPE_CHECKING:
-    from agent_relay.cli.wrapping import Wish
+    from agent_relay.cli.wrapper_process import WrapOptions
     from agent_relay.sdk.locate import Place
     from agent_relay.terminal.backends.tmux_server import TmuxServer
 
@@ -28,6 +29,7 @@ _END_S = 30.0  # after the session is gone, for the wrapper to end
 _LOOK_S = 0.1
 _SHOWN_LINES = 20
 _NOT_READ = "Standard input is not read with --detach. To send the agent text: agent-relay send NAME -"
+_STOP_S = 5.0
 
 
 def wrap(
@@ -105,7 +107,7 @@ def wrap(
 
     from agent_relay.cli.commands.up import start
     from agent_relay.cli.piped_input import has_input, is_piped
-    from agent_relay.cli.wrapping import Looks, Wish, find_profile
+    from agent_relay.cli.wrapper_process import LookOptions, WrapOptions, find_profile
     from agent_relay.daemon.secret_variable import forget_api_token
     from agent_relay.protocol.names import check_agent_name
     from agent_relay.terminal.backends.choice import Backend
@@ -120,13 +122,13 @@ def wrap(
             check_agent_name(name)
         recording = os.path.abspath(record) if record else None
         ways = choose_doors(place, doors, is_off=no_doors, is_tried=try_doors)
-        wish = Wish(
+        options = WrapOptions(
             command, name, pick_backend(backend), prefix, not no_intro, cli, recording, ways, codex_hooks, session, end_file,
             read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox), strict_prefix or is_strict(place),
-            Looks(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())),
+            LookOptions(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())),
         )  # fmt: skip
         notes: list[str] = []
-        find_profile(place, wish, notes)
+        find_profile(place, options, notes)
     except Exception as error:
         if not is_terminal_error(error):
             raise
@@ -135,39 +137,38 @@ def wrap(
         raise Failure(str(error)) from None
     if ready is not None:
         forget_api_token()
-        return _be_wrapper(place, wish, ready)
+        return _be_wrapper(place, options, ready)
     for note in notes:
         sys.stderr.write(f"agent-relay: {clean_line(note)}\n")
     pid, was_up = start(place, {})
     own_daemon = None if was_up else pid
     forget_api_token()  # the daemon has it; no agent is to find it in ours
     is_person_there = sys.stdin.isatty() and sys.stdout.isatty()
-    if detach or (is_person_there and wish.choice.backend is Backend.TMUX):
+    if detach or (is_person_there and options.choice.backend is Backend.TMUX):
         if has_input():
             sys.stderr.write(f"agent-relay: {_NOT_READ}\n")
-        return _run_apart(place, wish, own_daemon, detach=detach)
-    return _run_here(place, replace(wish, has_input=is_piped()), own_daemon)
+        return _run_apart(place, options, own_daemon, detach=detach)
+    return _run_here(place, replace(options, has_input=is_piped()), own_daemon)
 
 
 # --- in this process ------------------------------------------------------------------------------------------------------
 
 
-def _run_here(place: Place, wish: Wish, own_daemon: int | None) -> int:
-    from agent_relay.cli.failed_start import clear_up
+def _run_here(place: Place, options: WrapOptions, own_daemon: int | None) -> int:
     from agent_relay.cli.link import run
     from agent_relay.cli.message_view import now_ms
-    from agent_relay.cli.wrapping import run_wrapper
+    from agent_relay.cli.wrapper_process import run_wrapper
 
     began_ms, has_begun = now_ms(), False
 
     def say(name: str) -> None:
         nonlocal has_begun
         has_begun = True
-        if not sys.stdout.isatty() or wish.has_input:
-            sys.stderr.write(f"{name} runs {clean_line(wish.argv[0])} ({wish.choice.backend.value}).\n")
+        if not sys.stdout.isatty() or options.has_input:
+            sys.stderr.write(f"{name} runs {clean_line(options.argv[0])} ({options.choice.backend.value}).\n")
 
     try:
-        return run(run_wrapper(place, wish, say))
+        return run(run_wrapper(place, options, say))
     except Exception as error:
         if not has_begun:
             clear_up(place, os.getpid(), began_ms, own_daemon)
@@ -183,11 +184,11 @@ def _explain(error: Exception) -> Exception:
 # --- in a process of its own ----------------------------------------------------------------------------------------------
 
 
-def _be_wrapper(place: Place, wish: Wish, ready: int) -> int:
+def _be_wrapper(place: Place, options: WrapOptions, ready: int) -> int:
     """Tells whoever started us how the start went."""
     from agent_relay.cli.failures import explain_failure
     from agent_relay.cli.link import run
-    from agent_relay.cli.wrapping import run_wrapper
+    from agent_relay.cli.wrapper_process import run_wrapper
 
     told = False
 
@@ -200,7 +201,7 @@ def _be_wrapper(place: Place, wish: Wish, ready: int) -> int:
             os.close(ready)
 
     try:
-        return run(run_wrapper(place, wish, lambda name: tell(name=name)))
+        return run(run_wrapper(place, options, lambda name: tell(name=name)))
     except Exception as error:
         logging.getLogger("agent_relay").exception("the wrapper ends")
         failure = explain_failure(_explain(error))
@@ -208,8 +209,8 @@ def _be_wrapper(place: Place, wish: Wish, ready: int) -> int:
         return failure.status
 
 
-def _run_apart(place: Place, wish: Wish, own_daemon: int | None, *, detach: bool) -> int:
-    process, name = _start_wrapper(place, wish, own_daemon)
+def _run_apart(place: Place, options: WrapOptions, own_daemon: int | None, *, detach: bool) -> int:
+    process, name = _start_wrapper(place, options, own_daemon)
     screen = Screen()
     if detach:
         screen.line((f"{name} is running", "bold green"), f"  pid {process.pid}")
@@ -219,7 +220,7 @@ def _run_apart(place: Place, wish: Wish, own_daemon: int | None, *, detach: bool
     from agent_relay.terminal.attaching import attach, running_session
     from agent_relay.terminal.launch import tmux_server
 
-    server = tmux_server(wish.choice, place.state_dir, place.project_id)
+    server = tmux_server(options.choice, place.state_dir, place.project_id)
     session = running_session(server, name)
     while True:
         said = attach(server, name, note=show_nesting(screen, server, name))
@@ -258,34 +259,33 @@ def _wait_for_session(process: subprocess.Popen[bytes], server: TmuxServer, name
 
 
 def _log_of(place: Place, name: str) -> str:
-    from agent_relay.cli.wrapping import LOG_FILE
+    from agent_relay.cli.wrapper_process import LOG_FILE
     from agent_relay.terminal.launch import Home
 
     return os.path.join(Home(place.state_dir, name).team, LOG_FILE)
 
 
-def spell_out(place: Place, wish: Wish, ready: int) -> list[str]:
-    """The words after the program's name that make a wrapper of this wish."""
+def spell_out(place: Place, options: WrapOptions, ready: int) -> list[str]:
+    """The words after the program's name that make a wrapper with these options."""
     return [
-        "wrap", f"--ready-descriptor={ready}", f"--backend={wish.choice.backend.value}",
-        f"--prefix={wish.prefix}", f"--socket={place.socket}", f"--state-dir={place.state_dir}",
-        *([f"--name={wish.name}"] if wish.name else []), *([f"--cli={wish.cli}"] if wish.cli else []),
-        *([f"--record={wish.record}"] if wish.record else []), f"--doors={wish.doors}",
-        *(["--codex-hooks"] if wish.asks_for_hooks else []),
-        *(["--strict-prefix"] if wish.is_strict else []), *([] if wish.has_introduction else ["--no-intro"]),
-        *wish.looks.words, *([] if wish.sandbox is None else wish.sandbox.words), "--", *wish.argv,
+        "wrap", f"--ready-descriptor={ready}", f"--backend={options.choice.backend.value}",
+        f"--prefix={options.prefix}", f"--socket={place.socket}", f"--state-dir={place.state_dir}",
+        *([f"--name={options.name}"] if options.name else []), *([f"--cli={options.cli}"] if options.cli else []),
+        *([f"--record={options.record}"] if options.record else []), f"--doors={options.doors}",
+        *(["--codex-hooks"] if options.asks_for_hooks else []),
+        *(["--strict-prefix"] if options.is_strict else []), *([] if options.has_introduction else ["--no-intro"]),
+        *options.looks.words, *([] if options.sandbox is None else options.sandbox.words), "--", *options.argv,
     ]  # fmt: skip
 
 
-def _start_wrapper(place: Place, wish: Wish, own_daemon: int | None) -> tuple[subprocess.Popen[bytes], str]:
-    from agent_relay.cli.failed_start import clear_up
+def _start_wrapper(place: Place, options: WrapOptions, own_daemon: int | None) -> tuple[subprocess.Popen[bytes], str]:
     from agent_relay.cli.message_view import now_ms
 
     began_ms = now_ms()
     reading, writing = os.pipe()
     # Its own session, so that a closed window does not take the agent along.
     process = subprocess.Popen(  # noqa: S603 - ourselves
-        run_module("agent_relay", *spell_out(place, wish, writing)), stdin=subprocess.DEVNULL,
+        run_module("agent_relay", *spell_out(place, options, writing)), stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, pass_fds=(writing,),
     )  # fmt: skip
     os.close(writing)
@@ -310,3 +310,28 @@ def _show_last_screen(screen: Screen, place: Place, name: str) -> None:
     except OSError:
         return
     screen.block(clean_block("\n".join(lines)))
+
+
+def clear_up(place: Place, wrapper_pid: int, began_ms: int, own_daemon: int | None) -> None:
+    """After an agent that never ran: the name it took and the daemon that was started for it (its pid: `own_daemon`) go again.
+    Fails quietly: there is a better reason to tell."""
+    from agent_relay.cli.commands.down import stop
+    from agent_relay.cli.link import run
+
+    with contextlib.suppress(RelayError, Failure, OSError):
+        is_used = run(_remove_name(place, wrapper_pid, began_ms))
+        if own_daemon is not None and not is_used:
+            stop(own_daemon, _STOP_S)
+
+
+async def _remove_name(place: Place, wrapper_pid: int, began_ms: int) -> bool:
+    """Whether somebody else uses the daemon."""
+    from agent_relay.cli.link import observe
+
+    async with observe(place) as relay:
+        agents = (await relay.agents()).agents
+        for agent in agents:
+            is_its = agent.meta.get("pid") == wrapper_pid and agent.registered_at >= began_ms
+            if is_its and not agent.connected and not agent.queue_depth:
+                await relay.remove(agent.name)
+        return any(agent.connected for agent in agents)

@@ -14,6 +14,9 @@ import termios
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.json import encode
+
+from agent_relay.cli.demo.game import script_of
 from agent_relay.cli.demo.stage import Stage
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.safe_text import clean_line
@@ -42,7 +45,11 @@ class Cast:
 
     def start(self, *names: str) -> None:
         for name in names:
-            program = run_module("agent_relay.cli.demo.player", name, str(self.record(name)), str(self._pace))
+            script = self._stage.root / f"{name}.json"
+            script.write_bytes(encode(script_of(name, self._pace)))
+            program = run_module(
+                "agent_relay.cli.demo.scripted_agent", "--script", str(script), "--record", str(self.record(name))
+            )
             words = run_module(
                 "agent_relay", "wrap", f"--name={name}", f"--backend={self.backend}", "--no-intro", "--cli=demo",
                 f"--socket={self._stage.socket}", f"--state-dir={self._stage.state_dir}", "--", *program,
@@ -83,7 +90,7 @@ class Cast:
                 raise Failure(f"The wrapper of {name} exited during the demo, with {status}{why}")
 
     async def type_keys(self, name: str, text: str) -> None:
-        """What the person of the demonstration types."""
+        """Types as the person of the demonstration."""
         for start in range(0, len(text), _KEYS):
             keys = text[start : start + _KEYS].encode()
             if self.server is not None:

@@ -1,13 +1,14 @@
-"""What is known at the end: the agents' screens on one side, the daemon's store on the other, and whether they agree."""
+"""The evidence at the end: the agents' screens on one side, the daemon's store on the other, and whether they agree."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 from agent_relay.cli.demo.game import GUESSES, NAMES, Saying
-from agent_relay.cli.demo.ledger import Ledger, Verdict
 from agent_relay.cli.demo.reports import Report, Reports
 from agent_relay.cli.link import observe
 from agent_relay.cli.message_view import text_of
@@ -48,16 +49,16 @@ async def collect(place: Place, reports: Reports, gone: tuple[float, float]) -> 
         stored = list(reversed(page.messages))
         through = next((message for message in stored if text_of(message) == GUESSES[1]), stored[-1])
         explained = await relay.message(str(through["message_id"]))
-    arrived = [report for report in reports.of("took") if report.message is not None]
+    arrived = [report for report in reports.of("entered") if report.message is not None]
     printed = {name: reports.printed(name) for name in NAMES}
-    asked, answered = reports.of("asks")[0], reports.of("answered")[0]
+    asked, answered = reports.of("asked")[0], reports.of("answered")[0]
     return Evidence(
         verdict=judge(printed, stored, arrived),
         differences=compare(printed, stored),
         arrivals=[_arrival(report, reports) for report in arrived],
         open_s=answered.t - asked.t,
-        keys="".join(report.text for report in reports.of("key")),
-        crash=Crash(gone[1] - gone[0], sum(gone[0] < report.t < gone[1] for report in reports.of("printed"))),
+        keys=reports.keys(),
+        crash=Crash(gone[1] - gone[0], sum(gone[0] < report.t < gone[1] for report in reports.printed_messages())),
         explained=explained,
     )
 
@@ -84,7 +85,7 @@ def compare(printed: dict[str, list[Saying]], stored: list[dict[str, Any]]) -> l
 
 
 def judge(printed: dict[str, list[Saying]], stored: list[dict[str, Any]], arrived: list[Report]) -> Verdict:
-    """What was printed is what ought to arrive."""
+    """Holds what arrived against what was printed."""
     ledger = Ledger()
     ids = {short_id(str(message["message_id"])): str(message["message_id"]) for message in stored}
     for name, pairs in pair_up(printed, stored).items():
@@ -108,3 +109,60 @@ def _arrival(report: Report, reports: Reports) -> Arrival:
     assert report.message is not None
     sender, _, text = report.message
     return Arrival(sender, report.name, text, reports.latency_s(report))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    accepted: int
+    expected: int  # deliveries: a message to three recipients is three
+    delivered: int
+    lost: int
+    doubled: int
+    out_of_order: int
+    unexpected: int  # arrived where it was not sent to
+
+    @property
+    def holds(self) -> bool:
+        return self.delivered == self.expected and not (self.lost or self.doubled or self.out_of_order or self.unexpected)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The books of the demonstration: what was accepted, what arrived, and whether the two agree."""
+
+    sent: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)  # (message, sender, recipients), as sent
+    arrived: dict[str, list[tuple[str, str]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )  # by recipient: (message, sender)
+
+    def note_sent(self, message_id: str, sender: str, recipients: Sequence[str]) -> None:
+        """In the order its sender sent it, once it is known to be accepted."""
+        self.sent.append((message_id, sender, tuple(recipients)))
+
+    def note_arrived(self, message_id: str, sender: str, recipient: str) -> None:
+        self.arrived[recipient].append((message_id, sender))
+
+    def judge(self) -> Verdict:
+        wanted = {(message_id, name) for message_id, _, names in self.sent for name in names}
+        got = Counter((message_id, name) for name, arrivals in self.arrived.items() for message_id, _ in arrivals)
+        return Verdict(
+            accepted=len(self.sent),
+            expected=len(wanted),
+            delivered=len(wanted & got.keys()),
+            lost=len(wanted - got.keys()),
+            doubled=sum(number - 1 for number in got.values()),
+            out_of_order=self._out_of_order(),
+            unexpected=len(got.keys() - wanted),
+        )
+
+    def _out_of_order(self) -> int:
+        """The number of messages that arrived before one that the same sender had sent them earlier."""
+        place = {message_id: number for number, (message_id, _, _) in enumerate(self.sent)}
+        wrong = 0
+        for arrivals in self.arrived.values():
+            newest: dict[str, int] = {}
+            for message_id, sender in arrivals:
+                number = place.get(message_id, -1)
+                wrong += number < newest.get(sender, -1)
+                newest[sender] = max(number, newest.get(sender, -1))
+        return wrong

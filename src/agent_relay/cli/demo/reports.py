@@ -1,4 +1,4 @@
-"""What the players wrote down about their screens, read as it is written."""
+"""The records of the agents' screens, read as they are written."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _MESSAGE = re.compile(r"Relay message from (\S+) \[(\w+)\][^:]*: (.*)", re.DOTAL
 class Report:
     t: float  # seconds of the steady clock
     name: str  # whose screen
-    event: str  # ready, width, shown, took, printed, asks, key, answered
+    event: str  # as the scripted agent names them
     text: str = ""
+    mode: str = ""
+    columns: int = 0
 
     @property
     def message(self) -> tuple[str, str, str] | None:
@@ -28,7 +30,7 @@ class Report:
 
     @property
     def saying(self) -> Saying | None:
-        return read_line(self.name, self.text) if self.event == "printed" else None
+        return read_line(self.name, self.text) if self.event == "said" else None
 
 
 class Reports:
@@ -48,7 +50,7 @@ class Reports:
                 self._files[name] = path.open("rb")
             if name in self._files:
                 *lines, self._rest[name] = (self._rest[name] + self._files[name].read()).split(b"\n")
-                fresh += [Report(name=name, **json.loads(line)) for line in lines]
+                fresh += [_read(name, line) for line in lines]
         fresh.sort(key=lambda report: report.t)
         self.all += fresh
         return fresh
@@ -57,16 +59,28 @@ class Reports:
         return [report for report in self.all if report.event == event and name in {None, report.name}]
 
     def printed(self, sender: str) -> list[Saying]:
-        return [report.saying for report in self.of("printed", sender) if report.saying is not None]
+        return [report.saying for report in self.of("said", sender) if report.saying is not None]
+
+    def printed_messages(self) -> list[Report]:
+        return [report for report in self.of("said") if report.saying is not None]
+
+    def keys(self) -> str:
+        """Everything that was typed into a dialog."""
+        return "".join(report.text for report in self.of("input") if report.mode == "dialog")
 
     def latency_s(self, taken: Report) -> float | None:
         """From the moment its sender's screen showed the line to the moment the recipient's screen showed the message."""
         assert taken.message is not None
         sender, _, text = taken.message
-        printed = [report.t for report in self.of("printed", sender) if report.saying and report.saying.text == text]
+        printed = [report.t for report in self.of("said", sender) if report.saying and report.saying.text == text]
         shown = [report.t for report in self.of("shown", taken.name) if report.text == taken.text]
         return max(0.0, shown[0] - printed[0]) if printed and shown else None
 
     def close(self) -> None:
         for file in self._files.values():
             file.close()
+
+
+def _read(name: str, line: bytes) -> Report:
+    told = json.loads(line)
+    return Report(told["t"], name, told["event"], told.get("text", ""), told.get("mode", ""), told.get("columns", 0))

@@ -1,4 +1,4 @@
-"""What happens in the demonstration, scene by scene, and the checks at its end."""
+"""The script of the demonstration, scene by scene, and the checks at its end."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class Script:
             self._transcript.event("dashboard", f"{url} shows all of this in a browser, live")
         # The first one also starts the tmux server that all share; it is there before the others come.
         self._cast.start(NAMES[0])
-        await self._until(lambda: bool(self._reports.of("ready")), "the first agent starts")
+        await self._until(lambda: bool(self._reports.of("started")), "the first agent starts")
         self._cast.start(*NAMES[1:])
-        await self._until(lambda: len(self._reports.of("ready")) == len(NAMES), "the agents start")
+        await self._until(lambda: len(self._reports.of("started")) == len(NAMES), "the agents start")
         if self._view is not None:
             self._transcript.turn_to(await self._view.open())
             await self._until(self._know_their_widths, "the agents learn how wide their terminals are")
@@ -71,11 +71,11 @@ class Script:
         self._transcript.scene("A game: Alice thinks of a thing, the others guess it")
         self._transcript.sent(PERSON, ASKED, OPENING)
         await self._cast.type_keys(ASKED, f"{OPENING}\r")
-        await self._until(lambda: bool(self._reports.of("asks")), "the dialog opens")
+        await self._until(lambda: bool(self._reports.of("asked")), "the dialog opens")
 
     async def _ask_the_person(self) -> None:
         self._transcript.scene("A dialog opens, and messages pile up behind it")
-        before = len(self._reports.of("took", ASKED)) - 1  # the first came from the person
+        before = len(self._reports.of("entered", ASKED)) - 1  # the first came from the person
         await self._until(lambda: self._are_stored_for(ASKED, before + WHILE_ASKING), "messages wait for the dialog")
         self._transcript.event(ASKED, f"{WHILE_ASKING} messages wait; nothing is typed into the dialog")
         await self._pause(_DIALOG_S, at_least=1.0)
@@ -109,19 +109,19 @@ class Script:
     # --- what is waited for ------------------------------------------------------------------------------------------
 
     def _arrived(self) -> list[Report]:
-        return [report for report in self._reports.of("took") if report.message is not None]
+        return [report for report in self._reports.of("entered") if report.message is not None]
 
     def _took(self, name: str, text: str) -> bool:
         return any(report.name == name and report.message and report.message[2] == text for report in self._arrived())
 
     def _printed(self, texts: tuple[str, ...]) -> list[Report]:
-        return [report for report in self._reports.of("printed") if report.saying and report.saying.text in texts]
+        return [report for report in self._reports.printed_messages() if report.saying and report.saying.text in texts]
 
     async def _know_their_widths(self) -> bool:
         """An agent that writes for another width would have its lines cut by the terminal, in the middle of words."""
         assert self._view is not None
-        seen = {name: self._reports.of("width", name)[-1].text for name in NAMES}
-        return seen == {name: str(columns) for name, columns in (await self._view.widths()).items()}
+        seen = {name: self._reports.of("size", name)[-1].columns for name in NAMES}
+        return seen == await self._view.widths()
 
     async def _are_stored_for(self, name: str, number: int) -> bool:
         async with observe(self._stage.place) as relay:
@@ -164,12 +164,12 @@ class Script:
 
     def _tell(self, report: Report) -> None:
         match report.event:
-            case "took" if report.message is not None:
+            case "entered" if report.message is not None:
                 sender, _, text = report.message
                 self._transcript.sent(sender, report.name, text, self._reports.latency_s(report))
-            case "asks":
+            case "asked":
                 self._transcript.alarm(report.name, "asks the person: a dialog is open")
-            case "ready":
+            case "started":
                 self._transcript.event(report.name, f"is there ({self._cast.backend})")
 
 

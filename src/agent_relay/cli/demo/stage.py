@@ -69,7 +69,7 @@ class Stage:
         raise Failure(words[-1].removeprefix("agent-relay: ") if words else "The daemon of the demo did not start.")
 
     async def dashboard(self) -> str | None:
-        """Where a browser finds the page that shows it live, with a code that lets it in; None: not here."""
+        """The address of the page that shows it live, with a code that lets it in; None: not here."""
         found = await asyncio.to_thread(wait_for_http_place, self.state_dir)
         return None if found is None or found.url is None else await asyncio.to_thread(find_page_address, self.state_dir, found)
 

@@ -1,4 +1,4 @@
-"""What happens, a line at a time: coloured on a terminal, plain elsewhere, silent where only JSON is wanted."""
+"""The transcript, a line at a time: coloured on a terminal, plain elsewhere, silent where only JSON is wanted."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class View:
         raise Failure(f"tmux cannot show the terminals: {self._complaint()}")
 
     async def widths(self) -> dict[str, int]:
-        """How many columns each agent has."""
+        """The columns of each agent."""
         listed = await self._server.run(("list-panes", "-t", f"={_SESSION}:", "-F", "#{pane_width}"))
         return dict(zip(NAMES, map(int, listed.split()), strict=False))
 

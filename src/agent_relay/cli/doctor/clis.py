@@ -1,13 +1,15 @@
-"""The agents' CLIs: which are installed, in which version, and which ways lead into them."""
+"""The agents' CLIs, which are installed and which ways lead into them, and the user's own profiles of programs."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from agent_relay.cli.doctor.findings import Finding, Verdict
+from agent_relay.cli.profile_shelf import load_shelf
+from agent_relay.sdk.locate import Place
 from agent_relay.terminal.doors.codex_hooks import FLAG as HOOKS_FLAG
 from agent_relay.terminal.doors.codex_hooks import are_trusted
 from agent_relay.terminal.doors.program_version import ask_version
@@ -59,3 +61,12 @@ def _hooks(profile: Profile) -> str:
     if are_trusted(home_of(profile.transcript, os.environ)):
         return "; the relay's hooks are approved"
     return f"; the relay's hooks are not approved: `wrap {HOOKS_FLAG}` asks for it if they would be used"
+
+
+def check_profiles(place: Place, environ: Mapping[str, str]) -> Iterator[Finding]:
+    shelf = load_shelf(place.root, place.home, environ)
+    for text in shelf.broken.values():
+        yield Finding("profile", Verdict.BAD, text, "Fix the file, then run: agent-relay profile test")
+    for note in shelf.notes:
+        if note not in shelf.broken.values():
+            yield Finding("profile", Verdict.NOTE, note)

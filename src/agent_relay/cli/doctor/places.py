@@ -100,7 +100,7 @@ def _nearest_folder(path: str) -> str:
 
 
 def _try_folder(parent: str) -> str:
-    """Why no folder can be made there; empty where one can."""
+    """The reason why no folder can be made there; empty where one can."""
     trial = os.path.join(parent, f".agent-relay-{secrets.token_hex(6)}")
     try:
         os.mkdir(trial, 0o700)
@@ -111,7 +111,7 @@ def _try_folder(parent: str) -> str:
 
 
 def _try_file(folder: str) -> str:
-    """Why no file can be written there; empty where one can."""
+    """The reason why no file can be written there; empty where one can."""
     trial = os.path.join(folder, f".doctor-{secrets.token_hex(6)}")
     try:
         descriptor = os.open(trial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)

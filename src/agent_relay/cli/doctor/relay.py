@@ -63,7 +63,7 @@ def check_relay(place: Place) -> Iterator[Finding]:
 
 
 def _check_store(place: Place) -> Iterator[Finding]:
-    """What a start would stumble over."""
+    """Findings about what a start would stumble over."""
     from agent_relay.daemon.config import ConfigError, read_setting
     from agent_relay.daemon.store_at_rest import find_store_troubles
 
@@ -96,7 +96,7 @@ def _check_http(place: Place) -> Iterator[Finding]:
 
 
 def _check_hold(agent: AgentInfo) -> Iterator[Finding]:
-    """Why its messages wait, where any do or a person should act."""
+    """The reason why its messages wait, where any do or a person should act."""
     if agent.connected and agent.hold is not None:
         yield Finding(clean_line(agent.name), Verdict.NOTE, f"messages wait: {hold_line(agent)}")
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent_relay.storage.jsonl.index import STEP_BYTES, SparseIndex
 from agent_relay.storage.jsonl.lines import read_head
-from agent_relay.testing.event_driver import START_MS
+from tests.support.event_driver import START_MS
 from tests.unit.storage.jsonl.test_lines import make_lines
 
 

@@ -12,7 +12,7 @@ from agent_relay.events.drafts import Draft, Exchange, Lost
 from agent_relay.protocol.ulid import COUNTER_LIMIT, encode_counter, encode_number, encode_time
 from agent_relay.storage.jsonl.store import JsonlEvents
 from agent_relay.storage.jsonl.writer import Rotation
-from agent_relay.testing.event_driver import START_MS, EventDriver, make_note
+from tests.support.event_driver import START_MS, EventDriver, make_note
 
 
 def number(place: int) -> int:

@@ -10,7 +10,7 @@ import pytest
 from agent_relay.events.drafts import encode_drafts
 from agent_relay.events.record import split_lines
 from agent_relay.storage.jsonl.lines import Head, first_head, last_whole_line, next_line, read_head
-from agent_relay.testing.event_driver import START_MS, make_note
+from tests.support.event_driver import START_MS, make_note
 
 
 def make_lines(count: int, text: str = "", first: int = 1) -> list[bytes]:

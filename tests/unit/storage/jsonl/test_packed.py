@@ -16,7 +16,7 @@ from agent_relay.storage.jsonl import packed
 from agent_relay.storage.jsonl.index import BlockIndex
 from agent_relay.storage.jsonl.lines import Head
 from agent_relay.storage.jsonl.packed import is_whole, last_seq_of, list_blocks, pack_all, pack_block, unpack_all, unpack_block
-from agent_relay.testing.event_driver import START_MS
+from tests.support.event_driver import START_MS
 from tests.unit.storage.jsonl.test_lines import make_lines
 
 LINES = [line + b"\n" for line in make_lines(400)]

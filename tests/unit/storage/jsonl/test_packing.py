@@ -25,7 +25,7 @@ from agent_relay.storage.jsonl.packer import Packer
 from agent_relay.storage.jsonl.shelf import Shelf
 from agent_relay.storage.jsonl.store import JsonlEvents
 from agent_relay.storage.jsonl.writer import Rotation
-from agent_relay.testing.event_driver import START_MS, EventDriver, make_note
+from tests.support.event_driver import START_MS, EventDriver, make_note
 from tests.unit.storage.jsonl.test_lines import make_lines
 
 SMALL = Rotation(max_bytes=3_000)

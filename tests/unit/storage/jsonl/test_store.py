@@ -20,7 +20,7 @@ from agent_relay.storage.jsonl import shelf as shelf_module
 from agent_relay.storage.jsonl import writer as writer_module
 from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for
 from agent_relay.storage.jsonl.writer import Rotation
-from agent_relay.testing.event_driver import START_MS, EventDriver, make_note
+from tests.support.event_driver import START_MS, EventDriver, make_note
 
 GAP = {"type": "stream.gap", "_sessionId": "", "_agentName": "", "reason": "damaged"}
 

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from agent_relay.ports.arc import ArcRow
 from agent_relay.storage.arc_memory import MemoryArc
-from agent_relay.testing.harness import RelayHarness
 from agent_relay.transports.arc.connection import ArcConnection
 from agent_relay.transports.arc.desk import Desk
 from agent_relay.transports.arc.hub import Hub
@@ -19,6 +18,7 @@ from agent_relay.transports.arc.records import Records
 from agent_relay.transports.arc.registrar import Registrar
 from agent_relay.transports.arc.settings import ArcSettings
 from agent_relay.transports.pump import Pump
+from tests.support.harness import RelayHarness
 
 MASK = b"\0\0\0\0"
 

@@ -14,10 +14,10 @@ from agent_relay.protocol.arc.client_frames import read_said
 from agent_relay.protocol.arc.translation import encode_tail, make_payload
 from agent_relay.protocol.encode import encode_tail as encode_stored_tail
 from agent_relay.protocol.ulid import encode_bits, encode_time
-from agent_relay.testing.store_driver import make_message
 from agent_relay.transports.arc import deliveries as module
 from agent_relay.transports.arc.deliveries import Deliveries
 from agent_relay.transports.arc.frames import encode_text
+from tests.support.store_driver import make_message
 from tests.unit.protocol.arc.test_client_frames import JSON
 
 ARC = {"ann-1", "bob-1"}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.cli import through_outbox
+from agent_relay.cli import outbox_commands
 from agent_relay.cli.failures import Failure
+from agent_relay.cli.outbox_commands import own_outbox, send_through
 from agent_relay.cli.screen import Screen
-from agent_relay.cli.through_outbox import own_outbox, send_through
 from agent_relay.protocol.headers import parse_headers
 from agent_relay.protocol.short_ids import short_id
 
@@ -53,7 +53,7 @@ def test_everything_asked_for_stands_in_the_file(tmp_path: Path, capsys: pytest.
 
 
 def test_a_wrapper_that_is_away_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(through_outbox, "ANSWER_S", 0.1)
+    monkeypatch.setattr(outbox_commands, "ANSWER_S", 0.1)
     with pytest.raises(Failure, match="stays in the outbox"):
         send_through(str(tmp_path), Screen(), "Bob", "hi", {}, as_json=False, wait_ms=None, reply_ms=None)
     assert len(list(tmp_path.iterdir())) == 1

@@ -47,8 +47,8 @@ _WINDOW = 32  # messages on their way to this agent; the rest waits at the daemo
 _CLOSE_S = 5.0
 
 
-class Looks(msgspec.Struct, frozen=True):
-    """What the program looks like, as options say it; expressions."""
+class LookOptions(msgspec.Struct, frozen=True):
+    """The look of the program, as options say it; expressions."""
 
     prompts: tuple[str, ...] = ()
     busy: tuple[str, ...] = ()
@@ -60,8 +60,8 @@ class Looks(msgspec.Struct, frozen=True):
         return [f"{flag}={pattern}" for flag, patterns in flags for pattern in patterns]
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """What the person asked for."""
+class WrapOptions(msgspec.Struct, frozen=True):
+    """The options of `wrap`, as the person gave them."""
 
     argv: Sequence[str]
     name: str | None
@@ -76,21 +76,21 @@ class Wish(msgspec.Struct, frozen=True):
     end_file: str | None = None  # where it looks for how we ended
     sandbox: Sandbox | None = None  # the wall around it
     is_strict: bool = False  # on the screen only commands with the run's nonce count
-    looks: Looks = Looks()
+    looks: LookOptions = LookOptions()
     has_input: bool = False  # standard input is to be typed to it
 
 
-async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None]) -> int:
+async def run_wrapper(place: Place, options: WrapOptions, is_ready: Callable[[str], None]) -> int:
     """Raises Failure, or what the terminal raises, when the agent cannot be started. `is_ready` is told its name."""
-    cli = os.path.basename(wish.cli or wish.argv[0])
-    meta: dict[str, Any] = {"backend": wish.choice.backend.value, "command": cli}
-    if wish.session is not None:
-        meta["session"] = wish.session
-    if wish.sandbox is not None:
-        meta["sandbox"] = msgspec.to_builtins(wish.sandbox)  # whoever this agent starts gets the same
+    cli = os.path.basename(options.cli or options.argv[0])
+    meta: dict[str, Any] = {"backend": options.choice.backend.value, "command": cli}
+    if options.session is not None:
+        meta["session"] = options.session
+    if options.sandbox is not None:
+        meta["sandbox"] = msgspec.to_builtins(options.sandbox)  # whoever this agent starts gets the same
         check_sandbox()
 
-    version = _begin_version_lookup(place, wish)
+    version = _begin_version_lookup(place, options)
 
     def make_client(name: str) -> RelayClient:
         return RelayClient(
@@ -99,10 +99,10 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
         )  # fmt: skip
 
     try:
-        relay = await join(make_client, wish.name, await _known_names(place) if wish.name is None else [])
+        relay = await join(make_client, options.name, await _known_names(place) if options.name is None else [])
     except RelayError as error:
-        if wish.name and is_name_in_use(error):
-            name = clean_line(wish.name)
+        if options.name and is_name_in_use(error):
+            name = clean_line(options.name)
             raise Failure(
                 f"{name} is already connected: see it with `agent-relay attach {name}`, or choose another name."
             ) from None
@@ -112,28 +112,28 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
         home = Home(place.state_dir, relay.name)
         home.make()
         _log_to(home.team)
-        recorder = _make_recorder(wish, cli)
+        recorder = _make_recorder(options, cli)
 
         def make_wrapper(relay: RelayClient, failed: FailedStart | None = None) -> Wrapper:
-            setup = _make_setup(place, wish, home, recorder, version, failed)
+            setup = _make_setup(place, options, home, recorder, version, failed)
             return Wrapper(
                 setup, relay, lambda: make_client(home.name),
-                lambda listener: make_terminal(wish.choice, home, place.project_id, listener),
+                lambda listener: make_terminal(options.choice, home, place.project_id, listener),
             )  # fmt: skip
 
         wrapper = make_wrapper(relay)
         StopSignals(lambda: wrapper.stop(), lambda: wrapper.kill())  # noqa: PLW0108 - of the one that runs then
-        if wish.has_input:
+        if options.has_input:
             follow(lambda text: wrapper.type_in(text), logging.getLogger("agent_relay.terminal").warning)  # noqa: PLW0108
-        async with _keeping_orphans(wish):
+        async with _keeping_orphans(options):
             status = await wrapper.run(lambda: is_ready(home.name))
             if wrapper.failed_start is not None and not wrapper.is_stopping:
                 first, wrapper = wrapper, make_wrapper(wrapper.relay, wrapper.failed_start)
                 wrapper.take_over(first)
                 status = await wrapper.run()
-        if wish.end_file is not None:
+        if options.end_file is not None:
             with contextlib.suppress(OSError):  # then it is not known how it ended
-                drop(os.path.dirname(wish.end_file), os.path.basename(wish.end_file), str(status.code))
+                drop(os.path.dirname(options.end_file), os.path.basename(options.end_file), str(status.code))
     finally:
         if recorder is not None:
             recorder.close()
@@ -142,9 +142,9 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
 
 
 @contextlib.asynccontextmanager
-async def _keeping_orphans(wish: Wish) -> AsyncIterator[None]:
+async def _keeping_orphans(options: WrapOptions) -> AsyncIterator[None]:
     """In tmux the program is not below us, and its pane does the same."""
-    keeping = asyncio.create_task(keep_orphans()) if wish.choice.backend is Backend.PTY else None
+    keeping = asyncio.create_task(keep_orphans()) if options.choice.backend is Backend.PTY else None
     await asyncio.sleep(0)  # from the very first on
     try:
         yield
@@ -153,55 +153,56 @@ async def _keeping_orphans(wish: Wish) -> AsyncIterator[None]:
             keeping.cancel()
 
 
-def _make_recorder(wish: Wish, cli: str) -> Recorder | None:
-    if wish.record is None:
+def _make_recorder(options: WrapOptions, cli: str) -> Recorder | None:
+    if options.record is None:
         return None
     try:
-        return record_from_start(wish.record, wish.choice.backend, cli, os.environ)
+        return record_from_start(options.record, options.choice.backend, cli, os.environ)
     except FileExistsError:
-        raise Failure(f"{clean_line(wish.record)} already exists; remove it, or choose another file.") from None
+        raise Failure(f"{clean_line(options.record)} already exists; remove it, or choose another file.") from None
     except OSError as error:
-        raise Failure(f"{clean_line(wish.record)} cannot be written: {error.strerror}.") from None
+        raise Failure(f"{clean_line(options.record)} cannot be written: {error.strerror}.") from None
 
 
-def find_profile(place: Place, wish: Wish, notes: list[str] | None = None) -> Profile:
+def find_profile(place: Place, options: WrapOptions, notes: list[str] | None = None) -> Profile:
     """As files and options describe the program. `notes`: what was left out. Raises ProfileError."""
     shelf = load_shelf(place.root, place.home)
     if notes is not None:
         notes += shelf.notes
-    profile = shelf.find(wish.cli or wish.argv[0])
-    return customise(profile, wish.looks.prompts, wish.looks.busy, wish.looks.dialogs)
+    profile = shelf.find(options.cli or options.argv[0])
+    return customise(profile, options.looks.prompts, options.looks.busy, options.looks.dialogs)
 
 
-def _begin_version_lookup(place: Place, wish: Wish) -> Callable[[], str]:
+def _begin_version_lookup(place: Place, options: WrapOptions) -> Callable[[], str]:
     """Of a program that is started in another way in some versions: asked while we join the relay."""
-    profile = find_profile(place, wish)
-    if profile.name not in ASKED_FOR_VERSION or _why_no_doors(wish, profile) is not None:
+    profile = find_profile(place, options)
+    if profile.name not in ASKED_FOR_VERSION or _why_no_doors(options, profile) is not None:
         return lambda: ""
-    return VersionLookup(wish.argv[0], os.environ, place.home).wait
+    return VersionLookup(options.argv[0], os.environ, place.home).wait
 
 
-def _why_no_doors(wish: Wish, profile: Profile) -> Note | None:
-    if wish.doors == OFF:
+def _why_no_doors(options: WrapOptions, profile: Profile) -> Note | None:
+    if options.doors == OFF:
         return Note(
             "Doors are switched off for this agent.", profile.doors, f"Start it without `--no-doors` and `{SETTING} = {OFF}`."
         )
-    if wish.cli is not None:  # another program need not know its flags
+    if options.cli is not None:  # another program need not know its flags
         return Note("With --cli, the program may be another one that does not know the flags this needs.", profile.doors)
-    if wish.sandbox is not None and profile.name not in DOORS_THROUGH_A_WALL:
+    if options.sandbox is not None and profile.name not in DOORS_THROUGH_A_WALL:
         return Note("Its doors are servers that would run outside the sandbox.", profile.doors)
     return None
 
 
 def _make_setup(
-    place: Place, wish: Wish, home: Home, recorder: Recorder | None, version: Callable[[], str], failed: FailedStart | None
+    place: Place, options: WrapOptions, home: Home, recorder: Recorder | None, version: Callable[[], str],
+    failed: FailedStart | None,
 ) -> Setup:  # fmt: skip
     """`failed`: it was started before, and what we add may be the reason why it ended."""
-    profile = find_profile(place, wish)
+    profile = find_profile(place, options)
     inbox = os.path.join(home.team, INBOX_FILE)
     added = profile if failed is None else replace(profile, launch=Launch())
-    argv = arguments(wish.argv, added)
-    closed = _why_no_doors(wish, profile)
+    argv = arguments(options.argv, added)
+    closed = _why_no_doors(options, profile)
     if failed is not None and profile.doors:
         closed = Note(f"{failed.reason}.", profile.doors, "Update the program; its last lines are in the agent's wrapper.log.")
     return Setup(
@@ -210,23 +211,23 @@ def _make_setup(
         argv=argv,
         cwd=os.getcwd(),
         environment=child_environment(os.environ, added, home, socket=place.socket, root=place.root, inbox=inbox),
-        prefix=wish.prefix,
-        has_introduction=wish.has_introduction,
-        is_strict=wish.is_strict,
+        prefix=options.prefix,
+        has_introduction=options.has_introduction,
+        is_strict=options.is_strict,
         project_id=place.project_id,
         root=place.root,
         recorder=recorder,
-        kit=kit_for(profile, asks_for_hooks=wish.asks_for_hooks, version=version) if closed is None else None,
-        is_strict_about_doors=wish.doors == KNOWN,
+        kit=kit_for(profile, asks_for_hooks=options.asks_for_hooks, version=version) if closed is None else None,
+        is_strict_about_doors=options.doors == KNOWN,
         notes=() if closed is None or not profile.doors else (closed,),
-        is_changed=argv != list(wish.argv) or bool(added.launch.environment.keys() - os.environ.keys()),
+        is_changed=argv != list(options.argv) or bool(added.launch.environment.keys() - os.environ.keys()),
         announcement="" if failed is None else failed.text,
-        enclose=_wall(place, wish, home, profile),
+        enclose=_wall(place, options, home, profile),
     )
 
 
-def _wall(place: Place, wish: Wish, home: Home, profile: Profile) -> Callable[[Program], Program] | None:
-    sandbox = wish.sandbox
+def _wall(place: Place, options: WrapOptions, home: Home, profile: Profile) -> Callable[[Program], Program] | None:
+    sandbox = options.sandbox
     if sandbox is None:
         return None
     cwd = os.path.realpath(os.getcwd())
@@ -248,7 +249,7 @@ async def _known_names(place: Place) -> list[str]:
 
 
 def _log_to(folder: str) -> None:
-    """What the wrapper did and why it waited; never what a message says."""
+    """Logs what the wrapper did and why it waited; never what a message says."""
     path = os.path.join(folder, LOG_FILE)
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600))
     handler = RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")

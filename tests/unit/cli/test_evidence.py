@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_relay.cli.demo.ledger import Ledger
+from agent_relay.cli.demo.evidence import Ledger
 
 
 def fill(*arrivals: tuple[str, str]) -> Ledger:

@@ -1,4 +1,4 @@
-"""What a bridge has to say, for whoever watches it."""
+"""Notices of a bridge, for whoever watches it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Notice:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-class Teller:
+class Notices:
     def __init__(self, listener: Callable[[Notice], None]) -> None:
         self.counts = Counts()
         self._listener = listener

@@ -25,10 +25,9 @@ def doctor(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
     Runs a small program in each backend and writes a test file in each directory, then cleans up. Exits with status 1 if
     something does not work.
     """
-    from agent_relay.cli.doctor.clis import check_clis
+    from agent_relay.cli.doctor.clis import check_clis, check_profiles
     from agent_relay.cli.doctor.findings import Verdict
     from agent_relay.cli.doctor.machine import check_machine
-    from agent_relay.cli.doctor.profiles import check_profiles
     from agent_relay.cli.doctor.relay import check_relay
 
     place = find_place(socket, state_dir)

@@ -21,26 +21,26 @@ def _new_future() -> asyncio.Future[ArcMessage]:
 
 
 @dataclass(eq=False, slots=True)
-class Wait:
+class PendingAnswer:
     ref: str
     type: str | None = None  # of the answer; None: our own copy of a message, told by its key
     key: str | None = None
     answer: asyncio.Future[ArcMessage] = field(default_factory=_new_future)
 
 
-class Waiting:
+class PendingAnswers:
     def __init__(self) -> None:
-        self._open: list[Wait] = []
+        self._open: list[PendingAnswer] = []
         self._repeats_refs = False  # seen of this relay
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, wait: Wait) -> Wait:
+    def open(self, wait: PendingAnswer) -> PendingAnswer:
         self._open.append(wait)
         return wait
 
-    def close(self, wait: Wait) -> None:
+    def close(self, wait: PendingAnswer) -> None:
         if wait in self._open:
             self._open.remove(wait)
         wait.answer.cancel()
@@ -63,7 +63,7 @@ class Waiting:
             wait.answer.set_result(message)
         return True
 
-    def _find(self, message: ArcMessage) -> Wait | None:
+    def _find(self, message: ArcMessage) -> PendingAnswer | None:
         waits = [wait for wait in self._open if not wait.answer.done()]
         if message.from_ != RELAY:
             return next((wait for wait in waits if wait.key is not None and wait.key == message.key), None)

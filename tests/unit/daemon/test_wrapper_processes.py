@@ -15,7 +15,7 @@ import pytest
 
 from agent_relay.daemon.config import load_config
 from agent_relay.daemon.directories import make_private_directory
-from agent_relay.daemon.spawning import SESSIONS_FILE, WrapperProcesses, find_folder
+from agent_relay.daemon.wrapper_processes import SESSIONS_FILE, WrapperProcesses, find_folder
 from agent_relay.ports.agents import SessionRow
 from agent_relay.protocol.errors import RelayError
 from tests.unit.test_git_checkouts import add_worktree, make_repository

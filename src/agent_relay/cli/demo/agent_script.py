@@ -1,4 +1,4 @@
-"""What a scripted agent is told: how it looks and behaves, and what it says to which input. Read from JSON."""
+"""Scripts of a scripted agent: how it looks and behaves, and what it says to which input. Read from JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ class Look(msgspec.Struct, frozen=True):
     busy: str = "• Working (esc to interrupt)"
     pointer: str = "❯"  # before the option that is selected
     hint: str = "Esc to cancel"
+    answered: str = "✔ {option}"  # after a dialog
     titles: tuple[str, str, str] = ("◇ Ready", "✦ Working…", "✋ Action Required")  # idle, busy, asking
+    spinner: str = ""  # turns before `busy`, a character a frame
+    roomy: bool = False  # a blank row after each line, words kept whole, the draft on one row
+    command: str = ""  # lines of an answer that begin with this have the style `command`
+    styles: dict[str, str] = {}  # SGR codes for `banner`, `user`, `command`, `busy`, `question`, `hint` and `answered`
 
 
 LOOKS = {
@@ -37,6 +42,14 @@ LOOKS = {
         hint="Press enter to confirm or esc to cancel",
         titles=("ready", "⠋ working", "[ ! ] Action Required"),
     ),
+    "demo": Look(
+        busy="Thinking…",
+        answered="✔ {question} {option}",
+        spinner="⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏",
+        roomy=True,
+        command="->relay:",
+        styles={"user": "2", "busy": "34", "question": "1;33", "hint": "2", "answered": "32"},
+    ),
 }
 
 
@@ -49,7 +62,7 @@ class Dialog(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What happens when a submitted text matches `when` (a regular expression, searched for)."""
+    """An answer: what happens when a submitted text matches `when` (a regular expression, searched for)."""
 
     when: str = ""
     busy_ms: int = 100
@@ -60,14 +73,18 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Script(msgspec.Struct, frozen=True):
-    turns: tuple[Turn, ...] = ()  # the first that matches; without one, the text is echoed as `heard: …`
+    turns: tuple[Turn, ...] = ()  # the first that matches
+    otherwise: Turn | None = None  # where none matches; without it, the text is echoed as `heard: …`
     start: Turn | None = None
+    banner: str = ""  # the first line it shows
+    colour: str = ""  # an SGR code for the banner and for commands
     at_paste: dict[str, Dialog] = {}  # by the number of a paste, from 1: a dialog that opens when it was taken in
     look: str = "plain"  # a name of `LOOKS`
     alternate: bool = False
     queueing: bool = True  # Enter while busy queues; else it aborts the answer, and Tab queues
     bracketed: bool = True
     titles: bool = True
+    stroke_ms: int = 0  # answers are written a few characters at a time, this long apart; 0: a line at once
     redraw_ms: int = 0  # a slow redraw: the screen is cleared, and drawn after this time
     placeholder_from: int = 0  # pastes of so many characters are shown as a placeholder; 0: never
     single_write_limit: int = 0  # an Enter that comes in one read with more text than this is taken as a line break

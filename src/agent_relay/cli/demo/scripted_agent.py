@@ -1,10 +1,15 @@
-"""A stand-in for an agent's CLI: a prompt, a busy phase, dialogs, an alternate screen, slow redraws; no model, no network.
+"""The scripted agent: a stand-in for an agent's CLI, with a prompt, a busy phase, dialogs and slow redraws; no model, no network.
 
-    python -P -m agent_relay.testing.scripted_agent --script FILE --record FILE
+    python -P -m agent_relay.cli.demo.scripted_agent --script FILE --record FILE
 
-The script is a JSON object (see `agent_script`): how it looks and behaves, and what it says to which input. The record has a
-JSON object a line: every byte it was given with the mode it was in (`prompt`, `busy`, `dialog`), and what came of it
-(`submitted`, `queued`, `aborted`, `answered`). A test reads there what really arrived.
+The demonstration plays with it, and tests do (`agent_relay.testing`). It knows nothing of the relay: it reads what is typed and
+prints. The script is a JSON object (see `agent_script`). The record has a JSON object a line, with the mode (`prompt`, `busy`,
+`dialog`) and the time by the steady clock, which all processes of a machine share:
+
+    started, ended, size, mode             the program itself: it runs, its terminal has so many columns, its mode changed
+    input, pasted, entered                 every byte it was given, a whole paste, what Enter was pressed after
+    submitted, queued, aborted, answered   what came of it
+    shown, said, asked                     what its screen shows: a pasted draft, a line of an answer, a dialog
 """
 
 from __future__ import annotations
@@ -26,15 +31,20 @@ from typing import Any, TextIO
 
 import msgspec
 
-from agent_relay.testing.agent_script import LOOKS, Dialog, Script, Turn
+from agent_relay.cli.demo.agent_script import LOOKS, Dialog, Script, Turn
 
 _TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|\x1b\[[0-9;?]*[@-~]|\x1bO[A-Z]|[\xc0-\xf7][\x80-\xbf]+|.", re.DOTALL)
 _BEGUN = re.compile(rb"(?:\x1b(?:\[[0-9;?]*|O)?|[\xc0-\xf7][\x80-\xbf]*)$")
 _ESCAPE_S = 0.05  # an Escape that nothing follows is the key
+_FRAME_S = 0.15  # of a spinner
+_STROKE = 4  # characters at a time
+_HUNG_UP = 129
 _FOLDED = "  "
 
 
 class ScriptedAgent:
+    """The program in its terminal, from the first row to its exit status."""
+
     def __init__(self, script: Script, record: TextIO) -> None:
         self._script = script
         self._look = LOOKS[script.look]
@@ -42,7 +52,10 @@ class ScriptedAgent:
         self._mode = "prompt"
         self._draft: list[str] = []
         self._shown: deque[str] = deque(maxlen=5000)
-        self._fresh: list[str] = []  # said and not drawn yet
+        self._fresh: list[tuple[str, str]] = []  # lines with their style, said and not drawn yet
+        self._to_note: list[tuple[str, dict[str, Any]]] = []  # once it is drawn
+        self._growing = ""  # the line that is being written
+        self._frames = 0
         self._drawn_rows = 0
         self._queue: deque[str] = deque()
         self._turn: Turn | None = None
@@ -71,10 +84,13 @@ class ScriptedAgent:
         tty.setraw(0, termios.TCSANOW)
         try:
             self._write(("\x1b[?1049h" if self._script.alternate else "") + ("\x1b[?2004h" if self._script.bracketed else ""))
-            self._note("started")
+            if self._script.banner:
+                self._say(self._script.banner, style=self._bold)
             if self._script.start is not None:
                 self._begin(self._script.start, None)
+            self._note_size()
             self._draw()
+            self._note("started")
             while self._exit_code is None:
                 self._serve()
             return self._exit_code
@@ -85,14 +101,19 @@ class ScriptedAgent:
 
     def _serve(self) -> None:
         waits_s = [max(0.0, self._due_s - time.monotonic())] if self._is_timed else []
+        waits_s += [_FRAME_S] if self._mode == "busy" and self._look.spinner else []
         waits_s += [_ESCAPE_S] if self._kept else []
         ready, _, _ = select.select([0, self._woken], [], [], min(waits_s, default=None))
         if self._woken in ready:
             os.read(self._woken, 512)
+            self._note_size()
         if 0 in ready:
-            data = os.read(0, 65_536)
+            try:
+                data = os.read(0, 65_536)
+            except OSError:  # EIO: the other side hung up
+                data = b""
             if not data:
-                self._exit_code = 129
+                self._exit_code = _HUNG_UP
                 return
             self._take(data)
         elif self._kept and not ready:
@@ -133,6 +154,7 @@ class ScriptedAgent:
         self._pastes += 1
         self._note("pasted", text=text)
         self._draft.append(text)
+        self._note_when_drawn("shown", text="".join(self._draft))
         dialog = self._script.at_paste.get(str(self._pastes))
         if dialog is not None:
             self._ask(dialog)
@@ -163,8 +185,10 @@ class ScriptedAgent:
     # --- turns -------------------------------------------------------------------------------------------------------
 
     def _enter(self) -> None:
-        if not "".join(self._draft).strip():
+        text = "".join(self._draft)
+        if not text.strip():
             return
+        self._note("entered", text=text)
         if self._mode == "busy" and self._script.queueing:
             self._put_in_queue()
             return
@@ -186,13 +210,13 @@ class ScriptedAgent:
     def _submit(self, text: str) -> None:
         self._note("submitted", text=text)
         first, *more = text.split("\n")
-        self._say(f"{self._look.user}{first}", *(f"  {line}" for line in more))
+        self._say(f"{self._look.user}{first}", *(f"  {line}" for line in more), style=self._style("user"))
         for turn in self._script.turns:
             match = re.search(turn.when, text, re.DOTALL)
             if match:
                 self._begin(turn, match)
                 return
-        self._begin(Turn(say=(f"heard: {first}",)), None)
+        self._begin(self._script.otherwise or Turn(say=(f"heard: {first}",)), None)
 
     def _begin(self, turn: Turn, match: re.Match[str] | None) -> None:
         self._turn, self._groups, self._said, self._has_asked = turn, match, 0, False
@@ -200,7 +224,7 @@ class ScriptedAgent:
         self._change("busy")
 
     def _go_on(self) -> None:
-        """The time of this step of the turn is over: ask, say the next line, or be done."""
+        """The time of this step of the turn is over: ask, go on writing, say the next line, or be done."""
         if self._mode == "dialog":
             self._choose("")
             return
@@ -213,11 +237,23 @@ class ScriptedAgent:
             return
         while self._said < len(turn.say):
             line = turn.say[self._said]
-            mark = self._look.indent if self._said else self._look.agent
-            self._say(mark + (self._groups.expand(line) if self._groups else line))
+            text = self._groups.expand(line) if self._groups else line
+            whole = (self._look.indent if self._said else self._look.agent) + text
+            if self._script.stroke_ms and self._growing != whole:
+                self._growing = whole[: len(self._growing) + _STROKE]
+                self._due_s = time.monotonic() + self._script.stroke_ms / 1000
+                if self._growing == whole:
+                    self._note_when_drawn("said", text=text)
+                return
+            if not self._growing:
+                self._note_when_drawn("said", text=text)
+            self._growing = ""
+            is_command = bool(self._look.command) and text.startswith(self._look.command)
+            self._say(whole, style=self._bold if is_command else "")
             self._said += 1
-            if turn.line_ms and self._said < len(turn.say):
-                self._due_s = time.monotonic() + turn.line_ms / 1000
+            pause_ms = max(turn.line_ms, self._script.stroke_ms)
+            if pause_ms and self._said < len(turn.say):
+                self._due_s = time.monotonic() + pause_ms / 1000
                 return
         self._finish()
         if turn.exit is not None:
@@ -227,6 +263,7 @@ class ScriptedAgent:
         self._dialog, self._choice = dialog, 0
         self._due_s = time.monotonic() + dialog.close_ms / 1000
         self._change("dialog")
+        self._note_when_drawn("asked", text=dialog.question)
 
     def _finish(self) -> None:
         self._turn = None
@@ -237,6 +274,7 @@ class ScriptedAgent:
     def _abort(self) -> None:
         if self._mode == "busy":
             self._note("aborted")
+            self._growing = ""
             self._say("■ Interrupted")
             self._finish()
 
@@ -260,16 +298,24 @@ class ScriptedAgent:
     def _choose(self, option: str) -> None:
         assert self._dialog is not None
         self._note("answered", option=option)
-        self._say(f"✔ {option or 'Cancelled'}", *self._dialog.say.get(option, ()))
+        said = self._look.answered.format(question=self._dialog.question, option=option or "Cancelled")
+        self._say(said, *self._dialog.say.get(option, ()), style=self._style("answered"))
         self._dialog = None
         self._change("prompt" if self._turn is None else "busy")
         self._due_s = time.monotonic()
 
     # --- drawing -----------------------------------------------------------------------------------------------------
 
-    def _say(self, *lines: str) -> None:
+    def _say(self, *lines: str, style: str = "") -> None:
         self._shown.extend(lines)
-        self._fresh.extend(lines)
+        self._fresh.extend((line, style) for line in lines)
+
+    def _style(self, part: str) -> str:
+        return self._look.styles.get(part, "")
+
+    @property
+    def _bold(self) -> str:
+        return f"1;{self._script.colour}" if self._script.colour else ""
 
     def _change(self, mode: str) -> None:
         self._mode = mode
@@ -277,21 +323,36 @@ class ScriptedAgent:
         if self._script.titles:
             self._write(f"\x1b]0;{self._look.titles[('prompt', 'busy', 'dialog').index(mode)]}\x07")
 
-    def _footer(self, columns: int) -> list[str]:
+    def _footer(self, columns: int) -> list[tuple[str, str]]:
+        """The rows below what was said, with their styles."""
         look = self._look
+        gap = [] if look.roomy else [("", "")]
         if self._mode == "dialog":
             assert self._dialog is not None
             options = [
-                f"{look.pointer if index == self._choice else ' '} {index + 1}. {text}"
+                (f"{look.pointer if index == self._choice else ' '} {index + 1}. {text}", "")
                 for index, text in enumerate(self._dialog.options)
             ]
-            return ["", self._dialog.question, *options, look.hint]
-        busy = ["", look.busy] if self._mode == "busy" else [""]
+            return [*gap, (self._dialog.question, self._style("question")), *options, (look.hint, self._style("hint"))]
+        rows = [(row, "") for row in _wrap(self._growing, columns, at_hyphens=False)] if self._growing else []
+        rows += [("", "")] if rows else gap
+        if self._mode == "busy":
+            self._frames += 1
+            spinner = f"{look.spinner[self._frames % len(look.spinner)]} " if look.spinner else ""
+            rows += [(spinner + look.busy, self._style("busy")), *([("", "")] if look.roomy else [])]
+        return [*rows, *((row, "") for row in self._composer(columns))]
+
+    def _composer(self, columns: int) -> list[str]:
+        look = self._look
+        draft = "".join(self._shorten(part) for part in self._draft)
+        if look.roomy:
+            row, room = draft.replace("\n", " "), columns - len(look.prompt) - 1
+            return [look.prompt + (row if len(row) <= room else row[:room] + "…")]
+        first, *more = draft.split("\n")
         queued = [f"  queued: {text.splitlines()[0]}" for text in self._queue]
-        draft = "".join(self._shorten(part) for part in self._draft).split("\n")
         frame = [look.frame] if look.frame else []
-        composer = [look.prompt + draft[0], *(_FOLDED + line for line in draft[1:])]
-        return [*busy, *queued, *frame, *(piece for row in composer for piece in _fold(row, columns)), *frame]
+        rows = [look.prompt + first, *(_FOLDED + line for line in more)]
+        return [*queued, *frame, *(piece for row in rows for piece in _fold(row, columns)), *frame]
 
     def _shorten(self, part: str) -> str:
         if 0 < self._script.placeholder_from <= len(part):
@@ -300,28 +361,41 @@ class ScriptedAgent:
 
     def _draw(self) -> None:
         columns, rows = os.get_terminal_size(1)  # and not what COLUMNS says, which outlives any window
-        footer = [row[: columns - 1] for row in self._footer(columns - 1)][-(rows - 1) :]
+        footer = [(row[: columns - 1], style) for row, style in self._footer(columns - 1)][-(rows - 1) :]
         if self._script.alternate:
             wrapped = [piece for line in list(self._shown)[-rows:] for piece in _wrap(line, columns - 1, self._look.indent)]
-            body = wrapped[-(rows - len(footer)) :]
-            start, text = "\x1b[H\x1b[J", "\r\n".join([*body, *footer])
+            start, said = "\x1b[H\x1b[J", [(row, "") for row in wrapped[-(rows - len(footer)) :]]
         else:
             start = "\r" + (f"\x1b[{self._drawn_rows - 1}A" if self._drawn_rows > 1 else "") + "\x1b[J"
-            text = "\r\n".join([*self._fresh, *footer])
-        self._fresh.clear()
+            said = self._fresh
+            if self._look.roomy:
+                said = [(row, style) for line, style in said for row in (*_wrap(line, columns - 1, at_hyphens=False), "")]
+        text = "\r\n".join(f"\x1b[{style}m{row}\x1b[0m" if style and row else row for row, style in (*said, *footer))
+        self._fresh = []
         self._drawn_rows = len(footer)
         self._write(start)
         if self._script.redraw_ms:
             time.sleep(self._script.redraw_ms / 1000)  # it looks empty meanwhile, as a slow CLI does
         self._write(text)
+        drawn, self._to_note = self._to_note, []
+        for event, fields in drawn:
+            self._note(event, **fields)
 
     def _write(self, text: str) -> None:
         data = text.encode()
         while data:
             data = data[os.write(1, data) :]
 
+    def _note_when_drawn(self, event: str, **fields: Any) -> None:
+        """The time of the note is when a person could see it."""
+        self._to_note.append((event, fields))
+
+    def _note_size(self) -> None:
+        self._note_when_drawn("size", columns=os.get_terminal_size(1).columns)
+
     def _note(self, event: str, **fields: Any) -> None:
-        self._record.write(msgspec.json.encode({"event": event, "mode": self._mode, **fields}).decode() + "\n")
+        note = {"t": time.monotonic(), "event": event, "mode": self._mode, **fields}
+        self._record.write(msgspec.json.encode(note).decode() + "\n")
         self._record.flush()
 
 
@@ -343,13 +417,15 @@ def _fold(row: str, columns: int) -> list[str]:
     return pieces
 
 
-def _wrap(line: str, columns: int, indent: str) -> list[str]:
+def _wrap(line: str, columns: int, indent: str = "", *, at_hyphens: bool = True) -> list[str]:
     """At spaces, as CLIs do that draw the whole screen themselves."""
-    return textwrap.wrap(line, columns, replace_whitespace=False, subsequent_indent=indent) or [""]
+    return textwrap.wrap(
+        line, max(2, columns), replace_whitespace=False, subsequent_indent=indent, break_on_hyphens=at_hyphens
+    ) or [""]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="scripted_agent", description="A stand-in for an agent's CLI, for tests.")
+    parser = argparse.ArgumentParser(prog="scripted_agent", description="A stand-in for an agent's CLI.")
     parser.add_argument("--script", help="JSON file: how it looks and behaves")
     parser.add_argument("--record", default=os.devnull, help="JSON lines: what it was given")
     options = parser.parse_args(arguments)

@@ -49,7 +49,7 @@ class WrapperProcesses:
         self._saved = b""
 
     def load(self) -> list[SessionRow]:
-        """What the daemon before us saved; nothing, where it cannot be read."""
+        """The agents that the daemon before us saved; none where they cannot be read."""
         make_private_directory(self._config.file(ENDS_FOLDER))
         try:
             with open(self._config.file(SESSIONS_FILE), "rb") as file:
@@ -164,7 +164,7 @@ class WrapperProcesses:
         return os.path.join(self._config.file(ENDS_FOLDER), f"{id_}.end")
 
     def _take_end(self, id_: str) -> int | None:
-        """How its wrapper says it ended."""
+        """The end of an agent, as its wrapper says."""
         path = self._end_file(id_)
         try:
             with open(path, "rb") as file:
@@ -178,7 +178,7 @@ class WrapperProcesses:
 
 
 def find_folder(wanted: str, project: str, roots: Sequence[str]) -> str:
-    """Where an agent is started: in the project, in another worktree of its repository, or in a folder that the owner listed,
+    """The folder in which an agent is started: the project, another worktree of its repository, or one that the owner listed,
     wherever links may lead. Raises RelayError.
 
     A CLI does what the files of its folder say, so to choose the folder is to choose what runs."""
@@ -202,7 +202,7 @@ def find_folder(wanted: str, project: str, roots: Sequence[str]) -> str:
 
 
 def _read_word(said: bytes) -> dict[str, object]:
-    """What a wrapper said about its start."""
+    """The words of a wrapper about its start."""
     try:
         told = json.loads(said) if said else {}
     except ValueError:

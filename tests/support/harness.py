@@ -27,8 +27,8 @@ from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.ports.names import NameTraits
 from agent_relay.ports.relay import PLAIN, PeerTraits
 from agent_relay.protocol.states import CloseReason
-from agent_relay.testing.controlled_store import ControlledStore
-from agent_relay.testing.event_driver import HarnessEvents
+from tests.support.controlled_store import ControlledStore
+from tests.support.event_driver import HarnessEvents
 
 Frame = dict[str, Any]
 
