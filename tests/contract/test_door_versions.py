@@ -16,19 +16,19 @@ from typing import Any
 
 import pytest
 
-from agent_relay.ports.door import Door
 from agent_relay.protocol.states import ClientState
-from agent_relay.terminal.doors.codex_server import CodexServer
-from agent_relay.terminal.doors.codex_stop import CodexStopHook
-from agent_relay.terminal.doors.gemini_hooks import GeminiHooks
+from agent_relay.terminal.delivery.doorway import TYPING, Doorway
+from agent_relay.terminal.doors.codex.server import CodexServer
+from agent_relay.terminal.doors.codex.stop import CodexStopHook
+from agent_relay.terminal.doors.door import Door
+from agent_relay.terminal.doors.gemini.hooks import GeminiHooks
 from agent_relay.terminal.doors.versions import Versions
-from agent_relay.terminal.doorway import TYPING, Doorway
-from agent_relay.terminal.profile import load_profiles
-from agent_relay.terminal.reporting import Reporter
+from agent_relay.terminal.profiles.profile import load_profiles
+from agent_relay.terminal.reports.reporter import Reporter
 from tests.unit.terminal.doors import claude_cli, codex_cli, gemini_cli, opencode_cli
+from tests.unit.terminal.doors.codex.test_queue import FakeCodex
 from tests.unit.terminal.doors.codex_hooked import TRUST
 from tests.unit.terminal.doors.heard import Heard, until
-from tests.unit.terminal.doors.test_codex_queue import FakeCodex
 
 Open = Callable[[Path, str], AbstractAsyncContextManager[Sequence[Door]]]
 

@@ -18,16 +18,16 @@ import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_relay.ports.terminal import Key, SessionExists, Terminal, TerminalEnded, TerminalError
 from agent_relay.terminal.backends import tmux_client
 from agent_relay.terminal.backends.pty import PtyTerminal
+from agent_relay.terminal.backends.terminal import Key, SessionExists, Terminal, TerminalEnded, TerminalError
 from agent_relay.terminal.backends.tmux import ENDED_WITH_TMUX, TmuxTerminal
 from agent_relay.terminal.backends.tmux_control import command_line
 from agent_relay.terminal.backends.tmux_program import TmuxFailed, TmuxGone
 from agent_relay.terminal.backends.tmux_server import HISTORY_LINES, TmuxServer
-from agent_relay.terminal.screen import Screen
-from tests.unit.terminal_backends.contract import TerminalContract
-from tests.unit.terminal_backends.recorder import (
+from agent_relay.terminal.screen.contents import Screen
+from tests.unit.terminal.backends.contract import TerminalContract
+from tests.unit.terminal.backends.recorder import (
     ENVIRONMENT,
     KEEP_BYTES,
     Recorder,

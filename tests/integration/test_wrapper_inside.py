@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.ports.terminal import ExitStatus, Terminal, TerminalError, TerminalListener
 from agent_relay.protocol.payloads import Control
+from agent_relay.terminal.agent.launch import Home
+from agent_relay.terminal.agent.wrapper import Setup, Wrapper
 from agent_relay.terminal.backends.pty import PtyTerminal
-from agent_relay.terminal.launch import Home
-from agent_relay.terminal.profile import load_profiles
-from agent_relay.terminal.screen import Screen
-from agent_relay.terminal.wrapper import Setup, Wrapper
+from agent_relay.terminal.backends.terminal import ExitStatus, Terminal, TerminalError, TerminalListener
+from agent_relay.terminal.profiles.profile import load_profiles
+from agent_relay.terminal.screen.contents import Screen
 from agent_relay.testing.daemon import DaemonProcess
 
 pytestmark = pytest.mark.terminals

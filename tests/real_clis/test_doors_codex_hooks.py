@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agent_relay.ports.door import Decision, Door, DoorError, DoorShut, NotTaken, Resolution, Whereabouts
-from agent_relay.terminal.doors.codex import CodexKit
-from agent_relay.terminal.doors.codex_hooks import SCRIPT_FILE, are_trusted
+from agent_relay.terminal.doors.codex.hooks import SCRIPT_FILE, are_trusted
+from agent_relay.terminal.doors.codex.launch import CodexKit
+from agent_relay.terminal.doors.door import Decision, Door, DoorError, DoorShut, NotTaken, Resolution, Whereabouts
 from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.codex_trust import (
     PASS_OVER,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.ports.door import Decision, Door, DoorError, DoorShut, NotOpen, NotTaken, Resolution, Whereabouts
-from agent_relay.terminal.doors import gemini_hooks
-from agent_relay.terminal.doors.gemini import GeminiKit
+from agent_relay.terminal.doors.door import Decision, Door, DoorError, DoorShut, NotOpen, NotTaken, Resolution, Whereabouts
+from agent_relay.terminal.doors.gemini import hooks as gemini_hooks
+from agent_relay.terminal.doors.gemini.launch import GeminiKit
 from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.model.script import Turn
 

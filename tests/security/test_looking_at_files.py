@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from agent_relay.core.policy import Decision, Deed, Policy
-from agent_relay.ports.door import Request
 from agent_relay.protocol.states import ClientState
-from agent_relay.terminal.doors.claude_requests import _requests
-from agent_relay.terminal.project_files import ProjectFiles
-from agent_relay.terminal.reporting import Reporter
+from agent_relay.terminal.doors.claude.requests import _requests
+from agent_relay.terminal.doors.door import Request
+from agent_relay.terminal.files.project_files import ProjectFiles
+from agent_relay.terminal.reports.reporter import Reporter
 
 
 class Daemon:

@@ -16,7 +16,7 @@ from agent_relay.protocol.durations import parse_duration_ms
 from agent_relay.sdk.locate import Place, locate
 
 if TYPE_CHECKING:
-    from agent_relay.terminal.sandbox import Sandbox
+    from agent_relay.terminal.agent.sandbox import Sandbox
 
 Socket = Annotated[str | None, typer.Option("--socket", metavar="PATH", help="The daemon's socket; by default the project's.")]
 StateDir = Annotated[
@@ -82,7 +82,7 @@ def read_sandbox(place: Place, network: str | None, home: str | None, *, wanted:
     """The wall around an agent, as the options and then the settings say; None: there is none."""
     from agent_relay.cli.failures import USAGE, Failure
     from agent_relay.daemon.config import ConfigError, read_setting
-    from agent_relay.terminal.sandbox import NETWORK, Sandbox
+    from agent_relay.terminal.agent.sandbox import NETWORK, Sandbox
 
     def setting(name: str) -> Any:
         return read_setting(name, os.environ, project_root=place.root, home=place.home)

@@ -21,25 +21,25 @@ from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.errors import RelayError
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
+from agent_relay.terminal.agent.launch import Home, arguments, child_environment, make_terminal
+from agent_relay.terminal.agent.plain_start import FailedStart
+from agent_relay.terminal.agent.registration import RECONNECT, join
+from agent_relay.terminal.agent.sandbox import DOORS_THROUGH_A_WALL, Reach, Sandbox, check_sandbox
+from agent_relay.terminal.agent.sandbox import enclose as enclose_words
+from agent_relay.terminal.agent.stop_signals import StopSignals
+from agent_relay.terminal.agent.wrapper import Setup, Wrapper
 from agent_relay.terminal.backends.choice import Backend, Choice
 from agent_relay.terminal.backends.orphans import keep_orphans
-from agent_relay.terminal.custom_profile import customise
-from agent_relay.terminal.doors.launching import Note, Program
+from agent_relay.terminal.delivery.inbox_file import INBOX_FILE
+from agent_relay.terminal.doors.launch import Note, Program
 from agent_relay.terminal.doors.program_version import VersionLookup
 from agent_relay.terminal.doors.registry import ASKED_FOR_VERSION, kit_for
 from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING
-from agent_relay.terminal.inbox_file import INBOX_FILE
-from agent_relay.terminal.joining import RECONNECT, join
-from agent_relay.terminal.launch import Home, arguments, child_environment, make_terminal
-from agent_relay.terminal.outbox import drop
-from agent_relay.terminal.plain_start import FailedStart
-from agent_relay.terminal.profile import Launch, Profile
-from agent_relay.terminal.project_files import find_work_folder
-from agent_relay.terminal.recording import Recorder, record_from_start
-from agent_relay.terminal.sandbox import DOORS_THROUGH_A_WALL, Reach, Sandbox, check_sandbox
-from agent_relay.terminal.sandbox import enclose as enclose_words
-from agent_relay.terminal.stop_signals import StopSignals
-from agent_relay.terminal.wrapper import Setup, Wrapper
+from agent_relay.terminal.files.project_files import find_work_folder
+from agent_relay.terminal.output.outbox import drop
+from agent_relay.terminal.profiles.custom_profile import customise
+from agent_relay.terminal.profiles.profile import Launch, Profile
+from agent_relay.terminal.recordings.recorder import Recorder, record_from_start
 
 LOG_FILE = "wrapper.log"
 _LOG_BYTES = 1_048_576

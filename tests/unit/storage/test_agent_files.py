@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from agent_relay.storage.agent_files import AgentFiles
-from agent_relay.terminal.inbox_file import InboxFile
-from agent_relay.terminal.message_text import Shown
-from agent_relay.terminal.private_files import append_private
+from agent_relay.terminal.delivery.inbox_file import InboxFile
+from agent_relay.terminal.delivery.message_text import Shown
+from agent_relay.terminal.files.private_files import append_private
 
 NOW_MS = time.time_ns() // 1_000_000
 DAY_MS = 86_400_000

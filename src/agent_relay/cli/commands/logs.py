@@ -17,7 +17,7 @@ from agent_relay.cli.options import Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_block
 
 if TYPE_CHECKING:
-    from agent_relay.terminal.log_reading import LogReader, News
+    from agent_relay.terminal.recordings.screen_log_reader import LogReader, News
 
 _POLL_S = 0.2  # looks at the times of one file; nothing is read while they stay
 _STILL_S = 1.0  # for so long a screen stays as it is before it is shown; a spinner never does
@@ -39,8 +39,8 @@ def logs(
     """
     from agent_relay.cli.link import run
     from agent_relay.cli.wrapped_agent import find_running, give_terminal
-    from agent_relay.terminal.launch import Home
-    from agent_relay.terminal.log_reading import LogReader
+    from agent_relay.terminal.agent.launch import Home
+    from agent_relay.terminal.recordings.screen_log_reader import LogReader
 
     place = find_place(socket, state_dir)
     agent, server = find_running(place, name)
@@ -62,8 +62,8 @@ def logs(
 
 async def _follow(folder: str, reader: LogReader, news: News, agent: str) -> str:
     """Returns why there is nothing more to follow."""
-    from agent_relay.terminal.log_reading import Follower
-    from agent_relay.terminal.screen_log import is_being_written
+    from agent_relay.terminal.recordings.screen_log import is_being_written
+    from agent_relay.terminal.recordings.screen_log_reader import Follower
 
     follower = Follower()
     follower.take([], news.rows, is_still=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pyte import charsets, graphics
 from wcwidth import wcwidth
 
-from agent_relay.terminal.screen import Ink, Line
+from agent_relay.terminal.screen.contents import Ink, Line
 
 _SEQUENCE = re.compile(r"\x1b\[([0-9;:]*)m|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|([\x0e\x0f])|\x1b\[[0-9;:?]*[@-~]")
 _DEFAULT = Ink()

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from agent_relay.ports.terminal import BackendMissing
+from agent_relay.terminal.backends.terminal import BackendMissing
 from agent_relay.terminal.backends.tmux_program import Tmux, find_tmux
 
 

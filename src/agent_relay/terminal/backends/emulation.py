@@ -11,11 +11,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from agent_relay.ports.terminal import Drawing
-from agent_relay.terminal.backends.answers import Place, Query, QueryFinder, answer
 from agent_relay.terminal.backends.modes import ModeTracker
-from agent_relay.terminal.emulator import MAX_UNREAD_LINES, Emulator
-from agent_relay.terminal.screen import Line, Screen
+from agent_relay.terminal.backends.terminal import Drawing
+from agent_relay.terminal.backends.terminal_replies import Place, Query, QueryFinder, answer
+from agent_relay.terminal.screen.contents import Line, Screen
+from agent_relay.terminal.screen.emulator import MAX_UNREAD_LINES, Emulator
 
 _STEP_BYTES = 2048  # about 5 to 10 ms of drawing
 MAX_WAITING_BYTES = 1024 * 1024

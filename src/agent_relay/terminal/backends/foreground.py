@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from agent_relay.ports.terminal import Foreground, RunningProgram
-from agent_relay.terminal.backends.waiting import waits_for
+from agent_relay.terminal.backends.input_wait import waits_for
+from agent_relay.terminal.backends.terminal import Foreground, RunningProgram
 
 _LOCAL = 3  # the index of the local modes in what `tcgetattr` returns
 _DEV_TTY = os.makedev(5, 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from agent_relay.ports.terminal import Key
+from agent_relay.terminal.backends.terminal import Key
 
 _SAID_BY_TERMINAL = re.compile(
     rb"\x1b\[[?>=][0-9;:]*[ -/]*[a-zA-Z]"  # device attributes, modes, keyboard flags

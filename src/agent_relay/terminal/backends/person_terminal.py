@@ -16,8 +16,8 @@ import sys
 import termios
 from typing import Protocol
 
-from agent_relay.ports.terminal import DEFAULT_COLUMNS, DEFAULT_ROWS
 from agent_relay.terminal.backends.raw_mode import RawMode
+from agent_relay.terminal.backends.terminal import DEFAULT_COLUMNS, DEFAULT_ROWS
 from agent_relay.terminal.backends.write_queue import WriteQueue
 
 _READ_BYTES = 65_536

@@ -15,7 +15,13 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from agent_relay.ports.terminal import (
+from agent_relay.terminal.backends.foreground import inspect_foreground
+from agent_relay.terminal.backends.modes import ModeTracker
+from agent_relay.terminal.backends.paste import clean_paste
+from agent_relay.terminal.backends.process_end import wait_for_end
+from agent_relay.terminal.backends.process_session import signal_session
+from agent_relay.terminal.backends.program import check_program
+from agent_relay.terminal.backends.terminal import (
     DEFAULT_COLUMNS,
     DEFAULT_ROWS,
     UNKNOWN_SIGNAL,
@@ -28,20 +34,14 @@ from agent_relay.ports.terminal import (
     TerminalError,
     TerminalListener,
 )
-from agent_relay.terminal.backends.ending import end_session
-from agent_relay.terminal.backends.foreground import inspect_foreground
-from agent_relay.terminal.backends.modes import ModeTracker
-from agent_relay.terminal.backends.paste import clean_paste
-from agent_relay.terminal.backends.process_end import wait_for_end
-from agent_relay.terminal.backends.process_session import signal_session
-from agent_relay.terminal.backends.program import check_program
+from agent_relay.terminal.backends.termination import end_session
 from agent_relay.terminal.backends.tmux_client import ControlClient
 from agent_relay.terminal.backends.tmux_drawing import ask_sight, draw
 from agent_relay.terminal.backends.tmux_launch import ENDED_OPTION, GATE_OPTION, EndMarkFinder, end_lock, start_lock
 from agent_relay.terminal.backends.tmux_program import TmuxFailed, TmuxGone, client_environment
 from agent_relay.terminal.backends.tmux_screen import PaneReader
 from agent_relay.terminal.backends.tmux_server import TmuxServer
-from agent_relay.terminal.screen import Screen
+from agent_relay.terminal.screen.contents import Screen
 
 # tmux hangs up on its programs when it goes, and then nobody can tell how they ended.
 ENDED_WITH_TMUX = ExitStatus(128 + signal.SIGHUP, signal.SIGHUP)

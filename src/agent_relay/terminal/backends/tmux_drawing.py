@@ -13,7 +13,7 @@ from msgspec import Struct
 from pyte import charsets
 
 from agent_relay.terminal.backends.tmux_client import ControlClient, Lines
-from agent_relay.terminal.drawing import BEGINNING, ENTER_ALTERNATE
+from agent_relay.terminal.screen.drawing import BEGINNING, ENTER_ALTERNATE
 
 _NUMBERS = (
     "pane_width", "pane_height", "cursor_x", "cursor_y", "alternate_on", "cursor_flag", "wrap_flag", "insert_flag",

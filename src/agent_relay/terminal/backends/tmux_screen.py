@@ -8,7 +8,7 @@ from typing import NamedTuple
 from agent_relay.terminal.backends.capture import Captured
 from agent_relay.terminal.backends.positions import PaneFacts, Positions, Scrolled, ScrollWatch
 from agent_relay.terminal.backends.tmux_client import ControlClient, Lines
-from agent_relay.terminal.screen import Cursor, Screen
+from agent_relay.terminal.screen.contents import Cursor, Screen
 
 MAX_UNREAD_LINES = 10_000  # as the emulator keeps between two readings
 BASE_OPTION = "@agent-relay-base"  # kept in tmux, so that positions go on when somebody else re-attaches

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent_relay.ports.door import DoorMessage
 from agent_relay.protocol.short_ids import short_id
+from agent_relay.terminal.doors.door import DoorMessage
 
 
 def mark_of(message: DoorMessage) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from agent_relay.terminal.private_files import load_private, save_private
+from agent_relay.terminal.files.private_files import load_private, save_private
 
 ASK_S = 15.0  # a cold start of some takes seconds; a program that takes longer says nothing
 WAIT_S = 10.0  # for an answer, at the most, before the program is started; an old opencode would not start without it

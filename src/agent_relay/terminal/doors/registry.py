@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agent_relay.terminal.doors.launching import Kit
-from agent_relay.terminal.profile import Profile
+from agent_relay.terminal.doors.launch import Kit
+from agent_relay.terminal.profiles.profile import Profile
 
 ASKED_FOR_VERSION = frozenset({"opencode"})  # CLIs of which it decides how they are started
 
@@ -15,19 +15,19 @@ def kit_for(profile: Profile, *, asks_for_hooks: bool = False, version: Callable
     `version`: of the program, which may take a while to be found."""
     match profile.name if profile.doors else "":
         case "claude":
-            from agent_relay.terminal.doors.claude import ClaudeKit
+            from agent_relay.terminal.doors.claude.launch import ClaudeKit
 
             return ClaudeKit()
         case "codex":
-            from agent_relay.terminal.doors.codex import CodexKit
+            from agent_relay.terminal.doors.codex.launch import CodexKit
 
             return CodexKit(asks_for_hooks=asks_for_hooks)
         case "gemini":
-            from agent_relay.terminal.doors.gemini import GeminiKit
+            from agent_relay.terminal.doors.gemini.launch import GeminiKit
 
             return GeminiKit()
         case "opencode":
-            from agent_relay.terminal.doors.opencode import OpencodeKit
+            from agent_relay.terminal.doors.opencode.launch import OpencodeKit
 
             return OpencodeKit(version)
         case _:

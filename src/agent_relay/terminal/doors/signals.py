@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from agent_relay.terminal.transcripts.records import RecordReader, SessionHead, ToolCall
+from agent_relay.terminal.output.transcripts.records import RecordReader, SessionHead, ToolCall
 
 _MAX_CALLS = 500
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from agent_relay.ports.door import Door
-from agent_relay.terminal.doors import claude_session
-from agent_relay.terminal.doors.claude import ClaudeKit
-from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.claude import session as claude_session
+from agent_relay.terminal.doors.claude.launch import ClaudeKit
+from agent_relay.terminal.doors.door import Door
+from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
 from tests.unit.terminal.doors import heard
 from tests.unit.terminal.doors.heard import message, play_on, short_folder, until
 

@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from agent_relay.ports.door import Door
-from agent_relay.terminal.doors.codex import CodexKit
-from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.codex.launch import CodexKit
+from agent_relay.terminal.doors.door import Door
+from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
 from tests.unit.terminal.doors.heard import Heard, play_on
 
 # As the real program wrote it into its settings when a person chose "Trust all and continue".

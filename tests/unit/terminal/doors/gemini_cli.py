@@ -15,10 +15,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent_relay.ports.door import Door
-from agent_relay.terminal.doors.gemini import EXTENSION, GeminiKit
-from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
-from agent_relay.terminal.profile import load_profiles
+from agent_relay.terminal.doors.door import Door
+from agent_relay.terminal.doors.gemini.launch import EXTENSION, GeminiKit
+from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
+from agent_relay.terminal.profiles.profile import load_profiles
 from tests.unit.terminal.doors.heard import Heard, message, play_on, until
 
 __all__ = ["FakeGemini", "Stage", "message", "play"]

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from agent_relay.ports.door import DoorMessage, DoorState, Request, Resolution
-from agent_relay.terminal.message_text import Room, Shown, render
-from agent_relay.terminal.observations import Observation
+from agent_relay.terminal.delivery.message_text import Room, Shown, render
+from agent_relay.terminal.doors.door import DoorMessage, DoorState, Request, Resolution
+from agent_relay.terminal.output.observations import Observation
 
 DEADLINE_S = 60.0
 

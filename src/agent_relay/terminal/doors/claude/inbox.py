@@ -1,0 +1,183 @@
+"""Claude Code's inbox: a socket of the session's own that takes messages whatever the agent does at that moment.
+
+A message is one line of JSON on a connection of its own. The session closes the connection once it has read it; that is
+waited for, so that the next one cannot overtake it. Nothing else is said there: the reading is learnt from the session
+file, trouble from the socket that stands as the sender's address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import msgspec
+
+from agent_relay.sdk.peers import peer_uid
+from agent_relay.terminal.doors.claude.mailbox import Mailboxes, Receipt, Saying
+from agent_relay.terminal.doors.claude.record import SessionRecord
+from agent_relay.terminal.doors.claude.session import ClaudeSession, Handed, RecordWait
+from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.launch import AgentPlace
+from agent_relay.terminal.output.observations import Observation
+
+PEER_PROTOCOL = 1
+_UPDATE = "A later release of Agent Relay may support it; until then messages go another way."
+HAND_OVER_S = 5.0
+TAKEN_S = 5.0
+_QUOTE = {'"': "&quot;"}
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+_TAG = re.compile(r"<(?=\s*(?:/\s*)?cross-session-message)", re.IGNORECASE)
+
+
+class ClaudeInbox:
+    name = "claude inbox"
+    can_start_turns = True
+
+    def __init__(
+        self, home: Path, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation],
+        wait: RecordWait | None = None,
+    ) -> None:  # fmt: skip
+        self._place = place
+        self._facts = facts
+        self._listener = listener
+        self._session = ClaudeSession(home, place, facts, listener, listener.door_lost, self._miss, wait)
+        self._mailboxes: Mailboxes | None = None
+        self._order = asyncio.Lock()
+
+    # --- opening and closing ---------------------------------------------------------------------------------------------
+
+    async def open(self) -> Probe:
+        if self._facts.get("holds"):
+            raise DoorShut(
+                "Without permission checks Claude Code holds every message from outside until a person accepts it.",
+                'Its setting "crossSessionInbound": "accept" lets them in.',
+            )
+        record = await self._session.open()
+        _check(record)
+        try:
+            if not await _hand_over(record.socket_path, b""):
+                raise DoorShut("The inbox of Claude Code does not answer.")
+        except OSError as error:  # a TimeoutError is one
+            raise DoorShut(f"The inbox of Claude Code cannot be reached ({error.strerror or 'no answer'}).") from None
+        owner = f"{self._place.project_id}\n{self._place.agent}"
+        self._mailboxes = Mailboxes(os.path.dirname(record.socket_path), owner, self._take)
+        for sender in self._session.senders:
+            await self._address(self._mailboxes, sender)
+        await self._session.look()
+        return Probe(record.version)
+
+    async def close(self) -> None:
+        await self._session.close()
+        if self._mailboxes is not None:
+            self._mailboxes.close()
+
+    # --- delivering ------------------------------------------------------------------------------------------------------
+
+    async def deliver(self, message: DoorMessage) -> str:
+        async with self._order:
+            if self._session.is_over or self._mailboxes is None or self._session.record is None:
+                raise DoorShut("The inbox of Claude Code is not open.")
+            line = _line(message, await self._address(self._mailboxes, message.sender))
+            self._session.remember_sender(message.sender)
+            handed = self._session.hand(message)  # before it is written: the reading may be seen before we are told
+            try:
+                handed.is_taken = await _hand_over(self._session.record.socket_path, line)
+            except (BlockingIOError, TimeoutError):
+                self._session.handed.pop(message.uuid, None)
+                raise NotTaken("The inbox of Claude Code is busy.") from None
+            except OSError as error:
+                self._session.handed.pop(message.uuid, None)
+                reason = f"The inbox of Claude Code is gone ({error.strerror or error})."
+                self._session.end(reason)
+                raise DoorShut(reason) from None
+            return "taken from the inbox" if handed.is_taken else "written to the inbox"
+
+    async def _address(self, mailboxes: Mailboxes, sender: str) -> str:
+        try:
+            return await mailboxes.address(sender)
+        except OSError as error:
+            reason = f"A reply address could not be created beside the inbox of Claude Code ({error.strerror or error})."
+            self._session.end(reason)
+            raise DoorShut(reason) from None
+
+    def _take(self, told: Receipt | Saying) -> None:
+        if self._session.is_over:
+            return
+        match told:
+            case Receipt(uuid, status, reason):
+                handed = self._session.handed.get(uuid)
+                if handed is not None and status != "held":  # held: a person is asked, and decides
+                    self._session.refuse(handed, reason)
+            case Saying(to, body, id_):
+                self._listener.door_said(to, body, id_)
+
+    def _miss(self, handed: Handed) -> None:
+        self._session.end(
+            f"Claude Code took message {handed.message.id} from its inbox but did not give it to the agent; this version may "
+            "expect another format."
+        )
+
+    # --- the rest --------------------------------------------------------------------------------------------------------
+
+    async def look_up(self, message: DoorMessage) -> Whereabouts:
+        return await self._session.look_up(message)
+
+    async def answer(self, request_id: str, decision: Decision) -> None:
+        if not self._session.is_over and self._session.record is not None:
+            await self._session.look()  # a person may have answered a moment ago
+        self._session.requests.answer(request_id, decision)
+
+
+def _check(record: SessionRecord) -> None:
+    """Raises DoorShut for a session without an inbox we know."""
+    if record.kind != "interactive":
+        raise DoorShut(f"The session of Claude Code is of the kind {record.kind[:40]!r}; only interactive ones have an inbox.")
+    if record.peer_protocol != PEER_PROTOCOL:
+        raise DoorShut(
+            f"The inbox of Claude Code {record.version[:40]} speaks protocol {record.peer_protocol}, not {PEER_PROTOCOL}.",
+            _UPDATE,
+        )
+    try:
+        status = os.stat(record.socket_path)
+    except (OSError, ValueError):
+        raise DoorShut("The session of Claude Code has no inbox.") from None
+    if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.getuid():
+        raise DoorShut("The inbox of Claude Code is not a socket that you own.")
+
+
+def _line(message: DoorMessage, address: str) -> bytes:
+    """The text may not end the element it stands in."""
+    text = _TAG.sub("&lt;", message.text)
+    names = f'from="{escape(address, _QUOTE)}" from-name="{_NOT_IN_NAMES.sub("_", message.sender)}"'
+    content = f"<cross-session-message {names}>\n{text}\n</cross-session-message>"
+    frame = {
+        "type": "user", "msgV": 1, "msg_id": message.uuid, "from": address, "priority": "next",
+        "message": {"role": "user", "content": content},
+    }  # fmt: skip
+    return msgspec.json.encode(frame) + b"\n"
+
+
+async def _hand_over(path: str, line: bytes) -> bool:
+    """Whether the session was seen to take it. Raises OSError or TimeoutError when the line was not written whole."""
+    loop = asyncio.get_running_loop()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.setblocking(False)
+        async with asyncio.timeout(HAND_OVER_S):
+            await loop.sock_connect(connection, path)
+            if peer_uid(connection) != os.geteuid():
+                raise PermissionError("The inbox of Claude Code belongs to another user.")
+            await loop.sock_sendall(connection, line)
+        try:
+            connection.shutdown(socket.SHUT_WR)
+            async with asyncio.timeout(TAKEN_S):
+                while await loop.sock_recv(connection, 4_096):
+                    pass
+        except OSError:  # a TimeoutError is one
+            return False  # it may have it, or get it yet
+    return True

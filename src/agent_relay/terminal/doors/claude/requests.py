@@ -1,0 +1,179 @@
+"""What Claude Code asks a person while its dialog is open: held as a hook, and answered from outside or dropped.
+
+The dialog stands on the screen all the while, and the first answer counts. That a person was first is learnt from the
+session file, or from the session's state: then the hook is let go without an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from agent_relay.protocol.tool_names import FILE_TOOLS, GLOB, GREP, LIST, kind_of
+from agent_relay.terminal.delivery.message_text import clean
+from agent_relay.terminal.doors.claude.signals import Decided
+from agent_relay.terminal.doors.door import (
+    Decision,
+    DoorError,
+    DoorListener,
+    DoorState,
+    NotOpen,
+    Request,
+    RequestKind,
+    Resolution,
+)
+from agent_relay.terminal.output.observations import Observation
+from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
+
+GRACE_S = 2.0  # after a dialog has closed: so long the session file may take to say how
+UNSEEN_S = 15.0  # a dialog that was never seen open by then is none
+MAX_SUBJECT_CHARACTERS = 2_000
+QUESTION_TOOL = "AskUserQuestion"
+_PATHS = ("file_path", "notebook_path", "path")
+_SUBJECTS = ("command", "file_path", "notebook_path", "path", "url", "query", "pattern", "plan")
+
+
+class _Held:
+    """One hook that waits."""
+
+    def __init__(self, id_: str, tool: str, given: dict[str, Any], now: float) -> None:
+        self.tool = tool
+        self.input = given
+        self.requests = _requests(id_, tool, given)
+        self.output: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self.answers: dict[str, str] = {}
+        self.resolution: Resolution | None = None  # what we answered
+        self.was_seen = False
+        self.closed_at = now
+
+    def release(self, output: str | None) -> None:
+        if not self.output.done():
+            self.output.set_result(output)
+
+
+class Requests:
+    def __init__(self, listener: DoorListener[Observation]) -> None:
+        self._listener = listener
+        self._held: list[_Held] = []
+        self._count = 0
+
+    async def ask(self, given: dict[str, Any]) -> str | None:
+        """What the hook prints; None leaves the dialog as it is."""
+        self._count += 1
+        now = asyncio.get_running_loop().time()
+        held = _Held(f"claude-{self._count}", as_text(given.get("tool_name")), as_dict(given.get("tool_input")), now)
+        self._held.append(held)
+        for request in held.requests:
+            self._listener.door_asked(request)
+        return await held.output
+
+    def answer(self, request_id: str, decision: Decision) -> None:
+        held, request = self._find(request_id)
+        if not decision.is_allowed:
+            said = f"Denied by {decision.by or 'the relay'}"
+            message = f"{said}: {decision.reason}" if decision.reason else f"{said}."
+            held.resolution = Resolution.DENIED
+            held.release(_output({"behavior": "deny", "message": message}))
+        elif request.kind is RequestKind.PERMISSION:
+            held.resolution = Resolution.ALLOWED
+            held.release(_output({"behavior": "allow"}))
+        elif not decision.answer:
+            raise DoorError("Answer a question with one of its options, or with text.")
+        else:
+            held.answers[request.details["question"]] = decision.answer
+            if len(held.answers) == len({other.details["question"] for other in held.requests}):
+                held.resolution = Resolution.ANSWERED
+                held.release(_output({"behavior": "allow", "updatedInput": {**held.input, "answers": held.answers}}))
+
+    def _find(self, request_id: str) -> tuple[_Held, Request]:
+        for held in self._held:
+            for request in held.requests:
+                if request.id == request_id and held.resolution is None:
+                    return held, request
+        raise NotOpen("It was already answered or withdrawn.")
+
+    # --- how it ended ----------------------------------------------------------------------------------------------------
+
+    def note_decided(self, decided: Decided) -> None:
+        held = self._match(decided)
+        if held is None:
+            return
+        is_question = held.requests[0].kind is RequestKind.QUESTION
+        allowed = Resolution.ANSWERED if is_question else Resolution.ALLOWED
+        resolution = allowed if decided.is_allowed else Resolution.DENIED
+        self._settle(held, resolution, "door" if decided.by_hook and held.resolution is resolution else "person")
+
+    def _match(self, decided: Decided) -> _Held | None:
+        same = [held for held in self._held if held.tool == decided.tool]
+        exact = [held for held in same if held.input == decided.input]
+        # The hook may spell the input in another way; where only one is open there is no doubt.
+        return exact[0] if exact else same[0] if len(same) == 1 else None
+
+    def note_state(self, state: DoorState | None, now: float) -> None:
+        """Called now and then, whether or not it has changed."""
+        for held in list(self._held):
+            if state is DoorState.WAITING:
+                held.was_seen, held.closed_at = True, now
+            elif now - held.closed_at >= (GRACE_S if held.was_seen or held.resolution else UNSEEN_S):
+                self._settle(held, *self._guess(held, state))
+
+    def _guess(self, held: _Held, state: DoorState | None) -> tuple[Resolution, str]:
+        """Of a dialog that closed, where the session file does not say how: a refusal stands there at once, so a turn that
+        goes on was allowed to."""
+        if held.resolution is not None:
+            return held.resolution, "door"
+        if held.was_seen and state is DoorState.WORKING:
+            is_question = held.requests[0].kind is RequestKind.QUESTION
+            return (Resolution.ANSWERED if is_question else Resolution.ALLOWED), "person"
+        return Resolution.GONE, ""
+
+    def _settle(self, held: _Held, resolution: Resolution, by: str) -> None:
+        self._held.remove(held)
+        held.release(None)
+        for request in held.requests:
+            self._listener.door_resolved(request.id, resolution, by)
+
+    def close(self) -> None:
+        """Lets every hook go: the dialogs stay, for the person."""
+        for held in self._held:
+            held.release(None)
+        self._held.clear()
+
+
+def _output(decision: dict[str, Any]) -> str:
+    return msgspec.json.encode({"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}).decode()
+
+
+def _requests(id_: str, tool: str, given: dict[str, Any]) -> list[Request]:
+    """One for a permission; one for each question of a tool that asks several."""
+    questions = [entry for entry in as_list(given.get("questions")) if as_text(entry.get("question"))]
+    if tool == QUESTION_TOOL and questions:
+        return [_question(f"{id_}-{number}", entry) for number, entry in enumerate(questions, 1)]
+    name = clean(tool)[:100] or "a tool"
+    whole = next((text for text in (as_text(given.get(key)) for key in _SUBJECTS) if text), "")
+    subject = clean(whole)[:MAX_SUBJECT_CHARACTERS]
+    text = f"Claude Code asks to use {name}{': ' + subject if subject else ''}"
+    description = clean(as_text(given.get("description")))[:MAX_SUBJECT_CHARACTERS]
+    details = {"description": description} if description else {}
+    path, pattern = _files(kind_of(tool), given)
+    asked = Request(id_, RequestKind.PERMISSION, text, name, subject, ("allow", "deny"), details, path=path, pattern=pattern)
+    return [replace(asked, is_exact=subject == whole)]  # else a rule would judge a part of what is run
+
+
+def _files(kind: str, given: dict[str, Any]) -> tuple[str | None, str]:
+    """What a tool for files is about: a path, None where it tells none, and a pattern of the files in there."""
+    if kind not in FILE_TOOLS:
+        return None, ""
+    path = next((text for text in (as_text(given.get(key)) for key in _PATHS) if text), None)
+    is_optional = kind in {GLOB, GREP, LIST}  # without a path they look at the working directory
+    return "" if path is None and is_optional else path, as_text(given.get("pattern")) if kind == GLOB else ""
+
+
+def _question(id_: str, entry: dict[str, Any]) -> Request:
+    question = as_text(entry.get("question"))
+    options = tuple(as_text(option.get("label"))[:MAX_SUBJECT_CHARACTERS] for option in as_list(entry.get("options")))
+    details = {"question": question, "takes_several": bool(entry.get("multiSelect"))}
+    return Request(id_, RequestKind.QUESTION, clean(question)[:MAX_SUBJECT_CHARACTERS], QUESTION_TOOL, "", options, details)

@@ -1,0 +1,163 @@
+"""Codex: how it is started with an app-server of its own, and the doors that lead into it.
+
+Started plainly, Codex shares one server among all its terminals. There nobody can say which conversation is whose before its
+first turn, and what an agent runs gets the environment of whoever came first, the relay's name for it included. So each
+agent has a server of its own, which lives and ends with its terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_relay.interpreter import run_script
+from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
+from agent_relay.terminal.doors.codex.arguments import Arguments, read_arguments
+from agent_relay.terminal.doors.codex.hooks import FLAG, VARIABLE, are_trusted, hook_flags, write_script
+from agent_relay.terminal.doors.codex.queue import Codex, CodexQueue
+from agent_relay.terminal.doors.codex.record import KNOWN_FILE
+from agent_relay.terminal.doors.codex.server import CodexServer
+from agent_relay.terminal.doors.codex.stop import CodexStopHook
+from agent_relay.terminal.doors.door import Door, DoorListener
+from agent_relay.terminal.doors.hooks import hook_socket_path
+from agent_relay.terminal.doors.launch import AgentPlace, Note, Prepared, Program
+from agent_relay.terminal.files.private_files import make_private_folder
+from agent_relay.terminal.output.observations import Observation
+from agent_relay.terminal.output.transcripts.find import home_of
+from agent_relay.terminal.profiles.profile import Profile, Transcript, load_profiles
+
+LAUNCHER = Path(__file__).with_name("server_launcher.py")
+LOG_FILE = "codex-server.log"
+_OURS = "AGENT_RELAY_"
+_SYSTEM = Path("/etc/codex")
+ALL = (CodexServer.name, CodexQueue.name, CodexStopHook.name)
+
+
+class CodexKit:
+    """`asks_for_hooks`: hooks of ours are passed where they are of use though nobody has trusted them, so that Codex asks."""
+
+    def __init__(self, *, asks_for_hooks: bool = False) -> None:
+        self._asks_for_hooks = asks_for_hooks
+
+    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
+        given = read_arguments(program.argv)
+        if given.elsewhere:
+            return Prepared(program, notes=(Note(given.elsewhere, ALL),))
+        Path(place.folder, KNOWN_FILE).unlink(missing_ok=True)  # what is known of the last program
+        settings = _settings(program)
+        notes: list[Note] = []
+        mark = f"relay-{secrets.token_hex(4)}"
+        told: list[str] = []
+        if introduction and not given.resumes:
+            if "developer_instructions" in settings or given.mentions("developer_instructions"):
+                notes.append(Note("You gave Codex developer instructions, so it is introduced by a message."))
+            else:
+                told = ["-c", f"developer_instructions={_toml(f'{introduction} [{mark}]')}"]
+        facts = {"codex": program.argv[0], "mark": mark if told else "", "since": str(int(time.time() * 1000))}
+        reason = given.unserved or ("You gave Codex your own permissions." if "default_permissions" in settings else "")
+        plain = [*told, *_environment_flags(program.environment)]
+        environment = dict(program.environment)
+        if reason:
+            notes.append(Note(f"{reason} So it has no app-server.", (CodexServer.name,)))
+            is_hooked, note = self._decide_on_hooks(given, _home(program))
+            notes += [note] if note is not None else []
+            if is_hooked:
+                facts["hooks"] = hook_socket_path(place.folder, place.project_id, place.agent)
+                environment[VARIABLE] = write_script(place, facts["hooks"])
+            argv = given.with_flags([*plain, *(hook_flags() if is_hooked else [])])
+        else:
+            if self._asks_for_hooks:
+                notes.append(Note("Its app-server reports more than hooks do, so hooks are left out."))
+            facts["server"] = path = _socket_path(place, mark)
+            argv = _launch(path, os.path.join(place.folder, LOG_FILE), given, told, given.with_flags(plain))
+        changed = Program(tuple(argv), program.cwd, environment)
+        return Prepared(changed, facts, is_introduced=bool(told), notes=tuple(notes))
+
+    def _decide_on_hooks(self, given: Arguments, home: Path) -> tuple[bool, Note | None]:
+        """Whether it is started with ours, and what is to be known of that."""
+        if given.mentions("hooks"):
+            return False, Note("You started Codex with your own hooks, so the relay's are left out.", (CodexStopHook.name,))
+        if are_trusted(home):
+            return True, None
+        if self._asks_for_hooks:
+            return True, Note("Approve the relay's hooks once: choose “Trust all and continue”.")
+        return False, Note(
+            "You have not approved the relay's hooks.", (CodexStopHook.name,), f"Start it once with `wrap {FLAG}`."
+        )
+
+    def doors(
+        self, program: Program, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]
+    ) -> list[Door]:  # fmt: skip
+        if not facts.get("codex"):
+            return []
+        profile = _profile()
+        since = facts.get("since", "")
+        codex = Codex(
+            facts["codex"], program.environment, program.cwd, _home(program), profile, facts.get("mark", ""),
+            int(since) if since.isdecimal() else 0,
+        )  # fmt: skip
+        hooks = facts.get("hooks", "")
+        doors: list[Door] = [CodexServer(facts["server"], place, listener)] if facts.get("server") else []
+        if doors or hooks or codex.mark:
+            doors.append(CodexQueue(codex, place, listener, hooks))
+        if hooks:
+            doors.append(CodexStopHook(codex, hooks, place, listener))
+        return doors
+
+
+def _profile() -> Profile:
+    return load_profiles()["codex"]
+
+
+def _home(program: Program) -> Path:
+    transcript = _profile().transcript
+    assert isinstance(transcript, Transcript)
+    return home_of(transcript, program.environment)
+
+
+def _socket_path(place: AgentPlace, mark: str) -> str:
+    """In the agent's folder, or in a short place of the user's own where that path is too long for a socket. Each start has
+    another: the server of the last one may still be ending, and takes its own along."""
+    folder, name = place.folder, "codex"
+    if len(os.fsencode(os.path.join(folder, f"{name}-{mark}.sock"))) > MAX_SOCKET_PATH_BYTES:
+        folder, name = os.path.join(short_socket_directory(os.getuid()), place.project_id), f"{place.agent}.codex"
+        make_private_folder(folder)
+    for left in Path(folder).glob(f"{name}-*.sock"):
+        left.unlink(missing_ok=True)
+    return os.path.join(folder, f"{name}-{mark}.sock")
+
+
+def _launch(path: str, log: str, given: Arguments, told: list[str], plain: list[str]) -> list[str]:
+    server = [given.program, "app-server", "--listen", f"unix://{path}", *given.settings, *told]
+    shown = given.with_flags(["--remote", f"unix://{path}"])
+    words = [path, log, str(len(server)), str(len(shown)), *server, *shown, *plain]
+    return run_script(str(LAUNCHER), *words)
+
+
+def _environment_flags(environment: Mapping[str, str]) -> list[str]:
+    """For what the agent runs on a server that it shares with others."""
+    ours = sorted(name for name in environment if name.startswith(_OURS))
+    return [word for name in ours for word in ("-c", f"shell_environment_policy.set.{name}={_toml(environment[name])}")]
+
+
+def _toml(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _settings(program: Program) -> str:
+    """The text of all the files that Codex reads settings from, as far as somebody may have put ours there."""
+    home = _home(program)
+    folders = [Path(program.cwd), *Path(program.cwd).parents]
+    paths = [home / "config.toml", *(folder / ".codex" / "config.toml" for folder in folders), *_SYSTEM.glob("*.toml")]
+    return "\n".join(_read(path) for path in paths)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,219 @@
+"""What Codex asks a person: shown in its terminal and told to us, and the first answer counts.
+
+The server says that a request was answered, not how. How is seen by what becomes of the tool: one that was refused is
+declared so at once, and a turn that was broken off was broken off by a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agent_relay.terminal.delivery.message_text import clean
+from agent_relay.terminal.doors.codex.rpc import RequestId, Unreachable
+from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Request, RequestKind, Resolution
+from agent_relay.terminal.output.observations import Observation
+from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
+
+COMMAND = "item/commandExecution/requestApproval"
+FILE_CHANGE = "item/fileChange/requestApproval"
+QUESTION = "item/tool/requestUserInput"
+SETTLE_S = 1.0  # a refusal is told within milliseconds of the answer
+CONFIRM_S = 10.0
+MAX_SUBJECT_CHARACTERS = 2_000
+_REMEMBERED = 50
+_DOOR, _PERSON = "door", "person"
+
+Reply = Callable[[RequestId, dict[str, Any]], Awaitable[None]]
+
+
+class _Held:
+    """One request of the server's; a question may have several parts, each a request of ours."""
+
+    def __init__(self, rpc_id: RequestId, turn_id: str, item_id: str, requests: list[Request]) -> None:
+        self.rpc_id = rpc_id
+        self.turn_id = turn_id
+        self.item_id = item_id
+        self.requests = requests
+        self.answers: dict[str, str] = {}
+        self.ours: Resolution | None = None
+        self.is_answered = False  # by anybody
+        self.done: asyncio.Future[str] = asyncio.get_running_loop().create_future()  # who answered
+
+    @property
+    def is_question(self) -> bool:
+        return self.requests[0].kind is RequestKind.QUESTION
+
+
+class Requests:
+    def __init__(self, listener: DoorListener[Observation], reply: Reply) -> None:
+        self._listener = listener
+        self._reply = reply
+        self._held: list[_Held] = []
+        self._touched: OrderedDict[str, str] = OrderedDict()  # files, by the id of the change
+        self._count = 0
+
+    def ask(self, rpc_id: RequestId, method: str, params: dict[str, Any]) -> None:
+        """Whatever is not known here is left to the person: any answer to it would be the answer."""
+        item_id = as_text(params.get("itemId"))
+        if any(held.rpc_id == rpc_id and held.item_id == item_id for held in self._held):
+            return  # told once more, because we subscribed once more
+        self._count += 1
+        requests = self._requests(f"codex-{self._count}", method, params)
+        if requests:
+            self._held.append(_Held(rpc_id, as_text(params.get("turnId")), item_id, requests))
+            for request in requests:
+                self._listener.door_asked(request)
+
+    def _requests(self, id_: str, method: str, params: dict[str, Any]) -> list[Request]:
+        if method == COMMAND:
+            return [_command(id_, params)]
+        if method == FILE_CHANGE:
+            return [_file_change(id_, params, self._touched.get(as_text(params.get("itemId")), ""))]
+        if method == QUESTION:
+            asked = [entry for entry in as_list(params.get("questions")) if as_text(entry.get("id"))]
+            if any(entry.get("isSecret") for entry in asked):
+                return []  # a password has no business on the relay
+            return [_question(f"{id_}-{number}", entry) for number, entry in enumerate(asked, 1)]
+        return []
+
+    # --- answering -------------------------------------------------------------------------------------------------------
+
+    async def answer(self, request_id: str, decision: Decision) -> None:
+        held, request = self._find(request_id)
+        if held.is_question:
+            if not decision.is_allowed or not decision.answer:
+                raise DoorError("Answer a question of Codex with one of its options, or with text.")
+            held.answers[request.details["question"]] = decision.answer
+            if len(held.answers) < len({other.details["question"] for other in held.requests}):
+                return
+            answers = {key: {"answers": [said]} for key, said in held.answers.items()}
+            await self._say(held, Resolution.ANSWERED, {"answers": answers})
+        elif decision.is_allowed and not request.can_allow:
+            raise DoorError("Codex does not let this be approved remotely.")
+        elif decision.is_allowed:
+            await self._say(held, Resolution.ALLOWED, {"decision": "accept"})
+        else:
+            await self._say(held, Resolution.DENIED, {"decision": "decline"})
+
+    async def _say(self, held: _Held, ours: Resolution, result: dict[str, Any]) -> None:
+        held.ours = ours
+        try:
+            await self._reply(held.rpc_id, result)
+            async with asyncio.timeout(CONFIRM_S):
+                by = await asyncio.shield(held.done)
+        except Unreachable as error:
+            raise NotOpen(str(error)) from None
+        except TimeoutError:
+            held.ours = None
+            raise DoorError("Codex did not confirm the answer.") from None
+        if by != _DOOR:
+            raise NotOpen("Somebody at the terminal answered first.")
+
+    def _find(self, request_id: str) -> tuple[_Held, Request]:
+        for held in self._held:
+            for request in held.requests:
+                if request.id == request_id and held.ours is None and not held.is_answered:
+                    return held, request
+        raise NotOpen("It was already answered or withdrawn.")
+
+    # --- how it ended ----------------------------------------------------------------------------------------------------
+
+    def note_answered(self, rpc_id: object) -> None:
+        for held in self._held:
+            if held.rpc_id == rpc_id and not held.is_answered:
+                held.is_answered = True
+                if held.is_question:
+                    self._settle(held, Resolution.ANSWERED)
+                else:
+                    asyncio.get_running_loop().call_later(SETTLE_S, self._settle, held, Resolution.ALLOWED)
+                return
+
+    def note_item(self, item: dict[str, Any], *, is_completed: bool) -> None:
+        id_ = as_text(item.get("id"))
+        if not is_completed:
+            if item.get("type") == "fileChange":
+                paths = [as_text(change.get("path")) for change in as_list(item.get("changes"))]
+                self._touched[id_] = ", ".join(path for path in paths if path)
+                if len(self._touched) > _REMEMBERED:
+                    self._touched.popitem(last=False)
+            return
+        for held in [held for held in self._held if held.item_id == id_ and not held.is_question]:
+            self._settle(held, Resolution.DENIED if item.get("status") == "declined" else Resolution.ALLOWED)
+
+    def note_turn_over(self, turn: dict[str, Any]) -> None:
+        for held in [held for held in self._held if held.turn_id == as_text(turn.get("id"))]:
+            was_broken_off = held.is_answered and turn.get("status") == "interrupted"
+            self._settle(held, Resolution.DENIED if was_broken_off else Resolution.GONE)
+
+    def drop(self) -> None:
+        """Nothing more will be heard of them."""
+        for held in list(self._held):
+            self._settle(held, Resolution.GONE)
+
+    def close(self) -> None:
+        """The same, and nobody is told."""
+        for held in self._held:
+            if not held.done.done():
+                held.done.set_result("")
+        self._held.clear()
+
+    def _settle(self, held: _Held, resolution: Resolution) -> None:
+        if held not in self._held:
+            return
+        self._held.remove(held)
+        by = "" if resolution is Resolution.GONE else _DOOR if held.ours is resolution else _PERSON
+        if not held.done.done():
+            held.done.set_result(by)
+        for request in held.requests:
+            self._listener.door_resolved(request.id, resolution, by)
+
+
+def _shown(text: object) -> str:
+    return clean(as_text(text))[:MAX_SUBJECT_CHARACTERS]
+
+
+def _details(params: dict[str, Any]) -> dict[str, Any]:
+    return {name: _shown(params.get(name)) for name in ("reason", "cwd", "grantRoot") if as_text(params.get(name))}
+
+
+_SHELLS = frozenset(f"{folder}/{name}" for folder in ("/bin", "/usr/bin") for name in ("bash", "sh", "zsh", "dash"))
+
+
+def _command(id_: str, params: dict[str, Any]) -> Request:
+    subject = _shown(_unwrapped(as_text(params.get("command"))))
+    host = _shown(as_dict(params.get("networkApprovalContext")).get("host"))
+    decisions = params.get("availableDecisions")
+    can_allow = not isinstance(decisions, list) or "accept" in decisions
+    text = f"Codex asks to run {subject or 'a command'}" + (f", which wants to reach {host}" if host else "")
+    is_exact = not host and subject == _unwrapped(as_text(params.get("command")))
+    return Request(
+        id_, RequestKind.PERMISSION, text, "shell", subject, ("allow", "deny"), _details(params), can_allow, is_exact=is_exact
+    )  # fmt: skip
+
+
+def _unwrapped(command: str) -> str:
+    """Without the shell it is run by, where that is one of the system's: another program may do anything with the words."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    return words[2] if len(words) == 3 and words[0] in _SHELLS and words[1] in {"-lc", "-c"} else command
+
+
+def _file_change(id_: str, params: dict[str, Any], touched: str) -> Request:
+    subject = _shown(touched)
+    text = f"Codex asks to change {subject or 'files'}"
+    return Request(
+        id_, RequestKind.PERMISSION, text, "apply_patch", subject, ("allow", "deny"), _details(params),
+        is_exact=subject == touched,
+    )  # fmt: skip
+
+
+def _question(id_: str, entry: dict[str, Any]) -> Request:
+    options = tuple(_shown(option.get("label")) for option in as_list(entry.get("options")))
+    details = {"question": as_text(entry.get("id")), "header": _shown(entry.get("header"))}
+    return Request(id_, RequestKind.QUESTION, _shown(entry.get("question")), "request_user_input", "", options, details)

@@ -1,0 +1,149 @@
+"""opencode's sessions: which one the terminal shows, which of them work, and which are only a tool of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from agent_relay.terminal.doors.loopback_http import LoopbackHttp
+from agent_relay.terminal.doors.opencode.known import KnownFile
+from agent_relay.terminal.doors.opencode.view import HOME, SESSION, View, session_id, wait_for_view
+from agent_relay.terminal.output.transcripts.records import as_count, as_dict, as_list, as_text
+
+SHOWN_S = 10.0  # until the terminal shows what it was told to
+MAX_DEPTH = 10
+MAX_LISTED = 20
+_REMEMBERED = 1_000
+_WORKING = frozenset({"busy", "retry"})
+
+
+class Session(Struct, frozen=True):
+    """`mode`: with which agent and model it goes on. opencode takes its own defaults else, which may permit more."""
+
+    id: str
+    mode: dict[str, Any] = {}
+
+
+class Sessions:
+    """`used`: the one that the person asked for when starting it."""
+
+    def __init__(self, http: LoopbackHttp, folder: str, known: KnownFile, used: str = "") -> None:
+        self._http = http
+        self._folder = folder
+        self._known = known
+        self._used = used  # the last one that was written to, or that the terminal was told to show
+        self._begun = ""  # by us; the terminal does not show it so far
+        self._parents: dict[str, str] = {}
+        self._working: set[str] = set()
+
+    # --- what is told of them ----------------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._working)
+
+    def note_status(self, session: str, status: str) -> None:
+        if status in _WORKING and session:
+            self._working.add(session)
+        else:
+            self._working.discard(session)
+
+    def note_all_statuses(self, statuses: dict[str, str]) -> None:
+        self._working = {session for session, status in statuses.items() if status in _WORKING}
+
+    def note_info(self, info: dict[str, Any]) -> None:
+        id_ = session_id(info.get("id"))
+        if id_:
+            self._parents[id_] = session_id(info.get("parentID"))
+            if len(self._parents) > _REMEMBERED:
+                del self._parents[next(iter(self._parents))]
+
+    def note_used(self, session: str) -> None:
+        if session_id(session) and not self.is_child(session):
+            self._used = session
+            self._known.add_session(session)
+
+    def is_child(self, session: str) -> bool:
+        """A session that the agent itself began for a task; its words are not for others."""
+        return bool(self._parents.get(session))
+
+    async def own(self) -> list[str]:
+        """Those of this program, as far as they are known, the latest first. Raises HttpFailed."""
+        shown = await self._find(await self._wanted())
+        return list(dict.fromkeys([*([shown.id] if shown is not None else []), *self._known.sessions]))
+
+    async def latest(self) -> list[str]:
+        """Those of this project, whoever's they are, the one that was changed last first. Raises HttpFailed."""
+        listed = as_list((await self._http.request("GET", f"/session?limit={MAX_LISTED}")).json())
+        times = {session_id(info.get("id")): as_count(as_dict(info.get("time")).get("updated")) for info in listed}
+        times.pop("", None)
+        return sorted(times, key=lambda id_: -times[id_])
+
+    # --- where messages go -------------------------------------------------------------------------------------------
+
+    async def find_or_begin(self) -> Session | None:
+        """Raises HttpFailed."""
+        found = await self._find(await self._wanted())
+        if found is not None:
+            return found
+        if self._begun:
+            found = await self._find(self._begun)
+        found = found or await self._begin()
+        if found is not None:
+            await self._show(found.id)
+        return found
+
+    async def _wanted(self) -> str:
+        """Empty where the terminal shows none."""
+        view = await wait_for_view(self._folder, lambda view: view is None or not view.is_loading, SHOWN_S)
+        if view is not None and view.name == SESSION and view.session:
+            self._begun = ""
+            return view.session
+        return "" if view is not None and view.name == HOME else self._used
+
+    async def _find(self, session: str) -> Session | None:
+        """The session, or the one it is a tool of."""
+        for _ in range(MAX_DEPTH):
+            if not session:
+                return None
+            answer = await self._http.request("GET", f"/session/{session}")
+            info = as_dict(answer.json())
+            if answer.status != 200 or session_id(info.get("id")) != session:
+                return None
+            self.note_info(info)
+            if not self._parents[session]:
+                return Session(session, _mode(info))
+            session = self._parents[session]
+        return None
+
+    async def _begin(self) -> Session | None:
+        answer = await self._http.request("POST", "/session", {})
+        info = as_dict(answer.json())
+        id_ = session_id(info.get("id"))
+        if answer.status != 200 or not id_:
+            return None
+        self.note_info(info)
+        self._begun = id_
+        self.note_used(id_)
+        return Session(id_, _mode(info))
+
+    async def _show(self, session: str) -> None:
+        """What a person has half written stays in the composer. Where nobody says what is shown, it is not waited for."""
+        await self._http.request("POST", "/tui/select-session", {"sessionID": session})
+        wanted = View(SESSION, session)
+        if await wait_for_view(self._folder, lambda view: view in (None, wanted), SHOWN_S) == wanted:
+            self._begun = ""
+
+
+def _mode(info: dict[str, Any]) -> dict[str, Any]:
+    mode: dict[str, Any] = {}
+    if agent := as_text(info.get("agent")):
+        mode["agent"] = agent
+    model = as_dict(info.get("model"))
+    provider, name, variant = (as_text(model.get(key)) for key in ("providerID", "id", "variant"))
+    if provider and name:
+        mode["model"] = {"providerID": provider, "modelID": name}
+        if variant and variant != "default":
+            mode["variant"] = variant
+    return mode

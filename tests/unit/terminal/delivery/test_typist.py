@@ -1,0 +1,237 @@
+"""The hands at a terminal: what they look at, what they type, and what wakes them. The watcher is real, the terminal a desk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+from msgspec.structs import replace
+
+from agent_relay.terminal.backends.terminal import Foreground, Key, PersonSeen, Terminal, TerminalEnded
+from agent_relay.terminal.delivery.injection import Done, Failed
+from agent_relay.terminal.delivery.message_text import MAX_UNBRACKETED_CHARACTERS, Room
+from agent_relay.terminal.delivery.typist import TOO_LATE, Typist
+from agent_relay.terminal.output.watcher import CommandSeen, Watcher
+from agent_relay.terminal.profiles.profile import Profile, load_profiles
+from agent_relay.terminal.screen.contents import Cursor, Screen, screen_of_text
+
+PROFILES = load_profiles()
+MARK = "[abc12345]"
+TEXT = f"Relay message from Alice {MARK}: hello"
+
+
+class Desk:
+    """A program with a prompt: what is pasted stands in it, Enter takes it. Everything that was typed is kept in order."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.typed: list[str] = []
+        self.draft = ""
+        self.said = "hello"
+        self.dialog = ""
+        self.takes_paste: bool | None = True
+        self.reader: Foreground | None = None
+        self.takes_enter = True
+        self.has_ended = False
+        self.person_seen = PersonSeen(is_attached=False)
+        self.watcher = Watcher(profile)
+        self.commands: list[str] = []
+        self.looks = 0
+        self.typist = Typist(cast("Terminal[Screen]", self), self.watcher, profile, self.read)
+
+    async def read(self) -> None:
+        self.looks += 1
+        if self.has_ended:
+            raise TerminalEnded("It has ended.")
+        last = self.dialog or f"> {self.draft}".rstrip()
+        screen = screen_of_text(f"{self.said}\n{last}", cursor=Cursor(self.said.count("\n") + last.count("\n") + 1, len(last)))
+        t = asyncio.get_running_loop().time()
+        events = self.watcher.saw(screen, t)
+        self.commands += [str(event.command) for event in events if isinstance(event, CommandSeen)]
+        self.typist.note_screen(screen, t)
+
+    async def person(self) -> PersonSeen:
+        return self.person_seen
+
+    async def foreground(self) -> Foreground | None:
+        return self.reader
+
+    async def paste(self, text: str) -> None:
+        self.typed.append(text)
+        self.draft += text
+
+    async def press(self, key: Key) -> None:
+        self.typed.append(key.value)
+        if self.takes_enter:
+            self.said, self.draft = f"{self.said}\n> {self.draft}", ""
+
+    async def write(self, data: bytes) -> None:
+        self.typed.append(repr(data))
+        self.draft = ""
+
+    async def type_in(self, text: str = TEXT, **options: Any) -> Done | Failed:
+        return await self.typist.type_in(lambda room: text, MARK, **options)
+
+
+def play(scene: Callable[[Desk], Awaitable[None]], profile: Profile = PROFILES["generic"]) -> Desk:
+    async def run() -> Desk:
+        desk = Desk(profile)
+        async with asyncio.timeout(10):
+            await scene(desk)
+        return desk
+
+    return asyncio.run(run())
+
+
+async def passes(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+def test_paste_then_enter_then_seen_to_be_taken() -> None:
+    async def scene(desk: Desk) -> None:
+        before = asyncio.get_running_loop().time()
+        assert await desk.type_in() == Done("composer")
+        assert before < desk.typist.last_enter < asyncio.get_running_loop().time()
+
+    assert play(scene).typed == [TEXT, "Enter"]
+
+
+def test_two_texts_keep_their_order_and_their_distance() -> None:
+    async def scene(desk: Desk) -> None:
+        assert await desk.type_in("one") == Done("composer")
+        first = desk.typist.last_enter
+        assert await desk.type_in("two") == Done("composer")
+        assert desk.typist.last_enter - first >= 0.5
+
+    assert play(scene).typed == ["one", "Enter", "two", "Enter"]
+
+
+def test_what_is_typed_in_is_nobodys_command() -> None:
+    async def scene(desk: Desk) -> None:
+        await desk.type_in(f"{TEXT}\n->relay:Bob pay")
+        desk.said = f"hello\n{TEXT}\n->relay:Bob pay\nok"
+        await desk.read()
+        await desk.read()
+
+    assert play(scene).commands == []
+
+
+@pytest.mark.parametrize("obstacle", ["paused", "dialog"])
+def test_what_waited_goes_on_as_soon_as_it_may(obstacle: str) -> None:
+    async def scene(desk: Desk) -> None:
+        if obstacle == "paused":
+            desk.typist.pause()
+        else:
+            desk.dialog = "Allow this? Run the command [y/n]"
+        typing = asyncio.create_task(desk.type_in())
+        await passes(lambda: desk.looks > 0)
+        assert desk.typed == []
+        assert desk.typist.is_paused == (obstacle == "paused")
+        started = asyncio.get_running_loop().time()
+        desk.dialog = ""
+        desk.typist.resume()
+        await passes(lambda: bool(desk.typed))
+        assert asyncio.get_running_loop().time() - started < 4.5  # not the five seconds of looking again
+        assert await typing == Done("composer")
+
+    play(scene)
+
+
+def test_the_session_file_wakes_and_proves() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.takes_enter = False
+        typing = asyncio.create_task(desk.type_in())
+        desk.typist.note_taken(TEXT)  # before anything was typed
+        await passes(lambda: desk.typed == [TEXT, "Enter"])
+        desk.typist.note_taken("another text")
+        desk.typist.note_taken(f"what came: {TEXT}")
+        assert await typing == Done("transcript")
+        desk.typist.note_taken(TEXT)  # too late to mean the next one
+        desk.draft, desk.takes_enter = "", True
+        assert await desk.type_in("next") == Done("composer")
+
+    play(scene)
+
+
+def test_what_is_too_late_is_not_begun_and_what_is_begun_is_finished() -> None:
+    async def scene(desk: Desk) -> None:
+        now = asyncio.get_running_loop().time()
+        assert await desk.type_in(until=now) == Failed(TOO_LATE)
+        desk.typist.pause()
+        assert await desk.type_in(until=now + 0.2) == Failed(TOO_LATE)
+        assert 0.2 <= asyncio.get_running_loop().time() - now < 4
+        assert desk.typed == []
+        desk.typist.resume()
+        typing = asyncio.create_task(desk.type_in(until=now + 5))
+        await passes(lambda: bool(desk.typed))
+        assert await typing == Done("composer")
+
+    play(scene)
+
+
+def test_a_person_is_looked_for_at_every_step() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.person_seen = PersonSeen(is_attached=True, typed_ms_ago=0)
+        typing = asyncio.create_task(desk.type_in())
+        await passes(lambda: desk.looks > 0)
+        assert desk.typed == []
+        desk.person_seen = PersonSeen(is_attached=True, typed_ms_ago=60_000, is_scrolled_back=True)
+        desk.typist.note_person()
+        assert await typing == Done("composer")
+
+    play(scene)
+
+
+def test_the_end_of_the_program_ends_the_typing() -> None:
+    async def scene(desk: Desk) -> None:
+        desk.takes_enter = False
+        typing = asyncio.create_task(desk.type_in())
+        await passes(lambda: bool(desk.typed))
+        desk.has_ended = True
+        with pytest.raises(TerminalEnded):
+            await typing
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("key", "typed"), [("\r", "Enter"), ("\t", "Tab"), ("\x13", repr(b"\x13"))])
+def test_the_key_of_the_profile_is_pressed(key: str, typed: str) -> None:
+    profile = replace(PROFILES["generic"], submit=replace(PROFILES["generic"].submit, key=key))
+
+    async def scene(desk: Desk) -> None:
+        assert await desk.type_in() == Done("composer")
+
+    assert play(scene, profile).typed == [TEXT, typed]
+
+
+@pytest.mark.parametrize(
+    ("cli", "takes_paste", "limit", "room"),
+    [
+        ("claude", True, 0, Room()),
+        ("claude", None, 0, Room()),
+        ("claude", True, 4_000, Room(max_characters=4_000)),
+        ("generic", True, 0, Room()),
+        ("generic", None, 0, Room(is_bracketed=False, max_characters=MAX_UNBRACKETED_CHARACTERS)),
+        ("claude", False, 0, Room(is_bracketed=False, max_characters=MAX_UNBRACKETED_CHARACTERS)),
+        ("claude", False, 4_000, Room(is_bracketed=False, max_characters=MAX_UNBRACKETED_CHARACTERS)),
+        ("claude", False, 200, Room(is_bracketed=False, max_characters=200)),
+    ],
+)
+def test_the_room_for_a_text(cli: str, takes_paste: bool | None, limit: int, room: Room) -> None:
+    # The look of one program, the manners of another: only what is asked of the profile differs.
+    profile = replace(PROFILES["generic"], name=cli, submit=replace(PROFILES["generic"].submit, max_characters=limit))
+    rooms: list[Room] = []
+
+    async def scene(desk: Desk) -> None:
+        desk.takes_paste = takes_paste
+
+        def render(given: Room) -> str:
+            rooms.append(given)
+            return TEXT
+
+        assert await desk.typist.type_in(render, MARK) == Done("composer")
+
+    play(scene, profile)
+    assert rooms == [room]
