@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.backends.terminal import ExitStatus
-from agent_relay.terminal.delivery.message_text import clean
 from agent_relay.terminal.doors.launch import Program
 from agent_relay.terminal.screen.state import State
 

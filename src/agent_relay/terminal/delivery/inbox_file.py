@@ -12,7 +12,8 @@ from collections import OrderedDict
 from datetime import UTC, datetime
 
 from agent_relay.protocol.short_ids import short_id
-from agent_relay.terminal.delivery.message_text import Shown, clean, id_to_read, is_plain_id
+from agent_relay.protocol.visible_text import clean
+from agent_relay.terminal.delivery.message_text import Shown, id_to_read, is_plain_id
 from agent_relay.terminal.files.private_files import append_private, read_private, replace_private
 
 INBOX_FILE = "inbox.md"

@@ -14,15 +14,13 @@ from functools import lru_cache
 from msgspec import Struct
 
 from agent_relay.protocol.short_ids import short_id
-from agent_relay.protocol.visible_text import reveal
+from agent_relay.protocol.visible_text import clean, reveal
 from agent_relay.terminal.output.parser import BLOCK_OPEN, CLOSE, DEFAULT_PREFIX, OLDER_PREFIXES, OPEN, THINKING_PREFIXES
 
 SHOWN_BLOCK_OPEN = BLOCK_OPEN[1:-1]  # as a CLI that renders Markdown shows it
 URGENT = 2  # priorities 0 to 2 of 0 to 9
 MAX_UNBRACKETED_CHARACTERS = 1_000  # a terminal's own line editing holds 4,096 bytes (1,024 on macOS) and drops the rest
 
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_LINE_BREAKS = re.compile("\r\n|[\r\u0085\u2028\u2029\x0b\x0c]")
 # Take no room: a word with them looks like one without.
 _UNSEEN = "\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff"
 _LOOK_LIKE = {"a": "aаα", "c": "cсϲ", "e": "eе", "i": "iіι", "o": "oоο", "s": "sѕ", "t": "tт", "y": "yу"}  # in a header of ours
@@ -65,11 +63,6 @@ def id_to_read(message_id: str) -> str:
 
 def is_plain_id(text: str) -> bool:
     return _SAFE_ID.fullmatch(text) is not None
-
-
-def clean(text: str) -> str:
-    """Without anything that steers a terminal; what was replaced is seen to have been there."""
-    return _CONTROLS.sub("\ufffd", _LINE_BREAKS.sub("\n", text))
 
 
 def quote(text: str, prefix: str = DEFAULT_PREFIX) -> str:

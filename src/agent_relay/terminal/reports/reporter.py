@@ -12,8 +12,8 @@ from agent_relay.protocol.holds import Hold
 from agent_relay.protocol.reports import UnusedDoor
 from agent_relay.protocol.states import ClientState
 from agent_relay.protocol.tool_names import kind_of
+from agent_relay.protocol.visible_text import clean
 from agent_relay.sdk.client import RelayClient
-from agent_relay.terminal.delivery.message_text import clean
 from agent_relay.terminal.doors.door import Request, RequestKind, Resolution
 from agent_relay.terminal.files.project_files import ProjectFiles
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_relay.protocol.short_ids import short_id
+from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.delivery.message_text import (
     PLAIN,
     Room,
     Shown,
-    clean,
     render,
     render_introduction,
     render_notice,

@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_relay.protocol.short_ids import short_id
+from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.delivery.message_text import (
     PLAIN,
     Room,
     Shown,
-    clean,
     quote,
     render,
     render_introduction,

@@ -10,7 +10,7 @@ import os
 import re
 from typing import Any
 
-from agent_relay.terminal.delivery.message_text import clean
+from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.codex.signals import Decided
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Request, RequestKind, Resolution
 from agent_relay.terminal.output.observations import Observation, command_of

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agent_relay.terminal.delivery.message_text import clean
+from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.codex.rpc import RequestId, Unreachable
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Request, RequestKind, Resolution
 from agent_relay.terminal.output.observations import Observation

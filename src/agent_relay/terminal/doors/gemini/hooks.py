@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agent_relay.terminal.delivery.message_text import clean
+from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.gemini.record import Session, load_known, save_known
 from agent_relay.terminal.doors.gemini.requests import QUESTION_TOOL, GeminiRequests, tool_of

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from agent_relay.terminal.delivery.message_text import clean
+from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Request, RequestKind, Resolution
 from agent_relay.terminal.doors.gemini.signals import Decided
 from agent_relay.terminal.output.observations import Observation

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agent_relay.terminal.delivery.message_text import clean
+from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Request, RequestKind, Resolution
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
