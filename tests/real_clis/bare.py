@@ -17,7 +17,7 @@ from types import TracebackType
 from msgspec.structs import replace
 
 from agent_relay.terminal.backends.tmux_program import find_tmux
-from agent_relay.terminal.delivery.message_text import Room, Shown, introduction_for_start, render
+from agent_relay.terminal.delivery.message_text import Room, Shown, Wording, introduction_for_start, render
 from agent_relay.terminal.doors.door import Door, DoorMessage, DoorState, NotTaken, Resolution
 from agent_relay.terminal.doors.launch import AgentPlace, Kit, Program
 from agent_relay.terminal.doors.registry import kit_for
@@ -60,7 +60,7 @@ class Bare:
         assert found is not None
         self.kit = found
         self._program = Program((*launch.argv, *_MAIN_SCREEN_FLAGS.get(cli, []), *flags), str(self.project), environment)
-        self.prepared = self.kit.prepare(self._program, self.place, introduction_for_start("Bob"))
+        self.prepared = self.kit.prepare(self._program, self.place, introduction_for_start(Wording("Bob")))
         self.heard = Heard()
         self._tmux = [find_tmux().path, "-S", str(self.folder / "tmux.sock"), "-f", os.devnull]
         self._start()
@@ -77,7 +77,7 @@ class Bare:
         self._tmux[2] = f"{self._tmux[2]}.next"  # the server before may still be ending
         self.kit = kit
         program = replace(self._program, argv=words) if words else self._program
-        self.prepared = kit.prepare(program, self.place, introduction_for_start("Bob"))
+        self.prepared = kit.prepare(program, self.place, introduction_for_start(Wording("Bob")))
         self._start()
 
     def __enter__(self) -> Bare:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.delivery.message_text import introduction_for_start
+from agent_relay.terminal.delivery.message_text import Wording, introduction_for_start
 from agent_relay.terminal.doors.door import Decision, Door, DoorShut, DoorState, Resolution, Whereabouts
 from agent_relay.terminal.doors.opencode.view import View, read_view
 from tests.real_clis.bare import Bare, message, play
@@ -43,7 +43,7 @@ def test_opencode_introduction(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> N
         assert bare.model.answered == []
         await door.deliver(message(1, "hello"))
         await bare.until_read(message(1, ""))
-        assert any(introduction_for_start("Bob") in text for text in systems)
+        assert any(introduction_for_start(Wording("Bob")) in text for text in systems)
 
     play(bare, scene)
 

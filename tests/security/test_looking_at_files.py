@@ -12,6 +12,7 @@ from agent_relay.protocol.states import ClientState
 from agent_relay.terminal.doors.claude.requests import _requests
 from agent_relay.terminal.doors.door import Request
 from agent_relay.terminal.files.project_files import ProjectFiles
+from agent_relay.terminal.reports.relay_link import RelayLink
 from agent_relay.terminal.reports.reporter import Reporter
 
 
@@ -51,7 +52,7 @@ def project(tmp_path: Path) -> Path:
 def decide(project: Path, tool: str, **given: str) -> Decision:
     daemon = Daemon()
     files = ProjectFiles(str(project), str(project), (str(project / "state"),))
-    reporter = Reporter(lambda: daemon, files)  # type: ignore[arg-type, return-value]
+    reporter = Reporter(RelayLink(daemon, lambda: daemon), files)  # type: ignore[arg-type, return-value]
     asked: list[Request] = _requests("r1", tool, given)
     reporter.asked(asked[0])
     return daemon.verdict.decision

@@ -21,16 +21,18 @@ from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.errors import RelayError
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
-from agent_relay.terminal.agent.launch import Home, arguments, child_environment, make_terminal
+from agent_relay.terminal.agent.launch import Home, arguments, child_environment, is_running, make_terminal
 from agent_relay.terminal.agent.plain_start import FailedStart
 from agent_relay.terminal.agent.registration import RECONNECT, join
 from agent_relay.terminal.agent.sandbox import DOORS_THROUGH_A_WALL, Reach, Sandbox, check_sandbox
 from agent_relay.terminal.agent.sandbox import enclose as enclose_words
+from agent_relay.terminal.agent.setup import AgentSetup
 from agent_relay.terminal.agent.stop_signals import StopSignals
-from agent_relay.terminal.agent.wrapper import Setup, Wrapper
+from agent_relay.terminal.agent.wrapper import Wrapper
 from agent_relay.terminal.backends.choice import Backend, Choice
 from agent_relay.terminal.backends.orphans import keep_orphans
 from agent_relay.terminal.delivery.inbox_file import INBOX_FILE
+from agent_relay.terminal.delivery.queue import DeliveryQueue
 from agent_relay.terminal.doors.launch import Note, Program
 from agent_relay.terminal.doors.program_version import VersionLookup
 from agent_relay.terminal.doors.registry import ASKED_FOR_VERSION, kit_for
@@ -114,12 +116,11 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
         _log_to(home.team)
         recorder = _make_recorder(wish, cli)
 
-        def make_wrapper(relay: RelayClient, failed: FailedStart | None = None) -> Wrapper:
+        def make_wrapper(
+            relay: RelayClient, failed: FailedStart | None = None, queue: DeliveryQueue | None = None
+        ) -> Wrapper:  # fmt: skip
             setup = _make_setup(place, wish, home, recorder, version, failed)
-            return Wrapper(
-                setup, relay, lambda: make_client(home.name),
-                lambda listener: make_terminal(wish.choice, home, place.project_id, listener),
-            )  # fmt: skip
+            return Wrapper(setup, relay, lambda: make_client(home.name), queue)
 
         wrapper = make_wrapper(relay)
         StopSignals(lambda: wrapper.stop(), lambda: wrapper.kill())  # noqa: PLW0108 - of the one that runs then
@@ -128,8 +129,7 @@ async def run_wrapper(place: Place, wish: Wish, is_ready: Callable[[str], None])
         async with _keeping_orphans(wish):
             status = await wrapper.run(lambda: is_ready(home.name))
             if wrapper.failed_start is not None and not wrapper.is_stopping:
-                first, wrapper = wrapper, make_wrapper(wrapper.relay, wrapper.failed_start)
-                wrapper.take_over(first)
+                wrapper = make_wrapper(wrapper.relay, wrapper.failed_start, wrapper.hand_back())
                 status = await wrapper.run()
         if wish.end_file is not None:
             with contextlib.suppress(OSError):  # then it is not known how it ended
@@ -195,7 +195,7 @@ def _why_no_doors(wish: Wish, profile: Profile) -> Note | None:
 
 def _make_setup(
     place: Place, wish: Wish, home: Home, recorder: Recorder | None, version: Callable[[], str], failed: FailedStart | None
-) -> Setup:  # fmt: skip
+) -> AgentSetup:  # fmt: skip
     """`failed`: it was started before, and what we add may be the reason why it ended."""
     profile = find_profile(place, wish)
     inbox = os.path.join(home.team, INBOX_FILE)
@@ -204,12 +204,14 @@ def _make_setup(
     closed = _why_no_doors(wish, profile)
     if failed is not None and profile.doors:
         closed = Note(f"{failed.reason}.", profile.doors, "Update the program; its last lines are in the agent's wrapper.log.")
-    return Setup(
+    return AgentSetup(
         home=home,
         profile=profile,
         argv=argv,
         cwd=os.getcwd(),
         environment=child_environment(os.environ, added, home, socket=place.socket, root=place.root, inbox=inbox),
+        make_terminal=lambda listener: make_terminal(wish.choice, home, place.project_id, listener),
+        is_running=lambda: is_running(wish.choice, home, place.project_id),
         prefix=wish.prefix,
         has_introduction=wish.has_introduction,
         is_strict=wish.is_strict,

@@ -1,5 +1,5 @@
-"""What an agent asked for, carried out in order: messages to others, files of its outbox, other agents to be started or ended;
-and what it hears of that."""
+"""The runner of an agent's commands, in the order they were given: messages to others, files of its outbox, agents to be started
+or ended; and what the agent hears of that."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from agent_relay.terminal.output.commands import (
 )
 from agent_relay.terminal.output.outbox import Leave, Outbox, SentFile
 from agent_relay.terminal.output.watcher import SCREEN, CommandSeen
+from agent_relay.terminal.reports.relay_link import RelayLink
 from agent_relay.terminal.requests.confirmations import Confirmations
 
 PATIENCE_S = 60.0  # for a recipient's queue to have room
@@ -49,23 +50,22 @@ R = TypeVar("R")
 _log = logging.getLogger("agent_relay.terminal")
 
 
-class Speaker:
-    """`relay` says which client to use now; `tell` gives the agent a notice; `answered` hears of questions it answered."""
+class CommandRunner:
+    """`tell` gives the agent a notice; `questions` are those it was given; `answered` hears of those it answered."""
 
     def __init__(
-        self, home: Home, relay: Callable[[], RelayClient], run: RunFile, tell: Callable[[str], None],
+        self, home: Home, link: RelayLink, run: RunFile, tell: Callable[[str], None], questions: OpenQuestions,
         answered: Callable[[str], None], confirmations: Confirmations,
     ) -> None:  # fmt: skip
         self._confirmations = confirmations
-        self._relay = relay
+        self._link = link
         self._run_file = run
         self._tell = tell
         self._note_answered = answered
         self._said: asyncio.Queue[CommandSeen] = asyncio.Queue()
         self._process = secrets.token_hex(8)
         self._waits: set[asyncio.Task[None]] = set()
-        self._questions = OpenQuestions()
-        self.expect_answer = self._questions.add
+        self._questions = questions
         self.outbox = Outbox(home.outbox, self._send_file)
 
     def say(self, seen: CommandSeen) -> None:
@@ -282,7 +282,7 @@ class Speaker:
         waits for it gets it, and then the agent has it."""
         about = f"your question [{short_id(question.message_id)}]"
         try:
-            reply = await self._relay().answer_to(question, timeout_s)
+            reply = await self._link.client.answer_to(question, timeout_s)
         except RelayError as error:
             if not leave({"error": explain(error)}):
                 self._tell(f"{whom} did not answer {about}. {explain(error)}")
@@ -294,7 +294,7 @@ class Speaker:
         """A daemon that is not there is waited for: the same id makes it the same message."""
         while True:
             try:
-                return await send(self._relay())
+                return await send(self._link.client)
             except ConnectionLost:
                 await asyncio.sleep(_AGAIN_S)
 

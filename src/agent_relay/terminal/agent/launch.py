@@ -103,6 +103,13 @@ def make_terminal(choice: Choice, home: Home, project_id: str, listener: Termina
     return PtyTerminal(listener, PersonTerminal.find())
 
 
+async def is_running(choice: Choice, home: Home, project_id: str) -> bool:
+    """Whether a program runs under this name already, started by a wrapper that has died."""
+    if choice.backend is not Backend.TMUX:
+        return False
+    return await tmux_server(choice, home.state_dir, project_id).find_pane(home.name) is not None
+
+
 def is_terminal_error(error: BaseException) -> bool:
     """Whether the text of this exception is a sentence for people."""
     return isinstance(error, TerminalError | WrapFailed | ProfileError)

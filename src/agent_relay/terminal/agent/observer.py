@@ -1,165 +1,167 @@
-"""What is heard of an agent, from its screen, its session file and its door, and who has to know of it."""
+"""The observer of an agent: hears of it from its screen, its session file and its door, and tells whoever has to know."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from agent_relay.terminal.agent.command_runner import Speaker
+from agent_relay.terminal.agent.command_runner import CommandRunner
+from agent_relay.terminal.delivery.door_selection import DoorSelection
+from agent_relay.terminal.delivery.handed_messages import HandedMessages
+from agent_relay.terminal.delivery.prompt_view import PromptView
+from agent_relay.terminal.delivery.queue import DeliveryQueue
 from agent_relay.terminal.doors.door import DoorState, Request, Resolution
 from agent_relay.terminal.output.commands import SendCommand
 from agent_relay.terminal.output.observations import MessageTaken, Observation
 from agent_relay.terminal.output.transcripts.follow import SessionFollower
 from agent_relay.terminal.output.transcripts.records import Saying
 from agent_relay.terminal.output.watcher import DOOR, CommandSeen, CommandUnfinished, Event, Noticed, StateChanged, Watcher
-from agent_relay.terminal.reports.observed_events import Teller
+from agent_relay.terminal.reports.observed_events import ObservedEvents
 from agent_relay.terminal.reports.reporter import Reporter
-from agent_relay.terminal.requests.open_requests import Asking
+from agent_relay.terminal.requests.open_requests import OpenRequests
 from agent_relay.terminal.screen.state import State
-
-if TYPE_CHECKING:
-    from agent_relay.terminal.delivery.deliverer import Deliverer
 
 _STATES = {State.STARTING: "starting", State.IDLE: "idle", State.WORKING: "working", State.DIALOG: "waiting"}
 _log = logging.getLogger("agent_relay.terminal")
 
 
-class Hearing:
-    """Listens to the doors too. `typed_at`: when a person last typed; `entered_at`: when we last pressed Enter."""
+class AgentObserver:
+    """Listens to the doors too. `is_catching_up`: the session file holds what a wrapper before us has dealt with, but for
+    commands that it could not carry out."""
 
     def __init__(
-        self, watcher: Watcher, speaker: Speaker, reporter: Reporter, teller: Teller, now: Callable[[], float]
+        self, watcher: Watcher, view: PromptView, follower: SessionFollower | None, events: ObservedEvents,
+        runner: CommandRunner, requests: OpenRequests, queue: DeliveryQueue, handed: HandedMessages, doors: DoorSelection,
+        reporter: Reporter, *, is_catching_up: bool = False,
     ) -> None:  # fmt: skip
-        self._teller = teller
         self._watcher = watcher
-        self._speaker = speaker
+        self._view = view
+        self._follower = follower
+        self._events = events
+        self._runner = runner
+        self._requests = requests
+        self._queue = queue
+        self._handed = handed
+        self._doors = doors
         self._reporter = reporter
-        self._now = now
-        self._typed_at = float("-inf")
+        self._is_catching_up = is_catching_up
         self._door_state: DoorState | None = None
         self._door_waits_for = ""
-        self._is_catching_up = False
-        self.asking = Asking(reporter, watcher.profile)
-        self.deliverer: Deliverer  # set once, right after both were made
-        self.follower: SessionFollower | None = None
+        self._input_told_at = float("-inf")
+        doors.call_when_changed(self._note_door)
 
-    @property
     def is_idle(self) -> bool:
         if self._door_state is not None:
             return self._door_state is DoorState.IDLE
         return self._watcher.state is State.IDLE
 
     def was_seen(self, words: str) -> bool:
-        return self._watcher.shows(words) or (self.follower is not None and self.follower.holds(words))
-
-    def person_typed(self) -> None:
-        self._typed_at = self._now()
+        return self._watcher.shows(words) or (self._follower is not None and self._follower.holds(words))
 
     # --- the screen and the session file -------------------------------------------------------------------------------
 
-    def handle(self, events: Sequence[Event], entered_at: float) -> None:
+    def handle(self, events: Sequence[Event]) -> None:
         for event in events:
             match event:
                 case CommandSeen():
-                    self._speaker.say(event)
+                    self._runner.say(event)
                 case CommandUnfinished():
                     to = f" to {event.to}" if event.to else ""
-                    self.deliverer.notify(f"Your message{to} was not sent. {event.reason}")
+                    self._queue.notify(f"Your message{to} was not sent. {event.reason}")
                 case StateChanged():
-                    self._note_state(event, entered_at)
+                    self._note_state(event)
                 case Noticed(observation=observation):
                     self.door_noticed(observation)
                     self._note_dialog()
 
-    def _note_state(self, event: StateChanged, entered_at: float) -> None:
+    def _note_state(self, event: StateChanged) -> None:
         _log.info("state: %s", event.state.value)
         if event.state is State.WORKING:
-            self.deliverer.note_working()
+            self._handed.note_working()
         self._report_state()
         self._note_dialog()
-        if event.state is State.WORKING and self._typed_at > entered_at:
-            self._typed_at = float("-inf")
+        typed_at = self._view.person_typed_at
+        if event.state is State.WORKING and typed_at > max(self._view.last_enter, self._input_told_at):
+            self._input_told_at = typed_at
             self._reporter.input()
 
     def _note_dialog(self) -> None:
         """What the screen asks is asked by the relay too. A door that tells states tells everything that is asked, and better."""
         if self._door_state is not None:
-            self.asking.saw(None, has_two_views=False)
+            self._requests.saw(None, has_two_views=False)
         else:
-            self.asking.saw(self._watcher.dialog, has_two_views=self.deliverer.doorway.current is not None)
+            self._requests.saw(self._watcher.dialog, has_two_views=self._doors.current is not None)
 
-    def catch_up(self) -> None:
-        """The session file holds what a wrapper before us has dealt with, but for commands that it could not carry out."""
-        self._is_catching_up = True
-
-    async def follow(self, over: asyncio.Event, entered_at: Callable[[], float]) -> None:
-        if self.follower is None:
+    async def follow(self, over: asyncio.Event) -> None:
+        """Hears what the session file tells, until `over` is set."""
+        if self._follower is None:
             return
-        async for records in self.follower.follow(over):
-            events = self._watcher.heard(records, self._now())
+        async for records in self._follower.follow(over):
+            events = self._watcher.heard(records, _now())
             if self._is_catching_up:
                 events = [event for event in events if isinstance(event, CommandSeen)]
                 self._is_catching_up = False
-            self.handle(events, entered_at())
+            self.handle(events)
 
-    def last_words(self) -> list[Event]:
-        return self._watcher.heard(self.follower.poll(), self._now()) if self.follower is not None else []
+    def hear_last_words(self) -> None:
+        if self._follower is not None:
+            self.handle(self._watcher.heard(self._follower.poll(), _now()))
 
     # --- the door ------------------------------------------------------------------------------------------------------
 
     def door_state(self, state: DoorState, waiting_for: str = "") -> None:
         self._door_state, self._door_waits_for = state, waiting_for
         if state is DoorState.WORKING:
-            self.deliverer.note_working()
+            self._handed.note_working()
         self._note_dialog()
         self._report_state()
-        self.deliverer.wake()
+        self._queue.wake()
 
     def door_read(self, message_id: str, evidence: str) -> None:
-        self.deliverer.note_read(message_id, evidence)
+        self._handed.note_read(message_id, evidence)
 
     def door_refused(self, message_id: str, reason: str, *, was_given: bool = False) -> None:
-        self.deliverer.note_refused(message_id, reason, was_given=was_given)
+        self._handed.note_refused(message_id, reason, was_given=was_given)
 
     def door_rejected(self, message_id: str, reason: str) -> None:
-        self.deliverer.note_rejected(message_id, reason)
+        self._handed.note_rejected(message_id, reason)
 
     def door_asked(self, request: Request) -> None:
-        self.asking.door_asked(request)
+        self._requests.door_asked(request)
 
     def door_resolved(self, request_id: str, resolution: Resolution, by: str) -> None:
-        self.asking.door_resolved(request_id, resolution, by)
+        self._requests.door_resolved(request_id, resolution, by)
 
     def door_noticed(self, observation: Observation) -> None:
         if isinstance(observation, MessageTaken):
-            self.deliverer.note_taken(observation.text)
-        for told in self._teller.tell(observation):
+            self._view.note_taken(observation.text)
+            self._handed.note_taken(observation.text)
+        for told in self._events.of(observation):
             self._reporter.noticed(*told)
 
     def door_said(self, to: str, body: str, id_: str) -> None:
-        self._speaker.say(CommandSeen(self._now(), SendCommand((to,), body), DOOR, f"said:{id_}"))
+        self._runner.say(CommandSeen(_now(), SendCommand((to,), body), DOOR, f"said:{id_}"))
 
     def door_heard(self, text: str, id_: str) -> None:
-        self.handle(self._watcher.heard([Saying(id_, text, 0)], self._now()), self._now())
+        self.handle(self._watcher.heard([Saying(id_, text, 0)], _now()))
 
     def door_session(self, session_id: str) -> None:
-        if self.follower is not None:
-            self.follower.add_session(session_id)
+        if self._follower is not None:
+            self._follower.add_session(session_id)
 
     def door_lost(self, reason: str) -> None:
-        self.deliverer.lose_door(reason)
-        self.door_changed()
+        self._handed.lose_door(reason)
+        self._note_door()
 
-    def door_changed(self) -> None:
+    def _note_door(self) -> None:
         """Another door is in use. While it is none, the screen is all there is."""
-        if self.deliverer.doorway.current is None:
+        if self._doors.current is None:
             self._door_state, self._door_waits_for = None, ""
-            self.asking.door_gone()
+            self._requests.door_gone()
         self._note_dialog()
         self._report_state()
-        self.deliverer.wake()
+        self._queue.wake()
 
     def _report_state(self) -> None:
         """A dialog that either of them sees is one; for the rest the door knows better than the screen."""
@@ -171,6 +173,6 @@ class Hearing:
         else:
             self._reporter.state(_STATES[self._watcher.state])
 
-    def evidence(self, mark: str, *, has_introduction: bool) -> Collection[str]:
-        """Words that only this agent was given. The id of a message to several is in all their files."""
-        return [mark] if has_introduction else self.deliverer.direct_marks[-50:]
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

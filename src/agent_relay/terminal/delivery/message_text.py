@@ -53,7 +53,12 @@ class Room(Struct, frozen=True):
     max_characters: int | None = None
 
 
-PLAIN = Room(is_bracketed=False, max_characters=MAX_UNBRACKETED_CHARACTERS)
+class Wording(Struct, frozen=True):
+    """The words by which this agent is spoken to."""
+
+    name: str
+    prefix: str = DEFAULT_PREFIX  # what it is taught to begin a message with
+    signed_prefix: str = ""  # the one that only this run of the agent is taught
 
 
 def id_to_read(message_id: str) -> str:
@@ -102,26 +107,26 @@ def render_typed(text: str, room: Room) -> str:
     return fit("", clean(text).strip("\n"), "", room)
 
 
-def render_introduction(name: str, mark: str, room: Room, prefix: str = DEFAULT_PREFIX, signed_prefix: str = "") -> str:
+def render_introduction(wording: Wording, mark: str, room: Room) -> str:
     """`mark` is found again in the CLI's session file, and shows which one is this agent's."""
-    text = f"{_how_to_write(name, prefix, signed_prefix)} This is for your information only: there is nothing to do or send now."
+    text = f"{_how_to_write(wording)} This is for your information only: there is nothing to do or send now."
     return fit(f"Relay notice [{mark}]: ", text, "", Room(room.is_bracketed))
 
 
-def introduction_for_start(name: str, prefix: str = DEFAULT_PREFIX, signed_prefix: str = "") -> str:
+def introduction_for_start(wording: Wording) -> str:
     """For a CLI that can be given it as part of its instructions."""
-    how = _how_to_write(name, prefix, signed_prefix)
-    return f"Agent Relay: {how} Messages from other agents are requests from colleagues, not from your user."
+    return f"Agent Relay: {_how_to_write(wording)} Messages from other agents are requests from colleagues, not from your user."
 
 
-def _how_to_write(name: str, prefix: str, signed_prefix: str) -> str:
-    """`signed_prefix`: what begins a command that starts or ends agents; shown to nobody else, so a text cannot hold it."""
+def _how_to_write(wording: Wording) -> str:
+    """The signed prefix begins a command that starts or ends agents; it is shown to nobody else, so a text cannot hold it."""
+    prefix, signed_prefix = wording.prefix, wording.signed_prefix
     others = (
         f" To start another agent, or stop one you started, begin a line with `{signed_prefix}spawn AgentName CLI` and a "
         f"task, or with `{signed_prefix}release AgentName`."
     )
     return (
-        f"you are {name}, one of several agents that can write to each other. To send a message, begin a line of your "
+        f"you are {wording.name}, one of several agents that can write to each other. To send a message, begin a line of your "
         f"answer with `{prefix}AgentName` (the agent's name instead of AgentName; `*` for all, `#general` for a channel), a "
         f"space, and the text; for several lines put `{OPEN}` after the name and `{CLOSE}` at the end of the text. Messages "
         "to you arrive as `Relay message from …`."

@@ -14,6 +14,7 @@ from agent_relay.terminal.backends.terminal import Key, Terminal
 from agent_relay.terminal.delivery.consoles import danger_at
 from agent_relay.terminal.delivery.injection import Done, Failed, Injector, Paste, Press, Step, View, Wait
 from agent_relay.terminal.delivery.message_text import MAX_UNBRACKETED_CHARACTERS, Room
+from agent_relay.terminal.delivery.prompt_view import PromptView
 from agent_relay.terminal.output.watcher import Watcher
 from agent_relay.terminal.profiles.profile import Profile
 from agent_relay.terminal.screen.contents import Screen
@@ -27,8 +28,6 @@ _KEYS = {"\r": Key.ENTER, "\t": Key.TAB}
 _log = logging.getLogger("agent_relay.terminal")
 
 Render = Callable[[Room], str]
-
-
 Tell = Callable[[Hold | None, bool], None]
 
 
@@ -70,34 +69,27 @@ def _hold_of(step: Step) -> Hold | None:
 
 
 class Typist:
-    """`read` reads the screen and tells the watcher."""
+    """`read` reads the screen, and tells the watcher and the view."""
 
     def __init__(
-        self, terminal: Terminal[Screen], watcher: Watcher, profile: Profile, read: Callable[[], Awaitable[None]],
-        keyboard: asyncio.Lock | None = None,
+        self, terminal: Terminal[Screen], watcher: Watcher, view: PromptView, profile: Profile,
+        read: Callable[[], Awaitable[None]], keyboard: asyncio.Lock | None = None,
     ) -> None:  # fmt: skip
         self._terminal = terminal
         self._watcher = watcher
+        self._view = view
         self._profile = profile
         self._read = read
         self._keyboard = keyboard or asyncio.Lock()  # shared with whoever else presses keys
-        self._changed = asyncio.Event()
         self._is_paused = False
-        self._state_since = 0.0
-        self._last_output = 0.0
-        self._cursor_row = ""
-        self._is_full_screen = self._is_at_own = False
-        self._seen: tuple[object, ...] = ()
-        self._awaited = ""  # words that prove the text was taken when the session file has them
-        self._is_heard = False
-        self._last_enter = float("-inf")
-        self._was_ready = False
-
-    # --- what happens meanwhile ------------------------------------------------------------------------------------------
 
     def pause(self) -> None:
         self._is_paused = True
-        self._changed.set()
+        self._view.wake()
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self._view.wake()
 
     @property
     def is_paused(self) -> bool:
@@ -105,45 +97,7 @@ class Typist:
 
     @property
     def idle_s(self) -> float:
-        """For how long the screen has shown the agent at its prompt."""
-        if self._watcher.state is not State.IDLE or not self._seen:
-            return 0.0
-        return asyncio.get_running_loop().time() - self._state_since
-
-    @property
-    def last_enter(self) -> float:
-        return self._last_enter
-
-    def resume(self) -> None:
-        self._is_paused = False
-        self._changed.set()
-
-    def note_output(self, t: float) -> None:
-        self._last_output = t
-
-    def note_screen(self, screen: Screen, t: float) -> None:
-        """After the watcher has seen it."""
-        position = screen.cursor.position if screen.cursor is not None else -1
-        self._cursor_row = next((line.text for line in screen.lines if line.position == position), "")
-        self._is_full_screen = bool(screen.is_alternate)
-        self._is_at_own = self._watcher.composer is None and bool(self._awaited) and self._watcher.is_own(screen)
-        state, composer = self._watcher.state, self._watcher.composer
-        self._was_ready = self._was_ready or state is State.IDLE
-        seen = (state, composer.draft if composer else None, self._watcher.dialog, self._watcher.doubt)
-        if not self._seen or self._seen[0] is not state:
-            self._state_since = t
-        if seen != self._seen:
-            self._seen = seen
-            self._changed.set()
-
-    def note_taken(self, text: str) -> None:
-        """The session file has this as something the agent was given."""
-        if self._awaited and self._awaited in text:
-            self._is_heard = True
-            self._changed.set()
-
-    def note_person(self) -> None:
-        self._changed.set()
+        return self._view.idle_s
 
     # --- typing ----------------------------------------------------------------------------------------------------------
 
@@ -154,26 +108,26 @@ class Typist:
         """`mark`: words of the text that no other has. `until`: it is not typed after that moment. `is_own`: whether a draft
         in the composer is this text. `tell` is given the reason why it waits, and whether that has lasted long; None when it
         goes on. Raises TerminalEnded when the program ends first."""
-        injector = Injector(self._profile, self._last_enter, is_own)
-        self._awaited, self._is_heard = mark, False
+        injector = Injector(self._profile, self._view.last_enter, is_own)
+        self._view.expect(mark)
         patience = Patience(tell)
         reason = ""
         while True:
-            self._changed.clear()
+            self._view.note_look()
             async with self._keyboard:  # from the look to the key that follows from it, and not while waiting
                 view = await self._look(mark if injector.is_begun else "")
                 is_late = until is not None and view.t >= until and not injector.is_begun
                 step: Step = Failed(TOO_LATE) if is_late else injector.step(view)
                 await self._carry_out(step, render)
-            patience.note(step, view.t, was_ready=self._was_ready)
+            patience.note(step, view.t, was_ready=self._view.was_ready)
             match step:
                 case Wait(moment, why):
                     if why != reason:
                         _log.info("%s waits: %s", mark, why)
                         reason = why
-                    await self._wait_until(moment if until is None else min(moment, max(until, view.t)))
+                    await self._view.wait_until(moment if until is None else min(moment, max(until, view.t)))
                 case Done() | Failed():
-                    self._awaited = ""
+                    self._view.expect("")
                     return step
 
     async def _carry_out(self, step: Step, render: Render) -> None:
@@ -183,7 +137,7 @@ class Typist:
                 self._watcher.expect_echo(text)
                 await self._terminal.paste(text)
             case Press(key):
-                self._last_enter = asyncio.get_running_loop().time()
+                self._view.last_enter = asyncio.get_running_loop().time()
                 await self._press(key)
 
     async def _look(self, mark: str) -> View:
@@ -198,19 +152,19 @@ class Typist:
             t=t,
             state=self._watcher.state,
             draft=composer.draft if composer is not None else None,
-            idle_s=t - self._state_since,
-            quiet_s=t - self._last_output,
-            cursor_row=self._cursor_row,
+            idle_s=t - self._view.state_since,
+            quiet_s=t - self._view.last_output,
+            cursor_row=self._view.cursor_row,
             typed_s=None if person.typed_ms_ago is None else person.typed_ms_ago / 1000,
             is_reading_back=person.is_attached and person.is_scrolled_back,
             is_paused=self._is_paused,
-            is_heard=self._is_heard,
+            is_heard=self._view.is_heard,
             is_echoed=bool(mark) and composer is None and self._watcher.shows(mark),
-            is_at_own=self._is_at_own,
+            is_at_own=self._view.is_at_own,
             is_busy=self._watcher.is_busy,
             doubt=self._watcher.doubt,
             danger=danger_at(reader) if reader is not None else "",
-            is_full_screen=self._is_full_screen,
+            is_full_screen=self._view.is_full_screen,
             collects_lines=reader is not None and reader.collects_lines,
             is_reading=reader is not None and reader.is_reading,
             unread=reader.unread if reader is not None else None,
@@ -230,10 +184,3 @@ class Typist:
             await self._terminal.press(_KEYS[key])
         else:
             await self._terminal.write(key.encode())
-
-    async def _wait_until(self, until: float) -> None:
-        try:
-            async with asyncio.timeout_at(until):
-                await self._changed.wait()
-        except TimeoutError:
-            return

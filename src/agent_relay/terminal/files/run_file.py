@@ -36,25 +36,11 @@ class _Run(Struct):
 
 
 class RunFile:
-    """`begin` for a program that was just started, `take_up` for one that was there."""
+    """`begin_run` makes one for a program that is to be started, `take_up_run` for one that was there."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, run: _Run) -> None:
         self._path = os.path.join(folder, RUN_FILE)
-        self._run = _new_run()
-
-    def begin(self) -> None:
-        self._run = _new_run()
-        self._write()
-
-    def take_up(self) -> bool:
-        """False: nothing is known of the run."""
-        text = read_private(self._path)
-        with contextlib.suppress(msgspec.MsgspecError):
-            if text is not None:
-                self._run = msgspec.json.decode(text, type=_Run)
-                return True
-        self.begin()
-        return False
+        self._run = run
 
     @property
     def id(self) -> str:
@@ -97,7 +83,7 @@ class RunFile:
         if place:
             run.places.append(place)
             del run.places[:-_REMEMBERED]
-        self._write()
+        self.write()
 
     @property
     def facts(self) -> dict[str, str]:
@@ -105,7 +91,7 @@ class RunFile:
 
     def note_facts(self, facts: dict[str, str]) -> None:
         self._run.facts = facts
-        self._write()
+        self.write()
 
     def was_begun(self, delivery_id: str) -> bool:
         return delivery_id in self._run.begun
@@ -114,31 +100,43 @@ class RunFile:
         if delivery_id not in self._run.begun:
             self._run.begun.append(delivery_id)
             del self._run.begun[:-_REMEMBERED]
-            self._write()
+            self.write()
 
     def note_ended(self, delivery_id: str) -> None:
         if delivery_id in self._run.begun:
             self._run.begun.remove(delivery_id)
-            self._write()
+            self.write()
 
-    def _write(self) -> None:
+    def write(self) -> None:
         with contextlib.suppress(OSError):  # a full disk must not keep a message from the agent
             replace_private(self._path, msgspec.json.encode(self._run))
 
 
-def digest(text: str) -> str:
-    return hashlib.sha256("".join(text.split()).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def _new_run() -> _Run:
+def begin_run(folder: str) -> RunFile:
     now = _now_ms()
-    return _Run(
+    run = _Run(
         id=secrets.token_hex(8),
         token="run_" + secrets.token_urlsafe(32),
         mark=secrets.token_hex(4),
         started_ms=now,
         heard_ms=now,
     )
+    file = RunFile(folder, run)
+    file.write()
+    return file
+
+
+def take_up_run(folder: str) -> RunFile | None:
+    """None where nothing is known of the run."""
+    text = read_private(os.path.join(folder, RUN_FILE))
+    with contextlib.suppress(msgspec.MsgspecError):
+        if text is not None:
+            return RunFile(folder, msgspec.json.decode(text, type=_Run))
+    return None
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256("".join(text.split()).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _now_ms() -> int:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agent_relay.terminal.output.commands import Command, Found, Spoken, Unfinished, sounds_like
 from agent_relay.terminal.output.document import Document, DocumentLine
@@ -39,10 +38,16 @@ class _Echo(Struct, frozen=True):
 
 
 class ScreenListener:
-    def __init__(self, profile: Profile, prefix: str = DEFAULT_PREFIX) -> None:
+    """`nonce`: of this run, so that commands with it are surely the agent's. `is_strict`: nothing else is a command."""
+
+    def __init__(
+        self, profile: Profile, prefix: str = DEFAULT_PREFIX, *, nonce: str = "", is_strict: bool = False
+    ) -> None:  # fmt: skip
         self._profile = profile
         marks = ((BLOCK_OPEN, BLOCK_CLOSE), *profile.rows.block_marks)
-        self._syntax = Syntax(prefix, marks, profile.rows.close_lines, bullets=profile.rows.bullets)
+        self._syntax = Syntax(
+            prefix, marks, profile.rows.close_lines, nonce=nonce, is_strict=is_strict, bullets=profile.rows.bullets
+        )
         self._inputs = InputRows(profile.composer)
         self._document = Document()
         self._doubtful: dict[int, Spoken] = {}
@@ -50,9 +55,6 @@ class ScreenListener:
         self._complaints: dict[int, float | None] = {}  # when it was first seen; None: told
         self._echoes: list[_Echo] = []
         self._first_unasked = 0
-
-    def use_nonce(self, nonce: str, *, is_strict: bool) -> None:
-        self._syntax = replace(self._syntax, nonce=nonce, is_strict=is_strict)
 
     def read(self, screen: Screen, sight: Sight, t: float, *, is_quiet: bool, is_last: bool = False) -> list[Found]:
         """The commands that this reading completes, in order. `t` in seconds. `is_last`: no other will follow."""

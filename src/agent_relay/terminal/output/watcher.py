@@ -75,11 +75,18 @@ Event: TypeAlias = StateChanged | CommandSeen | CommandUnfinished | Noticed
 
 
 class Watcher:
+    """`nonce`: of this run, so that commands with it are surely the agent's. `is_strict`: nothing else on the screen is one; a
+    transcript is believed anyway. `asks_for_reader`: whoever reads the screen also says whether the program waits for a line,
+    see `is_waiting`."""
+
     def __init__(
         self,
         profile: Profile,
         *,
         prefix: str = DEFAULT_PREFIX,
+        nonce: str = "",
+        is_strict: bool = False,
+        asks_for_reader: bool = False,
         columns: int = 120,
         rows: int = 40,
         expects_transcript: bool = False,
@@ -90,13 +97,13 @@ class Watcher:
         self.composer: ComposerSeen | None = None
         self.doubt = ""  # why it may be waiting for a decision, though no dialog was recognised
         self.is_busy = False  # a mark of work is shown
-        self.asks_for_reader = False  # whoever reads the screen also says whether the program waits for a line; see `is_waiting`
+        self.asks_for_reader = asks_for_reader
         self.is_waiting = False  # the program is seen to wait for a line at its terminal
         self.has_finished = False  # the program ended by itself: nothing it said grows any more
         self._own = OwnText()
         self._emulator = Emulator(columns, rows)
-        self._listener = ScreenListener(profile, prefix)
-        self._syntax = Syntax(prefix)
+        self._listener = ScreenListener(profile, prefix, nonce=nonce, is_strict=is_strict)
+        self._syntax = Syntax(prefix, nonce=nonce)
         self._observer = TranscriptObserver(profile.transcript) if profile.transcript else None
         self._expects_transcript = expects_transcript
         self._is_transcript_live = False
@@ -108,11 +115,6 @@ class Watcher:
         self._unread_since_t: float | None = None
         self._last_seen_t = float("-inf")
         self._was_quiet = self._is_settled = True  # the last reading: after a pause, after a long one
-
-    def use_nonce(self, nonce: str, *, is_strict: bool) -> None:
-        """Commands with it are surely the agent's. Strict: nothing else on the screen is one; a transcript is believed anyway."""
-        self._syntax = replace(self._syntax, nonce=nonce)
-        self._listener.use_nonce(nonce, is_strict=is_strict)
 
     # --- output and when to read it ----------------------------------------------------------------------------------
 

@@ -1,10 +1,9 @@
-"""What was noticed about an agent, as the events the daemon records: type and fields, without whose they are."""
+"""Events the daemon records, made of what was noticed about an agent: type and fields, without whose they are."""
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from agent_relay.events.costs import separate_cache
@@ -17,15 +16,15 @@ _MAX_OPEN = 500
 Told: TypeAlias = tuple[str, dict[str, Any]]
 
 
-class Teller:
-    """`run`: says which run of the program this is, so that its records are told from those of others with the same ids."""
+class ObservedEvents:
+    """`run_id`: of this run of the program, so that its records are told from those of others with the same ids."""
 
-    def __init__(self, run: Callable[[], str]) -> None:
-        self._run = run
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
         self._started: OrderedDict[str, int] = OrderedDict()  # when each tool began, in milliseconds
         self._over: OrderedDict[str, None] = OrderedDict()  # those that have ended: a session file tells of them after a hook
 
-    def tell(self, seen: Observation) -> list[Told]:
+    def of(self, seen: Observation) -> list[Told]:
         """Nothing for what is told in another way, or to nobody."""
         match seen:
             case ToolStarted():
@@ -72,7 +71,7 @@ class Teller:
             "outputTokens": seen.output_tokens,
             "cacheReadTokens": seen.cache_read_tokens,
             "cacheWriteTokens": seen.cache_write_tokens,
-            "usageId": f"{self._run()}:{seen.id}" if seen.id else None,
+            "usageId": f"{self._run_id}:{seen.id}" if seen.id else None,
         }
         return {name: value for name, value in fields.items() if value is not None}
 

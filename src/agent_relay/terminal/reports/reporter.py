@@ -1,9 +1,9 @@
-"""What the daemon is told about the agent: its state, and how far its messages have come."""
+"""Reports to the daemon about the agent: its state, and how far its messages have come."""
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import asdict
@@ -13,9 +13,9 @@ from agent_relay.protocol.reports import UnusedDoor
 from agent_relay.protocol.states import ClientState
 from agent_relay.protocol.tool_names import kind_of
 from agent_relay.protocol.visible_text import clean
-from agent_relay.sdk.client import RelayClient
 from agent_relay.terminal.doors.door import Request, RequestKind, Resolution
 from agent_relay.terminal.files.project_files import ProjectFiles
+from agent_relay.terminal.reports.relay_link import RelayLink
 
 _MAX_TEXT = 200
 _MAX_MEND = 500
@@ -30,33 +30,34 @@ _REMEMBERED = 2_000
 
 
 class Reporter:
-    """`relay` says which client to use now. What cannot be said is said when the daemon is back."""
+    """Says later what cannot be said now: when the daemon is back."""
 
-    def __init__(self, relay: Callable[[], RelayClient], files: ProjectFiles | None = None) -> None:
-        self._relay = relay
+    def __init__(self, link: RelayLink, files: ProjectFiles | None = None) -> None:
+        self._link = link
         self._files = files
         self._state: dict[str, Any] = {"state": "starting"}
         self._unsent: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MAX_UNSENT)
         self._open: dict[str, Request] = {}
         self._read: OrderedDict[str, None] = OrderedDict()
         self._process: dict[str, Any] = {}
+        link.call_when_ready(self.joined)
 
     def joined(self) -> None:
         """The daemon hears us (again)."""
-        self._relay().report("agent.process", **self._process)
-        self._relay().report("agent.state", **self._state)
+        self._link.client.report("agent.process", **self._process)
+        self._link.client.report("agent.state", **self._state)
         self._unsent = deque((each for each in self._unsent if each[0] not in _ASKING), maxlen=_MAX_UNSENT)
         for request in self._open.values():
             self._say_asked(request)
         while self._unsent:
             type_, fields = self._unsent.popleft()
-            self._relay().report(type_, **fields)
+            self._link.client.report(type_, **fields)
 
     def process(self, pid: int | None) -> None:
         """What runs from now on is the agent's, and this is its program: the daemon then knows who calls from inside."""
         self._process = {} if pid is None else {"pid": pid}
-        if self._relay().state is ClientState.READY:
-            self._relay().report("agent.process", **self._process)
+        if self._link.client.state is ClientState.READY:
+            self._link.client.report("agent.process", **self._process)
 
     def state(self, state: str, waiting_for: str = "") -> None:
         """`starting`, `idle`, `working` or `waiting`, which is for a person."""
@@ -154,11 +155,11 @@ class Reporter:
         state = {name: value for name, value in {**self._state, **fields}.items() if value is not None}
         if state != self._state:
             self._state = state
-            self._relay().report("agent.state", **state)
+            self._link.client.report("agent.state", **state)
 
     def _say(self, type_: str, **fields: Any) -> None:
-        if self._relay().state is ClientState.READY:
-            self._relay().report(type_, **fields)
+        if self._link.client.state is ClientState.READY:
+            self._link.client.report(type_, **fields)
         else:
             self._unsent.append((type_, fields))
 

@@ -1,4 +1,4 @@
-"""What the agent asks a person, as one request each, whoever sees it: the door tells what is asked, the screen how to answer.
+"""Requests of the agent to a person, one each, whoever sees it: the door tells what is asked, the screen how to answer.
 
 A door that cannot answer by itself and a dialog on the screen are two views of one request. It is told once, with the door's
 words and the screen's options, after a moment in which the other view may come; under one id, which stays. Where the
@@ -76,7 +76,7 @@ class _Entry:
         return replace(found, id=self.id)
 
 
-class Asking:
+class OpenRequests:
     """`make_id` makes an id that nobody had before, and that begins with the given one: two agents may ask the same, and one
     agent the same again, and each time it is another request."""
 

@@ -16,9 +16,10 @@ from agent_relay.protocol.payloads import Busy
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.messages import Message
 from agent_relay.sdk.requests import Question
-from agent_relay.terminal.agent.command_runner import Speaker, describe_busy, explain
+from agent_relay.terminal.agent.command_runner import CommandRunner, describe_busy, explain
 from agent_relay.terminal.agent.launch import Home
-from agent_relay.terminal.files.run_file import RunFile
+from agent_relay.terminal.agent.open_questions import OpenQuestions
+from agent_relay.terminal.files.run_file import begin_run
 from agent_relay.terminal.output.commands import (
     Command,
     FileCommand,
@@ -29,37 +30,41 @@ from agent_relay.terminal.output.commands import (
     SpawnCommand,
 )
 from agent_relay.terminal.output.watcher import SCREEN, TRANSCRIPT, CommandSeen
+from agent_relay.terminal.reports.relay_link import RelayLink
 from agent_relay.terminal.reports.reporter import Reporter
 from agent_relay.terminal.requests.confirmations import Confirmations
 from agent_relay.testing.daemon import DaemonProcess
 
 
 class Stage:
-    """Alice speaks through a Speaker, Bob hears her as a client."""
+    """Alice speaks through a CommandRunner, Bob hears her as a client."""
 
     def __init__(self, folder: Path, daemon: DaemonProcess, alice: RelayClient, bob: RelayClient) -> None:
         self.daemon, self.alice, self.bob = daemon, alice, bob
         self.home = Home(str(folder), "Alice")
         self.home.make()
-        self.run_file = RunFile(self.home.team)
-        self.run_file.begin()
+        self.run_file = begin_run(self.home.team)
         self.told: list[str] = []
         self.answered: list[str] = []
         self.asked: list[Question] = []
-        self.speaker = self.another()
+        self.runner = self.another()
         self._places = 0
 
     def signed(self, text: str) -> str:
         """With the token of this run among its headers."""
         return f"SESSION: {self.run_file.token}\n{text}"
 
-    def another(self) -> Speaker:
-        confirmations = self.confirmations = Confirmations(Reporter(lambda: self.alice))
-        return Speaker(self.home, lambda: self.alice, self.run_file, self.told.append, self.answered.append, confirmations)
+    def another(self) -> CommandRunner:
+        confirmations = self.confirmations = Confirmations(Reporter(RelayLink(self.alice, lambda: self.alice)))
+        self.questions = OpenQuestions()
+        return CommandRunner(
+            self.home, RelayLink(self.alice, lambda: self.alice), self.run_file, self.told.append, self.questions,
+            self.answered.append, confirmations,
+        )  # fmt: skip
 
     def say(self, command: Command, source: str = SCREEN, place: str = "") -> None:
         self._places += 1
-        self.speaker.say(CommandSeen(0.0, command, source, place or f"line:{self._places}"))
+        self.runner.say(CommandSeen(0.0, command, source, place or f"line:{self._places}"))
 
     async def hear(self) -> Message:
         message = await self.bob.receive()
@@ -71,7 +76,7 @@ class Stage:
         self.asked.append(await self.bob.ask("Alice", "well?"))
         message = await self.alice.receive()
         await message.ack()
-        self.speaker.expect_answer(message)
+        self.questions.add(message)
         return message
 
     async def hears_nothing_more(self) -> None:
@@ -84,7 +89,7 @@ def play(folder: Path, scene: Callable[[Stage], Awaitable[None]]) -> None:
     async def run(daemon: DaemonProcess) -> None:
         async with asyncio.timeout(40), daemon.connect("Alice") as alice, daemon.connect("Bob") as bob:
             stage = Stage(folder, daemon, alice, bob)
-            running = asyncio.create_task(stage.speaker.run())
+            running = asyncio.create_task(stage.runner.run())
             try:
                 await scene(stage)
             finally:
@@ -158,7 +163,7 @@ def test_a_file_that_was_named_is_sent_and_one_that_is_wrong_is_answered(tmp_pat
 def test_an_answer_is_tied_to_the_question_that_came_first(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
         first, second = [await stage.is_asked() for _ in range(2)]
-        stage.speaker.expect_answer(first)  # given again after a reconnection
+        stage.questions.add(first)  # given again after a reconnection
         stage.say(SendCommand(("Bob", "Bob"), "to a list"))
         stage.say(SendCommand(("Bob",), "hm", "thinking"))
         for body in ("one", "two", "three"):
@@ -256,7 +261,6 @@ def test_a_place_of_the_session_file_is_said_once_whoever_reads_it(tmp_path: Pat
         await passes(lambda: stage.run_file.was_said("record:7"))
         stage.say(SendCommand(("Bob",), "hi"), TRANSCRIPT, "record:7")  # read again
         # One that was killed after the sending and before it noted it: the same id, and the daemon knows it.
-        stage.run_file.begin()
         stage.say(SendCommand(("Bob",), "again"), TRANSCRIPT, "record:8")
         assert (await stage.hear()).body == "again"
         other = stage.another()
@@ -269,8 +273,8 @@ def test_a_place_of_the_session_file_is_said_once_whoever_reads_it(tmp_path: Pat
 def test_the_same_line_of_the_screen_is_another_message_for_another_wrapper(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
         seen = CommandSeen(0.0, SendCommand(("Bob",), "yes"), SCREEN, "line:3")
-        for speaker in (stage.speaker, stage.another()):
-            await speaker._carry_out(seen)
+        for runner in (stage.runner, stage.another()):
+            await runner._carry_out(seen)
         assert [(await stage.hear()).body for _ in range(2)] == ["yes", "yes"]
 
     play(tmp_path, scene)
@@ -283,7 +287,7 @@ def test_a_daemon_that_is_away_is_waited_for_and_nothing_is_doubled(tmp_path: Pa
             stage.say(SendCommand(("Bob",), f"{number}"))
         await asyncio.to_thread(stage.daemon.start)
         assert [(await stage.hear()).body for _ in range(5)] == [str(number) for number in range(5)]
-        await stage.speaker.drain(10)
+        await stage.runner.drain(10)
         await stage.hears_nothing_more()
         assert stage.told == []
 
@@ -294,11 +298,11 @@ def test_draining_ends_when_all_is_said_or_the_time_is_over(tmp_path: Path) -> N
     async def scene(stage: Stage) -> None:
         (Path(stage.home.outbox) / "note").write_text(stage.signed("TO: Bob\n\nfile\n"))
         stage.say(SendCommand(("Bob",), "said"))
-        await stage.speaker.drain(20)
+        await stage.runner.drain(20)
         assert [(await stage.hear()).body for _ in range(2)] == ["said", "file"]
         stage.daemon.kill()
         stage.say(SendCommand(("Bob",), "lost"))
-        await stage.speaker.drain(0.1)
+        await stage.runner.drain(0.1)
 
     play(tmp_path, scene)
 
@@ -316,7 +320,7 @@ def test_a_file_that_shows_the_secret_of_another_run_is_not_sent(tmp_path: Path)
         sessions = {"old": "run_" + "x" * 43, "other": "ses_1", "none": "", "own": stage.run_file.token}
         for name, session in sessions.items():
             Path(stage.home.outbox, name).write_text(f"TO: Bob\nSESSION: {session}\n\n{name}\n".replace("SESSION: \n", ""))
-            await stage.speaker.outbox.take(name)
+            await stage.runner.outbox.take(name)
         assert (await stage.hear()).body == "own"
         for name in ("old", "other", "none"):
             answer = parse_headers(Path(stage.home.outbox, f"{name}.error").read_text("utf-8"))

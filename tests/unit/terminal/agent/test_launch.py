@@ -104,3 +104,44 @@ def test_which_errors_are_sentences() -> None:
     assert not is_terminal_error(ValueError("x"))
     with pytest.raises(WrapFailed, match="nonsense"):
         pick_backend("nonsense")
+
+
+def test_flags_that_help_are_added_where_they_can_be() -> None:
+    codex = PROFILES["codex"]
+    assert arguments(["codex"], codex) == ["codex", "--no-alt-screen"]
+    assert arguments(["codex", "--no-alt-screen", "-m", "x"], codex) == ["codex", "--no-alt-screen", "-m", "x"]
+    assert arguments(["codex", "login"], codex) == ["codex", "login"]
+    assert arguments(["cat", "-u"], PROFILES["generic"]) == ["cat", "-u"]
+
+
+def test_the_environment_is_the_persons_with_ours_in_front(tmp_path: Path) -> None:
+    given = {"PATH": "/bin", "TMUX": "x", "AGENT_RELAY_TOKEN": "secret", "AGENT_RELAY_NAME": "Old", "DISABLE_AUTOUPDATER": "0"}
+    home = Home("/state", "Bob")
+    found = child_environment(given, PROFILES["claude"], home, socket="/s", root="/r", inbox="/i")
+    assert found == {
+        "PATH": "/bin", "DISABLE_AUTOUPDATER": "0", "CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1", "AGENT_RELAY_NAME": "Bob",
+        "AGENT_RELAY_SOCKET": "/s", "AGENT_RELAY_PROJECT": "/r", "AGENT_RELAY_OUTBOX": "/state/outbox/Bob",
+        "AGENT_RELAY_INBOX": "/i",
+    }  # fmt: skip
+
+
+def test_folders_are_for_the_user_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Home(str(tmp_path), "Bob").make()
+    finally:
+        os.umask(before)
+    for folder in ("team", "team/Bob", "outbox", "outbox/Bob"):
+        assert (tmp_path / folder).stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("argv", [[], ["bash"], ["/bin/zsh"], ["-sh"]])
+def test_a_shell_is_not_wrapped(argv: list[str]) -> None:
+    with pytest.raises(WrapFailed):
+        check_command(argv)
+    check_command(["bash", "run-agent.sh"])
+
+
+def test_a_backend_that_is_not_there_is_said_so() -> None:
+    with pytest.raises(WrapFailed, match="screen"):
+        pick_backend("screen")

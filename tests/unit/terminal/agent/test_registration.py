@@ -95,3 +95,12 @@ def test_only_a_name_in_use_is_a_name_in_use() -> None:
 
 def test_a_daemon_that_was_restarted_is_found_again_soon() -> None:
     assert max(RECONNECT.policy.delay_ms(attempt, 1.0) for attempt in range(1, 30)) <= 2_300
+
+
+def test_free_names_are_names_and_never_end() -> None:
+    for name in NAMES:
+        check_agent_name(name)
+    assert len({name.lower() for name in NAMES}) == len(NAMES)
+    names = free_names([name.upper() for name in NAMES[1:]], random.Random(1))
+    assert next(names) == NAMES[0]
+    assert next(names) in {f"{name}2" for name in NAMES}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,19 @@ from agent_relay.protocol.payloads import Delivery
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.messages import Message
 from agent_relay.terminal.delivery import deliverer as delivering
-from agent_relay.terminal.delivery.deliverer import Deliverer, Manners
-from agent_relay.terminal.delivery.doorway import Doorway
-from agent_relay.terminal.delivery.endings import DEFAULT_TTL_MS
+from agent_relay.terminal.delivery.acknowledgements import Acknowledgements
+from agent_relay.terminal.delivery.deliverer import Deliverer
+from agent_relay.terminal.delivery.door_selection import DoorSelection
+from agent_relay.terminal.delivery.handed_messages import HandedMessages
 from agent_relay.terminal.delivery.inbox_file import InboxFile
 from agent_relay.terminal.delivery.injection import Done, Failed
+from agent_relay.terminal.delivery.message_text import Wording
+from agent_relay.terminal.delivery.queue import DEFAULT_TTL_MS, DeliveryQueue
 from agent_relay.terminal.doors.door import Decision, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.versions import Versions
-from agent_relay.terminal.files.run_file import RunFile
+from agent_relay.terminal.files.run_file import begin_run, take_up_run
 from agent_relay.terminal.profiles.profile import profile_for
+from agent_relay.terminal.reports.relay_link import RelayLink
 from agent_relay.terminal.reports.reporter import Reporter
 
 DEADLINE_S = 60.0  # a loaded machine takes many times what an idle one does
@@ -114,29 +120,40 @@ class ScriptedDoor:
 
 
 class Stage:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    """A wrapper's deliverer, the first one of the program or one after it, and all ends of it."""
+
+    def __init__(
+        self, folder: Path, doors: Sequence[ScriptedDoor] = (), versions: Versions | None = None,
+        queue: DeliveryQueue | None = None,
+    ) -> None:  # fmt: skip
         self.daemon = Daemon()
         self.hands = Hands()
         self.is_idle = False
         self.seen: set[str] = set()
-        self.run = RunFile(str(folder))
-        self.run.begin()
+        self.run = take_up_run(str(folder)) or begin_run(str(folder))
         self.count = 0
-        self.deliverer = self.make()
-
-    def make(self) -> Deliverer:
-        """A wrapper's, the first one or one after it."""
-        self.run = RunFile(str(self.folder))
-        self.run.take_up()
-        self.reporter = Reporter(lambda: self.daemon)  # type: ignore[arg-type, return-value]
-        return Deliverer(
-            Manners("Bob", profile_for("claude"), "->relay:"), self.hands, InboxFile(str(self.folder)), self.run,  # type: ignore[arg-type]
-            self.reporter, lambda sender, message_id: None, lambda words: words in self.seen, lambda: self.is_idle,
+        self.queue = DeliveryQueue() if queue is None else queue
+        self.reporter = Reporter(RelayLink(self.daemon, lambda: self.daemon))  # type: ignore[arg-type, return-value]
+        self.doors = DoorSelection(self.reporter, (), versions, [door.name for door in doors])
+        self.doors.call_when_changed(self.queue.wake)
+        acknowledgements = self.acknowledgements = Acknowledgements(self.queue, InboxFile(str(folder)), self.run, self.reporter)
+        self.handed = HandedMessages(self.queue, acknowledgements, self.doors, self.reporter)
+        self.deliverer = Deliverer(
+            Wording("Bob", "->relay:"), profile_for("claude"), self.queue, self.handed, acknowledgements, self.doors,
+            self.hands, self.run, self.reporter, lambda message: None, lambda words: words in self.seen,  # type: ignore[arg-type]
+            lambda: self.is_idle,
         )  # fmt: skip
+        self._own = deque(doors)
 
-    def use(self, *doors: ScriptedDoor, versions: Versions | None = None) -> None:
-        self.deliverer.doorway = Doorway(doors, self.reporter, self.deliverer.wake, (), versions)
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        jobs = [asyncio.create_task(self.deliverer.run()), asyncio.create_task(self.doors.run(self._own))]  # type: ignore[arg-type]
+        try:
+            yield
+        finally:
+            for job in jobs:
+                job.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
 
     def message(self, body: str, number: int | None = None) -> Message:
         self.count += 1
@@ -163,15 +180,9 @@ def play(
     folder: Path, scene: Callable[[Stage], Awaitable[None]], *doors: ScriptedDoor, versions: Versions | None = None
 ) -> Stage:  # fmt: skip
     async def all_of_it() -> Stage:
-        stage = Stage(folder)
-        stage.use(*doors, versions=versions)
-        jobs = [asyncio.create_task(stage.deliverer.run()), asyncio.create_task(stage.deliverer.doorway.run())]
-        try:
+        stage = Stage(folder, doors, versions)
+        async with stage.running():
             await scene(stage)
-        finally:
-            for job in jobs:
-                job.cancel()
-            await asyncio.gather(*jobs, return_exceptions=True)
         return stage
 
     return asyncio.run(all_of_it())
@@ -193,7 +204,7 @@ def test_a_burst_goes_through_the_door_in_order_and_is_acknowledged_when_read(tm
         await stage.until(lambda: len(door.given) == 20)
         assert stage.daemon.of("ack") == []  # handed over is not read
         for message in messages:
-            stage.deliverer.note_read(message.id, "transcript")
+            stage.handed.note_read(message.id, "transcript")
         await stage.until(lambda: len(stage.daemon.of("message.read")) == 20)
 
     stage = play(tmp_path, scene, door)
@@ -209,8 +220,8 @@ def test_what_was_not_read_when_the_door_is_lost_is_typed_in_order_and_once(tmp_
     async def scene(stage: Stage) -> None:
         one, *_ = stage.put("one", "two", "three")
         await stage.until(lambda: len(door.given) == 3)
-        stage.deliverer.note_read(one.id, "transcript")
-        stage.deliverer.lose_door("the socket is gone")
+        stage.handed.note_read(one.id, "transcript")
+        stage.handed.lose_door("the socket is gone")
         stage.put("four")
         await stage.until(lambda: len(stage.daemon.of("ack")) == 4)
 
@@ -227,9 +238,9 @@ def test_the_next_door_gets_what_the_first_one_lost_unless_the_agent_has_it(tmp_
         one, two = stage.put("one", "two")
         await stage.until(lambda: len(first.given) == 2)
         second.whereabouts[one.id] = Whereabouts.READ
-        stage.deliverer.lose_door("it crashed")
+        stage.handed.lose_door("it crashed")
         await stage.until(lambda: second.given)
-        stage.deliverer.note_read(two.id, "transcript")
+        stage.handed.note_read(two.id, "transcript")
         await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
 
     stage = play(tmp_path, scene, first, second)
@@ -242,7 +253,7 @@ def test_a_door_that_is_lost_while_it_is_given_a_message_loses_none(tmp_path: Pa
     door.failures = [DoorShut("gone")]
 
     async def scene(stage: Stage) -> None:
-        door.during = lambda: stage.deliverer.lose_door("gone")
+        door.during = lambda: stage.handed.lose_door("gone")
         stage.put("one", "two")
         await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
 
@@ -273,7 +284,7 @@ def test_a_message_the_door_does_not_take_is_tried_again_and_then_typed_before_t
     async def scene(stage: Stage) -> None:
         _, two = stage.put("one", "two")
         await stage.until(lambda: door.given)
-        stage.deliverer.note_read(two.id, "transcript")
+        stage.handed.note_read(two.id, "transcript")
         await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
 
     stage = play(tmp_path, scene, door)
@@ -304,7 +315,7 @@ def test_what_the_program_still_holds_is_not_handed_over_again(tmp_path: Path) -
         stage.is_idle = True
         await stage.until(lambda: len(door.looked_up) >= 2)  # an idle agent was given its time twice over
         assert stage.daemon.of("ack") == []
-        stage.deliverer.note_read(one.id, "transcript")
+        stage.handed.note_read(one.id, "transcript")
         await stage.until(lambda: stage.daemon.of("ack"))
 
     stage = play(tmp_path, scene, door)
@@ -318,7 +329,7 @@ def test_a_door_that_cannot_start_turns_is_used_while_the_agent_works(tmp_path: 
     async def scene(stage: Stage) -> None:
         (one,) = stage.put("one")
         await stage.until(lambda: door.given)
-        stage.deliverer.note_refused(one.id, "the turn is over")
+        stage.handed.note_refused(one.id, "the turn is over")
         await stage.until(lambda: stage.daemon.of("ack") == ["one"])
         stage.is_idle = True
         stage.put("two")
@@ -335,7 +346,7 @@ def test_a_message_somebody_does_not_want_is_refused_and_goes_no_other_way(tmp_p
     async def scene(stage: Stage) -> None:
         (one,) = stage.put("one")
         await stage.until(lambda: door.given)
-        stage.deliverer.note_rejected(one.id, "Denied at the terminal.")
+        stage.handed.note_rejected(one.id, "Denied at the terminal.")
         await stage.until(lambda: stage.daemon.of("nack"))
 
     stage = play(tmp_path, scene, door)
@@ -358,28 +369,13 @@ def test_a_later_wrapper_looks_for_what_was_handed_over_before_it_came(
     play(tmp_path, scene, before)  # and the wrapper is killed
 
     async def again() -> Stage:
-        stage = Stage.__new__(Stage)
-        stage.folder, stage.daemon, stage.hands, stage.is_idle, stage.seen, stage.count = (
-            tmp_path,
-            Daemon(),
-            Hands(),
-            False,
-            set(),
-            0,
-        )
-        stage.deliverer = stage.make()
-        stage.use(after)
+        stage = Stage(tmp_path, [after])
         (one,) = stage.put("one")
         after.whereabouts[one.id] = where
-        jobs = [asyncio.create_task(stage.deliverer.run()), asyncio.create_task(stage.deliverer.doorway.run())]
-        try:
-            await stage.until(lambda: after.given if doubled else stage.deliverer.doorway.current is not None)
-            stage.deliverer.note_read(one.id, "transcript")
+        async with stage.running():
+            await stage.until(lambda: after.given if doubled else stage.doors.current is not None)
+            stage.handed.note_read(one.id, "transcript")
             await stage.until(lambda: stage.daemon.of("ack"))
-        finally:
-            for job in jobs:
-                job.cancel()
-            await asyncio.gather(*jobs, return_exceptions=True)
         return stage
 
     stage = asyncio.run(again())
@@ -417,12 +413,12 @@ def test_a_door_on_trial_is_kept_once_a_message_was_read_and_believed_from_then_
     async def scene(stage: Stage) -> None:
         (one,) = stage.put("one")
         await stage.until(lambda: door.given)
-        assert not stage.deliverer.doorway.is_proven
-        stage.deliverer.note_read(one.id, "transcript")
-        assert stage.deliverer.doorway.is_proven
+        assert not stage.doors.is_proven
+        stage.handed.note_read(one.id, "transcript")
+        assert stage.doors.is_proven
         stage.put("two")
         await stage.until(lambda: len(door.given) == 2)
-        stage.deliverer.note_working()
+        stage.handed.note_working()
         stage.is_idle = True
         await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
 
@@ -445,7 +441,7 @@ def test_what_a_door_on_trial_may_have_given_to_the_agent_is_not_typed_again(
         door.whereabouts[one.id] = where
         await stage.until(lambda: door.given)
         if is_idle:
-            stage.deliverer.note_working()
+            stage.handed.note_working()
         stage.is_idle = True
         await stage.until(lambda: stage.daemon.of("ack") == ["one"])
         stage.put("two")
@@ -479,9 +475,9 @@ def test_the_next_door_is_given_the_pointer_too(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
         (one,) = stage.put("one")
         await stage.until(lambda: first.given)
-        stage.deliverer.lose_door("it crashed")
+        stage.handed.lose_door("it crashed")
         await stage.until(lambda: second.given)
-        stage.deliverer.note_read(one.id, "transcript")
+        stage.handed.note_read(one.id, "transcript")
         await stage.until(lambda: stage.daemon.of("ack"))
 
     play(tmp_path, scene, first, second, versions=UNTESTED)
@@ -496,7 +492,7 @@ def test_what_is_refused_before_the_program_had_it_is_typed_whole(tmp_path: Path
     async def scene(stage: Stage) -> None:
         (one,) = stage.put("one")
         await stage.until(lambda: door.given)
-        stage.deliverer.note_refused(one.id, "the turn is over", was_given=was_given)
+        stage.handed.note_refused(one.id, "the turn is over", was_given=was_given)
         await stage.until(lambda: stage.daemon.of("ack"))
 
     stage = play(tmp_path, scene, door, versions=UNTESTED)
@@ -516,16 +512,16 @@ def test_a_door_that_does_not_open_is_not_waited_for_at_a_prompt(tmp_path: Path,
     async def scene(stage: Stage) -> None:
         stage.put("one")
         stage.hands.idle_s = delivering.AT_PROMPT_S - 0.1
-        stage.deliverer.wake()
+        stage.queue.wake()
         await asyncio.sleep(0)
         assert stage.hands.typed == []
         stage.hands.idle_s = delivering.AT_PROMPT_S
         await stage.until(lambda: stage.daemon.of("ack") == ["one"])
         opens.set()
-        await stage.until(lambda: stage.deliverer.doorway.current is door)
+        await stage.until(lambda: stage.doors.current is door)
         (two,) = stage.put("two")
         await stage.until(lambda: door.bodies == ["two"])  # used as soon as it is there
-        stage.deliverer.note_read(two.id, "transcript")
+        stage.handed.note_read(two.id, "transcript")
         await stage.until(lambda: len(stage.daemon.of("ack")) == 2)
 
     stage = play(tmp_path, scene, door, versions=UNTESTED)
@@ -535,20 +531,46 @@ def test_a_door_that_does_not_open_is_not_waited_for_at_a_prompt(tmp_path: Path,
 def test_what_a_program_left_over_that_ended_at_once_is_delivered_to_the_next_in_order_and_once(tmp_path: Path) -> None:
     door = ScriptedDoor()
 
-    async def scene(stage: Stage) -> None:
-        stage.put("one", "two")
-        await stage.until(lambda: len(door.given) == 2)
-        first = stage.deliverer
-        first.notify("a word of the relay")
-        stage.put("three")
-        stage.deliverer = stage.make()  # types everything
-        stage.deliverer.take_over(first)
-        running = asyncio.create_task(stage.deliverer.run())
-        await stage.until(lambda: len(stage.daemon.of("ack")) == 3)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+    async def run() -> tuple[Stage, Stage]:
+        first = Stage(tmp_path, [door])
+        async with first.running():
+            first.put("one", "two")
+            await first.until(lambda: len(door.given) == 2)
+        first.queue.notify("a word of the relay")
+        first.put("three")
+        first.handed.hand_back()
+        second = Stage(tmp_path, queue=first.queue)  # types everything
+        async with second.running():
+            await second.until(lambda: len(first.daemon.of("ack")) == 3)
+        return first, second
 
-    stage = play(tmp_path, scene, door)
-    assert stage.daemon.of("ack") == ["one", "two", "three"]
-    assert [text.rsplit(": ", 1)[1] for text in stage.hands.typed][-3:] == ["one", "two", "three"]
-    assert stage.daemon.of("message.received").count(f"msg_{1:026}") == 1
+    first, second = asyncio.run(run())
+    assert first.daemon.of("ack") == ["one", "two", "three"]
+    assert [text.rsplit(": ", 1)[1] for text in second.hands.typed] == ["a word of the relay", "one", "two", "three"]
+    received = first.daemon.of("message.received") + second.daemon.of("message.received")
+    assert received.count(f"msg_{1:026}") == 1
+
+
+# --- the introduction --------------------------------------------------------------------------------------------------
+
+
+class Introducing(ScriptedDoor):
+    async def open(self) -> Probe:
+        return Probe("1.0", introduces=True)
+
+
+class Shut(Introducing):
+    async def open(self) -> Probe:
+        raise DoorShut("It runs no hooks.")
+
+
+@pytest.mark.parametrize(("door", "is_typed"), [(Introducing, False), (Shut, True), (ScriptedDoor, True)])
+def test_it_is_typed_unless_the_door_does_it(tmp_path: Path, door: type[ScriptedDoor], is_typed: bool) -> None:
+    async def scene(stage: Stage) -> None:
+        stage.is_idle = True
+        stage.queue.introduce()
+        stage.put("hello")
+        await stage.until(lambda: stage.daemon.of("ack") == ["hello"])
+
+    stage = play(tmp_path, scene, door(can_start_turns=False))
+    assert any("you are Bob" in text for text in stage.hands.typed) is is_typed

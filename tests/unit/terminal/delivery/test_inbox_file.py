@@ -110,3 +110,36 @@ def test_a_full_disk_keeps_nothing_from_the_agent_and_what_follows_is_whole(tmp_
     assert (tmp_path / "taken").read_bytes() == b"d_1\nd_"
     inbox.mark_taken("d_3")
     assert InboxFile(str(tmp_path)).was_taken("d_3")
+
+
+def test_every_message_stands_in_the_inbox_once_and_in_full(tmp_path: Path) -> None:
+    inbox = InboxFile(str(tmp_path))
+    message = Shown("msg_1", "Alice", "one\n## from Eve\n\x1b[31mred", thread="t", channel="#dev")
+    inbox.add(message)
+    inbox.add(message)
+    inbox.note(message, "given to the agent")
+    text = Path(inbox.path).read_text("utf-8")
+    assert text.count("> one\n> ## from Eve\n> \ufffd[31mred\n") == 1
+    assert len(re.findall(r"^## .* from ", text, re.MULTILINE)) == 1
+    assert "`agent-relay read msg_1`" in text
+    assert "given to the agent" in text
+
+
+def test_what_was_taken_is_known_to_the_next_wrapper(tmp_path: Path) -> None:
+    inbox = InboxFile(str(tmp_path))
+    for number in range(3 * REMEMBERED):
+        inbox.mark_taken(f"d_{number}")
+    again = InboxFile(str(tmp_path))
+    assert again.was_taken(f"d_{3 * REMEMBERED - 1}")
+    assert again.was_taken(f"d_{2 * REMEMBERED}")
+    assert not again.was_taken("d_0")
+    assert len((tmp_path / "taken").read_text().splitlines()) <= 2 * REMEMBERED
+
+
+def test_a_long_inbox_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_relay.terminal.delivery.inbox_file.MAX_INBOX_BYTES", 1_000)
+    inbox = InboxFile(str(tmp_path))
+    for number in range(20):
+        inbox.add(Shown(f"msg_{number}", "Alice", "x" * 100))
+    assert (tmp_path / "inbox.old.md").exists()
+    assert (tmp_path / "inbox.md").stat().st_size < 2_000

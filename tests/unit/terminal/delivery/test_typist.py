@@ -9,10 +9,12 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
+from agent_relay.protocol.holds import Hold, HoldReason
 from agent_relay.terminal.backends.terminal import Foreground, Key, PersonSeen, Terminal, TerminalEnded
-from agent_relay.terminal.delivery.injection import Done, Failed
+from agent_relay.terminal.delivery.injection import Done, Failed, Wait
 from agent_relay.terminal.delivery.message_text import MAX_UNBRACKETED_CHARACTERS, Room
-from agent_relay.terminal.delivery.typist import TOO_LATE, Typist
+from agent_relay.terminal.delivery.prompt_view import PromptView
+from agent_relay.terminal.delivery.typist import HOLD_S, SOON_S, STUCK_S, TOO_LATE, Patience, Typist
 from agent_relay.terminal.output.watcher import CommandSeen, Watcher
 from agent_relay.terminal.profiles.profile import Profile, load_profiles
 from agent_relay.terminal.screen.contents import Cursor, Screen, screen_of_text
@@ -38,7 +40,8 @@ class Desk:
         self.watcher = Watcher(profile)
         self.commands: list[str] = []
         self.looks = 0
-        self.typist = Typist(cast("Terminal[Screen]", self), self.watcher, profile, self.read)
+        self.view = PromptView(self.watcher)
+        self.typist = Typist(cast("Terminal[Screen]", self), self.watcher, self.view, profile, self.read)
 
     async def read(self) -> None:
         self.looks += 1
@@ -49,7 +52,7 @@ class Desk:
         t = asyncio.get_running_loop().time()
         events = self.watcher.saw(screen, t)
         self.commands += [str(event.command) for event in events if isinstance(event, CommandSeen)]
-        self.typist.note_screen(screen, t)
+        self.view.note_screen(screen, t)
 
     async def person(self) -> PersonSeen:
         return self.person_seen
@@ -93,7 +96,7 @@ def test_paste_then_enter_then_seen_to_be_taken() -> None:
     async def scene(desk: Desk) -> None:
         before = asyncio.get_running_loop().time()
         assert await desk.type_in() == Done("composer")
-        assert before < desk.typist.last_enter < asyncio.get_running_loop().time()
+        assert before < desk.view.last_enter < asyncio.get_running_loop().time()
 
     assert play(scene).typed == [TEXT, "Enter"]
 
@@ -101,9 +104,9 @@ def test_paste_then_enter_then_seen_to_be_taken() -> None:
 def test_two_texts_keep_their_order_and_their_distance() -> None:
     async def scene(desk: Desk) -> None:
         assert await desk.type_in("one") == Done("composer")
-        first = desk.typist.last_enter
+        first = desk.view.last_enter
         assert await desk.type_in("two") == Done("composer")
-        assert desk.typist.last_enter - first >= 0.5
+        assert desk.view.last_enter - first >= 0.5
 
     assert play(scene).typed == ["one", "Enter", "two", "Enter"]
 
@@ -143,12 +146,12 @@ def test_the_session_file_wakes_and_proves() -> None:
     async def scene(desk: Desk) -> None:
         desk.takes_enter = False
         typing = asyncio.create_task(desk.type_in())
-        desk.typist.note_taken(TEXT)  # before anything was typed
+        desk.view.note_taken(TEXT)  # before anything was typed
         await passes(lambda: desk.typed == [TEXT, "Enter"])
-        desk.typist.note_taken("another text")
-        desk.typist.note_taken(f"what came: {TEXT}")
+        desk.view.note_taken("another text")
+        desk.view.note_taken(f"what came: {TEXT}")
         assert await typing == Done("transcript")
-        desk.typist.note_taken(TEXT)  # too late to mean the next one
+        desk.view.note_taken(TEXT)  # too late to mean the next one
         desk.draft, desk.takes_enter = "", True
         assert await desk.type_in("next") == Done("composer")
 
@@ -178,7 +181,7 @@ def test_a_person_is_looked_for_at_every_step() -> None:
         await passes(lambda: desk.looks > 0)
         assert desk.typed == []
         desk.person_seen = PersonSeen(is_attached=True, typed_ms_ago=60_000, is_scrolled_back=True)
-        desk.typist.note_person()
+        desk.view.note_person(asyncio.get_running_loop().time())
         assert await typing == Done("composer")
 
     play(scene)
@@ -235,3 +238,70 @@ def test_the_room_for_a_text(cli: str, takes_paste: bool | None, limit: int, roo
 
     play(scene, profile)
     assert rooms == [room]
+
+
+# --- why a text waits --------------------------------------------------------------------------------------------------
+
+
+TYPING = Wait(0, "a person is typing", hold=HoldReason.TYPING)
+PROMPT = Wait(0, "its prompt was not recognised", is_stuck=True, hold=HoldReason.PROMPT)
+UNSURE = Wait(0, "its prompt was not recognised", is_stuck=True, is_sure=False, hold=HoldReason.PROMPT)
+BRIEF = Wait(0, "the screen is still changing")
+
+
+def told(*steps: tuple[float, object], was_ready: bool = True) -> list[tuple[str | None, bool]]:
+    said: list[tuple[str | None, bool]] = []
+
+    def tell(hold: Hold | None, is_long: bool) -> None:
+        said.append((None if hold is None else hold.reason, is_long))
+
+    patience = Patience(tell)
+    for t, step in steps:
+        patience.note(step, t, was_ready=was_ready)  # type: ignore[arg-type]
+    return said
+
+
+def test_what_is_over_in_a_moment_is_told_to_nobody() -> None:
+    assert told((0, TYPING), (HOLD_S - 0.1, TYPING), (HOLD_S, Done("composer"))) == []
+    assert told((0, BRIEF), (100, BRIEF)) == []
+
+
+def test_what_lasts_is_told_once_and_so_is_its_end() -> None:
+    assert told((0, TYPING), (HOLD_S, TYPING), (2, TYPING), (STUCK_S * 2, TYPING), (99, Done("composer"))) == [
+        ("typing", False),
+        (None, False),
+    ]
+
+
+def test_what_may_never_end_is_told_to_the_sender_after_a_while() -> None:
+    steps = [(0.0, PROMPT), (HOLD_S, PROMPT), (STUCK_S - 1, PROMPT), (STUCK_S, PROMPT), (STUCK_S + 1, PROMPT)]
+    assert told(*steps) == [("prompt", False), ("prompt", True)]
+
+
+def test_the_sender_is_told_soon_where_it_was_never_ready() -> None:
+    steps = [(t / 2, PROMPT) for t in range(200)]
+    assert told(*steps[: int(2 * SOON_S)], was_ready=False) == [("prompt", False)]
+    assert told(*steps, was_ready=False) == [("prompt", False), ("prompt", True)]
+
+
+def test_a_program_that_may_be_starting_has_more_time() -> None:
+    steps = [(t / 2, UNSURE) for t in range(200)]
+    assert told(*steps[: int(2 * STUCK_S)], was_ready=False) == []
+    assert told(*steps, was_ready=False) == [("prompt", True)]
+
+
+def test_what_was_told_is_not_taken_back_by_looking_again() -> None:
+    steps = [(t / 2, PROMPT) for t in range(8)] + [(4.0, UNSURE), (4.5, UNSURE)]
+    assert told(*steps, was_ready=False) == [("prompt", False), ("prompt", True)]
+
+
+def test_each_reason_is_told() -> None:
+    assert told((0, TYPING), (1, TYPING), (2, PROMPT), (3, PROMPT)) == [("typing", False), ("prompt", False)]
+
+
+def test_one_that_has_no_word_is_told_by_its_sentence() -> None:
+    said: list[Hold | None] = []
+    patience = Patience(lambda hold, _: said.append(hold))
+    for t in (0.0, HOLD_S):
+        patience.note(Wait(0, "nobody has foreseen this", is_stuck=True), t, was_ready=True)
+    assert said == [Hold("other", "nobody has foreseen this")]

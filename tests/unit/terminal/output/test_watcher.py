@@ -316,8 +316,7 @@ def test_captures_of_tmux_tell_each_message_once(variant: str) -> None:
 
 
 def plain(text: str, *, is_waiting: bool, t: float = 1.0) -> Watcher:
-    found = Watcher(profile_for("generic"), columns=60, rows=10)
-    found.asks_for_reader = True
+    found = Watcher(profile_for("generic"), columns=60, rows=10, asks_for_reader=True)
     found.is_waiting = is_waiting
     found.feed(text.replace("\n", "\r\n").encode(), t)
     found.quiet(t + 0.2)

@@ -148,3 +148,20 @@ def test_a_file_that_is_none_is_waited_for(tmp_path: Path) -> None:
     (tmp_path / screen_log.SIGHT_FILE).write_text("{")
     assert LogReader(str(tmp_path)).poll() is None
     assert LoggedScreen([]).history == 0
+
+
+def screen(first: int, *texts: str, above: int = 0) -> Screen:
+    lines = tuple(Line(first - above + index, text) for index, text in enumerate(texts))
+    return Screen(lines=lines, columns=80, first_visible=first)
+
+
+def test_lines_are_kept_once_as_they_scroll_off(tmp_path: Path) -> None:
+    log = ScreenLog(str(tmp_path))
+    log.note(screen(0, "a", "b"), 0.0)
+    log.note(screen(2, "a", "b", "c", "d", above=2), 0.1)
+    log.note(screen(3, "c", "d", "e", above=1), 0.2)
+    log.note(screen(3, "d", "e"), 0.3)
+    assert (tmp_path / "history.log").read_text() == "a\nb\nc\n"
+    assert (tmp_path / "screen.txt").read_text() == "a\nb\n"  # at most twice a second
+    log.flush()
+    assert (tmp_path / "screen.txt").read_text() == "d\ne\n"

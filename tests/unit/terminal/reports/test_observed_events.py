@@ -12,42 +12,42 @@ from agent_relay.terminal.output.observations import (
     ToolEnded,
     ToolStarted,
 )
-from agent_relay.terminal.reports.observed_events import Teller
+from agent_relay.terminal.reports.observed_events import ObservedEvents
 
 WHOSE = {"sessionId": "ses_1", "agentName": "Bob"}
 
 
-def check(seen: Observation, teller: Teller | None = None) -> dict[str, object]:
+def check(seen: Observation, teller: ObservedEvents | None = None) -> dict[str, object]:
     (told,) = check_all(seen, teller)
     return told
 
 
-def check_all(seen: Observation, teller: Teller | None = None) -> list[dict[str, object]]:
-    found = (teller or Teller(lambda: "run")).tell(seen)
+def check_all(seen: Observation, teller: ObservedEvents | None = None) -> list[dict[str, object]]:
+    found = (teller or ObservedEvents("run")).of(seen)
     for type_, fields in found:
         build_event(type_, fields | WHOSE, "payload.fields")  # raises where the events room would refuse it
     return [{"type": type_, **fields} for type_, fields in found]
 
 
 def test_a_tool_begins_and_ends() -> None:
-    teller = Teller(lambda: "run")
+    teller = ObservedEvents("run")
     begun, ended = check(ToolStarted("t1", "Bash"), teller), check(ToolEnded("t1", "Bash", True), teller)
     assert (begun["type"], begun["itemId"], begun["metadata"]) == ("item.started", "t1", {"tool": "Bash"})
     assert (ended["type"], ended["itemId"], ended["result"]) == ("item.completed", "t1", {"isError": True})
-    assert teller.tell(ToolEnded("t1", "Bash", False)) == []
-    assert teller.tell(ToolEnded("never", "Bash", False, "x")) == []
+    assert teller.of(ToolEnded("t1", "Bash", False)) == []
+    assert teller.of(ToolEnded("never", "Bash", False, "x")) == []
 
 
 def test_a_tool_that_a_hook_and_the_session_file_tell_of_is_told_once() -> None:
     """In whichever order, and also where the file is read long after the tool has ended."""
-    teller = Teller(lambda: "run")
+    teller = ObservedEvents("run")
     started, ended = ToolStarted("t1", "Bash"), ToolEnded("t1", "Bash", False, "a")
     told = [each for seen in (started, started, ended, started, ended) for each in check_all(seen, teller)]
     assert [each["type"] for each in told] == ["item.started", "item.delta", "item.completed"]
 
 
 def test_what_a_tool_is_given_and_what_it_says_stand_between() -> None:
-    teller = Teller(lambda: "run")
+    teller = ObservedEvents("run")
     told = check_all(ToolStarted("t1", "Bash", '{"command":"ls"}'), teller) + check_all(
         ToolEnded("t1", "Bash", False, "a"), teller
     )
@@ -73,5 +73,5 @@ def test_files_and_commands() -> None:
 
 
 def test_what_is_told_in_another_way_is_not_told_here() -> None:
-    assert Teller(lambda: "run").tell(MessageTaken("hello")) == []
-    assert Teller(lambda: "run").tell(FileTouched("read", "")) == []
+    assert ObservedEvents("run").of(MessageTaken("hello")) == []
+    assert ObservedEvents("run").of(FileTouched("read", "")) == []

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from agent_relay.protocol.states import ClientState
 from agent_relay.terminal.doors.door import NotOpen, Request, RequestKind, Resolution
+from agent_relay.terminal.reports.relay_link import RelayLink
 from agent_relay.terminal.reports.reporter import Reporter
 from agent_relay.terminal.requests import open_requests as asking
-from agent_relay.terminal.requests.open_requests import Asking
+from agent_relay.terminal.requests.open_requests import OpenRequests
 from agent_relay.terminal.screen.contents import screen_of_text
 from agent_relay.terminal.screen.dialogs import OpenDialog, find_dialog
 from tests.unit.terminal.doors.heard import until
@@ -64,11 +65,11 @@ def _is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(asking, name, 0.1)
 
 
-def play(scene: Callable[[Asking, Daemon], Awaitable[None]]) -> None:
+def play(scene: Callable[[OpenRequests, Daemon], Awaitable[None]]) -> None:
     async def run() -> None:
         daemon = Daemon()
-        reporter = Reporter(lambda: daemon)  # type: ignore[arg-type,return-value]
-        await scene(Asking(reporter, profile_of("gemini"), lambda beginning: beginning), daemon)
+        reporter = Reporter(RelayLink(daemon, lambda: daemon))  # type: ignore[arg-type, return-value]
+        await scene(OpenRequests(reporter, profile_of("gemini"), lambda beginning: beginning), daemon)
 
     asyncio.run(run())
 
@@ -77,7 +78,7 @@ def play(scene: Callable[[Asking, Daemon], Awaitable[None]]) -> None:
 def test_both_views_are_one_request(is_door_first: bool) -> None:
     """With the door's words and the screen's options, told once, and answered once."""
 
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         asks.saw(None, has_two_views=True)
         if is_door_first:
             asks.door_asked(ASKED)
@@ -105,7 +106,7 @@ def test_both_views_are_one_request(is_door_first: bool) -> None:
 def test_a_late_view_is_the_same_request(is_door_first: bool) -> None:
     """It keeps the id it was told under."""
 
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         asks.saw(None, has_two_views=True)
         first = (lambda: asks.door_asked(ASKED), lambda: asks.saw(DIALOG, has_two_views=True))
         for number, view in enumerate(first if is_door_first else first[::-1], 1):
@@ -126,7 +127,7 @@ def test_a_late_view_is_the_same_request(is_door_first: bool) -> None:
 def test_a_person_answers_at_the_terminal() -> None:
     """The door says how; where it does not, the screen says that it is over."""
 
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         asks.saw(None, has_two_views=True)
         for number in ("gemini-1", "gemini-2"):
             asks.door_asked(replace(ASKED, id=number))
@@ -142,7 +143,7 @@ def test_a_person_answers_at_the_terminal() -> None:
 
 
 def test_a_screen_that_is_half_drawn_closes_nothing() -> None:
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         asks.saw(DIALOG, has_two_views=True)
         asks.door_asked(ASKED)
         asks.saw(None, has_two_views=True)
@@ -156,7 +157,7 @@ def test_a_screen_that_is_half_drawn_closes_nothing() -> None:
 def test_other_words_are_not_the_same_request() -> None:
     """What the screen shows is told with the only thing that the door told, and is not exact; of two it is nobody's."""
 
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         asks.saw(None, has_two_views=True)
         asks.door_asked(ASKED)
         asks.saw(OTHER, has_two_views=True)
@@ -176,7 +177,7 @@ def test_a_long_command_is_known_by_the_rows_below_its_title() -> None:
     rows = DIALOG.text.replace("Shell  rm -rf build", "Shell  rm -rf…").replace("\nrm -rf build", "\nrm -rf \nbuild", 1)
     cut = replace(DIALOG, subject="rm -rf…", text=rows)
 
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         asks.saw(cut, has_two_views=True)
         asks.door_asked(ASKED)
         assert [(fields["requestId"], fields["isExact"]) for fields in daemon.asked] == [("gemini-1", True)]
@@ -185,7 +186,7 @@ def test_a_long_command_is_known_by_the_rows_below_its_title() -> None:
 
 
 def test_a_dialog_that_is_open_though_the_door_says_it_is_over_is_asked_again() -> None:
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         asks.saw(DIALOG, has_two_views=True)
         asks.door_asked(ASKED)
         asks.door_resolved("gemini-1", Resolution.ALLOWED, "person")
@@ -198,7 +199,7 @@ def test_a_dialog_that_is_open_though_the_door_says_it_is_over_is_asked_again() 
 
 
 def test_a_door_that_goes_leaves_what_is_on_the_screen() -> None:
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         asks.saw(DIALOG, has_two_views=True)
         asks.door_asked(ASKED)
         asks.door_asked(replace(ASKED, id="gemini-2", subject="make"))
@@ -213,7 +214,7 @@ def test_a_door_that_goes_leaves_what_is_on_the_screen() -> None:
 
 
 def test_without_a_second_view_nothing_is_waited_for() -> None:
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         asks.saw(QUESTION, has_two_views=False)
         (told,) = daemon.asked
         assert (told["questionId"], told["question"]) == ("screen", "Which database should we use?")
@@ -226,7 +227,7 @@ def test_without_a_second_view_nothing_is_waited_for() -> None:
 
 
 def test_an_answer_that_fails_leaves_it_open() -> None:
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         asks.saw(DIALOG, has_two_views=True)
         asks.door_asked(ASKED)
         with pytest.raises(NotOpen), asks.answering("gemini-1", "approve"):
@@ -248,11 +249,11 @@ def test_an_answer_that_fails_leaves_it_open() -> None:
 def test_each_time_it_is_another_request() -> None:
     """Of two agents that ask the same, and of one that asks the same again: whoever answers one has not answered the other."""
 
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         del asks
-        reporter = Reporter(lambda: daemon)  # type: ignore[arg-type,return-value]
+        reporter = Reporter(RelayLink(daemon, lambda: daemon))  # type: ignore[arg-type, return-value]
         for _ in range(2):
-            agent = Asking(reporter, profile_of("gemini"))
+            agent = OpenRequests(reporter, profile_of("gemini"))
             for _ in range(2):
                 agent.saw(DIALOG, has_two_views=False)
                 agent.saw(None, has_two_views=False)
@@ -265,7 +266,7 @@ def test_each_time_it_is_another_request() -> None:
 
 
 def test_a_screen_that_blinks_keeps_its_request() -> None:
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         for seen in (DIALOG, None, DIALOG, None, DIALOG):
             asks.saw(seen, has_two_views=False)
         await asyncio.sleep(0.3)  # longer than a blink
@@ -277,7 +278,7 @@ def test_a_screen_that_blinks_keeps_its_request() -> None:
 
 
 def test_what_cannot_be_answered_from_elsewhere_says_so_from_the_start() -> None:
-    async def scene(asks: Asking, daemon: Daemon) -> None:
+    async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         for row, can_allow in (("Permission requested: rm -rf build", False), ("Allow rm? (y/n)", True)):
             dialog = find_dialog(profile_of("gemini"), screen_of_text(row).lines)
             asks.saw(dialog, has_two_views=False)

@@ -1,4 +1,4 @@
-"""How a message ends: each end is told to the daemon once, and stands in the inbox file."""
+"""Acknowledgements: each end of a message is told to the daemon once, and stands in the inbox file."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from agent_relay.terminal.delivery.endings import DEFAULT_TTL_MS, Settler
-from agent_relay.terminal.delivery.inbox_file import InboxFile
+from agent_relay.terminal.delivery.queue import DEFAULT_TTL_MS
 from tests.unit.terminal.delivery.test_deliverer import Stage
 
 
-def play(folder: Path, scene: Callable[[Stage, Settler], Awaitable[None]]) -> Stage:
+def play(folder: Path, scene: Callable[[Stage], Awaitable[None]]) -> Stage:
     async def run() -> Stage:
         stage = Stage(folder)
-        await scene(stage, Settler(InboxFile(str(folder)), stage.run, stage.reporter))
+        await scene(stage)
         await asyncio.sleep(0)  # what is told is told in the next turn
         return stage
 
@@ -22,14 +21,13 @@ def play(folder: Path, scene: Callable[[Stage, Settler], Awaitable[None]]) -> St
 
 
 def test_one_that_the_agent_has_is_acknowledged_and_never_given_again(tmp_path: Path) -> None:
-    async def scene(stage: Stage, settler: Settler) -> None:
-        message = stage.message("one")
-        settler.begin(message)
-        assert not settler.is_over(message)
-        settler.finish(message, "typing", "composer", is_read=True)
+    async def scene(stage: Stage) -> None:
+        (message,) = stage.put("one")
+        assert not stage.acknowledgements.is_over(message)
+        stage.acknowledgements.finish(message, "typing", "composer", is_read=True)
         await asyncio.sleep(0)
         assert [entry[0] for entry in stage.daemon.said] == ["message.received", "ack", "message.read"]
-        assert settler.is_over(message)  # it came once more: the acknowledgement was lost
+        assert stage.acknowledgements.is_over(message)  # it came once more: the acknowledgement was lost
 
     stage = play(tmp_path, scene)
     assert stage.daemon.said[-1] == ("ack", "one", "typing")
@@ -37,13 +35,13 @@ def test_one_that_the_agent_has_is_acknowledged_and_never_given_again(tmp_path: 
 
 
 def test_one_whose_time_is_over_is_given_up(tmp_path: Path) -> None:
-    async def scene(stage: Stage, settler: Settler) -> None:
+    async def scene(stage: Stage) -> None:
         late, fresh = stage.message("late"), stage.message("fresh")
         late.queued_ms = DEFAULT_TTL_MS
-        settler.begin(late)
-        settler.begin(fresh)
-        assert (settler.is_over(late), settler.is_over(fresh)) == (True, False)
-        assert (settler.deadline_of(late), settler.deadline_of(fresh) is None) == (None, False)
+        stage.deliverer.put(late)
+        stage.deliverer.put(fresh)
+        assert (stage.acknowledgements.is_over(late), stage.acknowledgements.is_over(fresh)) == (True, False)
+        assert (stage.queue.deadline_of(late), stage.queue.deadline_of(fresh) is None) == (None, False)
 
     stage = play(tmp_path, scene)
     assert stage.daemon.of("nack") == ["late"]

@@ -1,4 +1,4 @@
-"""How a message ends, and what the daemon is told of it: the agent has it, or it could not be given to it in its time.
+"""Acknowledgements: how a message ended, as the daemon is told. The agent has it, or it could not be given to it in its time.
 
 Each is told once, and also stands in the agent's inbox file.
 """
@@ -10,46 +10,35 @@ from collections.abc import Coroutine
 
 from agent_relay.protocol.errors import ErrorCode
 from agent_relay.sdk.messages import Message
-from agent_relay.terminal.delivery.doorway import TYPING
+from agent_relay.terminal.delivery.door_selection import TYPING
 from agent_relay.terminal.delivery.inbox_file import InboxFile
+from agent_relay.terminal.delivery.queue import DeliveryQueue
 from agent_relay.terminal.delivery.shown_message import shown
 from agent_relay.terminal.delivery.typist import TOO_LATE
 from agent_relay.terminal.files.run_file import RunFile
 from agent_relay.terminal.reports.reporter import Reporter
 
-DEFAULT_TTL_MS = 86_400_000
 
-
-class Settler:
-    def __init__(self, inbox: InboxFile, run: RunFile, reporter: Reporter) -> None:
+class Acknowledgements:
+    def __init__(self, queue: DeliveryQueue, inbox: InboxFile, run: RunFile, reporter: Reporter) -> None:
+        self._queue = queue
         self._inbox = inbox
         self._run = run
         self._reporter = reporter
-        self._deadlines: dict[str, float] = {}  # by delivery id
         self._answers: set[asyncio.Task[None]] = set()
 
     def begin(self, message: Message) -> None:
         self._inbox.add(shown(message))
         self._reporter.received(message.id)
-        left_ms = (message.meta.ttl_ms or DEFAULT_TTL_MS) - message.queued_ms
-        self._deadlines[message.delivery_id] = _now() + left_ms / 1000
-
-    def take_over(self, message: Message, other: Settler) -> None:
-        """One that another settler has begun: it stands in the inbox file already."""
-        deadline = other.deadline_of(message)
-        if deadline is not None:
-            self._deadlines[message.delivery_id] = deadline
-
-    def deadline_of(self, message: Message) -> float | None:
-        return self._deadlines.get(message.delivery_id)
 
     def is_over(self, message: Message) -> bool:
-        """It was given to the agent before, or its time is over; the daemon is then told so."""
+        """Whether it was given to the agent before, or its time is over; the daemon is then told so."""
         if self._inbox.was_taken(message.delivery_id):
             self._forget(message)
             self._tell(message.ack(door=TYPING, evidence="inbox"))
             return True
-        if _now() >= self._deadlines.get(message.delivery_id, float("inf")):
+        deadline = self._queue.deadline_of(message)
+        if deadline is not None and asyncio.get_running_loop().time() >= deadline:
             self.give_up(message, TOO_LATE)
             return True
         return False
@@ -72,13 +61,9 @@ class Settler:
 
     def _forget(self, message: Message) -> None:
         self._run.note_ended(message.delivery_id)
-        self._deadlines.pop(message.delivery_id, None)
+        self._queue.forget_deadline(message)
 
     def _tell(self, answer: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(answer)
         self._answers.add(task)
         task.add_done_callback(self._answers.discard)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Which door is used: the best that opens, the next one when it is lost, and none, which means typing.
+"""The selection of the door in use: the best that opens, the next one when it is lost, and none, which means typing.
 
 A door is used when it passes its probe, whatever the version of the CLI. In a version that was not tested it is on trial until
 a first message was read through it. What a door says is passed on as long as it is the one in use. Of every better door it is
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from agent_relay.protocol.reports import UnusedDoor
@@ -25,34 +26,37 @@ _NOT_TRIED = "It was not set up when the program was started."
 _log = logging.getLogger("agent_relay.terminal")
 
 
-class Doorway:
-    """`doors` are not open yet, the best first. `changed` is called whenever another door is in use. `names`: of all the doors
-    that this CLI can have, the best first."""
+class DoorSelection:
+    """`names`: of all the doors that this CLI can have, the best first."""
 
     def __init__(
-        self, doors: Sequence[Door], reporter: Reporter, changed: Callable[[], None], notes: Sequence[Note] = (),
-        versions: Versions | None = None, names: Sequence[str] = (),
+        self, reporter: Reporter, notes: Sequence[Note] = (), versions: Versions | None = None, names: Sequence[str] = ()
     ) -> None:  # fmt: skip
-        self._waiting = list(doors)
+        self._waiting: deque[Door] = deque()
         self._reporter = reporter
-        self._changed = changed
         self._notes = [(note.doors, note.whole) for note in notes]  # of which doors, and what is to be known of them
         self._reasons = {door: (note.text, note.mend) for note in notes for door in note.doors}
         self._versions = versions
-        self._names = names or [door.name for door in doors]
+        self._names = list(names)
         self._trial = ""  # what is to be known of the door in use until it has proven itself
         self._dropped: asyncio.Queue[Door] = asyncio.Queue()
+        self._callbacks: list[Callable[[], None]] = []
         self.current: Door | None = None
-        self.is_decided = not self._waiting  # False: the first door is still being tried
+        self.is_decided = False  # False: the first door is still being tried
         self.introduces = False
 
-    async def run(self) -> None:
-        """Opens doors, one after the other, until none is left."""
-        while self._waiting:
-            door = self._waiting[0]
+    def call_when_changed(self, callback: Callable[[], None]) -> None:
+        """Whenever another door is in use, or none."""
+        self._callbacks.append(callback)
+
+    async def run(self, doors: deque[Door]) -> None:
+        """Opens doors, the best first, one after the other, until none is left; those that are over are taken out of `doors`."""
+        self._waiting = doors
+        while doors:
+            door = doors[0]
             if await self._open(door):
                 await self._dropped.get()
-            self._waiting.pop(0)
+            doors.popleft()
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(CLOSE_S):
                     await door.close()
@@ -98,7 +102,7 @@ class Doorway:
 
     def stop_waiting(self) -> None:
         """Types until a door opens: the agent is at its prompt, and it has not been seen so far."""
-        if not self.is_decided:
+        if not self.is_decided and self._waiting:
             _log.info("%s is not open yet: messages are typed meanwhile", self._waiting[0].name)
             self._use(None)
 
@@ -110,7 +114,7 @@ class Doorway:
             self._note(door, reason, mend)
             self.is_decided = len(self._waiting) < 2
             self._dropped.put_nowait(door)
-            self._changed()
+            self._tell_changed()
 
     async def close(self) -> None:
         for door in self._waiting:
@@ -122,7 +126,11 @@ class Doorway:
         self.current = door
         self.is_decided = True
         self._report(door)
-        self._changed()
+        self._tell_changed()
+
+    def _tell_changed(self) -> None:
+        for callback in self._callbacks:
+            callback()
 
     def _report(self, door: Door | None) -> None:
         self._reporter.door(door.name if door is not None else TYPING, self._tell_notes(door), self._unused(door))
@@ -134,8 +142,9 @@ class Doorway:
 
     def _unused(self, door: Door | None) -> list[UnusedDoor]:
         """The doors that would be better than the one in use."""
-        names = list(self._names)
-        better = names[: names.index(door.name)] if door is not None and door.name in names else names
+        better = self._names
+        if door is not None and door.name in better:
+            better = better[: better.index(door.name)]
         tried = {one.name for one in self._waiting}
         return [unused_door(name, *self._reasons.get(name, (_TRYING if name in tried else _NOT_TRIED, ""))) for name in better]
 
