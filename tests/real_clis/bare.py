@@ -17,7 +17,7 @@ from types import TracebackType
 from msgspec.structs import replace
 
 from agent_relay.terminal.backends.tmux_program import find_tmux
-from agent_relay.terminal.delivery.message_text import Room, Shown, Wording, introduction_for_start, render
+from agent_relay.terminal.delivery.message_text import Room, ShownMessage, Wording, introduction_for_start, render
 from agent_relay.terminal.doors.door import Door, DoorMessage, DoorState, NotTaken, Resolution
 from agent_relay.terminal.doors.launch import AgentPlace, Kit, Program
 from agent_relay.terminal.doors.registry import kit_for
@@ -177,4 +177,6 @@ def play(bare: Bare, scene: Callable[[list[Door]], Awaitable[None]]) -> None:
 
 def message(number: int, body: str) -> DoorMessage:
     id_ = f"msg_{number:04d}"
-    return DoorMessage(id_, str(uuid.uuid5(uuid.NAMESPACE_URL, id_)), "Alice", body, render(Shown(id_, "Alice", body), Room()))
+    return DoorMessage(
+        id_, str(uuid.uuid5(uuid.NAMESPACE_URL, id_)), "Alice", body, render(ShownMessage(id_, "Alice", body), Room())
+    )

@@ -19,9 +19,8 @@ from agent_relay.cli.screen import Screen
 from agent_relay.protocol.names import is_name
 from agent_relay.sdk.locate import Place
 from agent_relay.terminal.files.private_files import replace_private
-from agent_relay.terminal.profiles.custom_profile import prompt_row
+from agent_relay.terminal.profiles.custom_profile import prompt_row, write_profile
 from agent_relay.terminal.profiles.profile import GENERIC, Profile, ProfileError, check_pattern, parse_profile
-from agent_relay.terminal.profiles.profile_text import write_profile
 from agent_relay.terminal.recordings.asciicast import CastError, read_cast
 from agent_relay.terminal.recordings.profile_proposal import Proposal, propose
 from agent_relay.terminal.recordings.profile_trial import mark_expectations
@@ -93,7 +92,7 @@ class Maker:
 
     def _watch_agent(self, agent: str, path: Path, seconds: float) -> None:
         from agent_relay.cli.wrapped_agent import find_running
-        from agent_relay.terminal.backends.tmux_drawing import Sight
+        from agent_relay.terminal.backends.tmux_drawing import PaneView
         from agent_relay.terminal.recordings.recorder import Recorder
         from agent_relay.terminal.recordings.tmux_recording import PaneRecording
 
@@ -109,7 +108,7 @@ class Maker:
                 raise Failure(f"{name} has just ended.")
             made: list[Recorder] = []
 
-            def make(sight: Sight) -> Recorder:
+            def make(sight: PaneView) -> Recorder:
                 made.append(Recorder(str(path), sight.columns, sight.rows, title=name, term=sight.term))
                 return made[0]
 

@@ -20,7 +20,7 @@ from agent_relay.cli.screen import Screen
 
 if TYPE_CHECKING:
     from agent_relay.sdk.locate import Place
-    from agent_relay.terminal.backends.tmux_drawing import Sight
+    from agent_relay.terminal.backends.tmux_drawing import PaneView
     from agent_relay.terminal.backends.tmux_server import TmuxServer
     from agent_relay.terminal.recordings.recorder import Recorder
 
@@ -78,7 +78,7 @@ async def _record(
     screen = Screen()
     made: list[Recorder] = []
 
-    def make(sight: Sight) -> Recorder:
+    def make(sight: PaneView) -> Recorder:
         try:
             recorder = Recorder(path, sight.columns, sight.rows, title=cli, term=sight.term, is_replacing=force)
         except FileExistsError:

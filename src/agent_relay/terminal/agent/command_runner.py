@@ -9,6 +9,7 @@ import hmac
 import logging
 import os
 import secrets
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import HeaderMessage
+from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.payloads import Busy
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.client import RelayClient
@@ -26,7 +28,6 @@ from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question
 from agent_relay.sdk.sending import SendOptions
 from agent_relay.terminal.agent.launch import Home
-from agent_relay.terminal.agent.open_questions import OpenQuestions
 from agent_relay.terminal.doors.door import Decision
 from agent_relay.terminal.files.run_file import RunFile
 from agent_relay.terminal.output.commands import (
@@ -43,6 +44,7 @@ from agent_relay.terminal.output.watcher import SCREEN, CommandSeen
 from agent_relay.terminal.reports.relay_link import RelayLink
 from agent_relay.terminal.requests.confirmations import Confirmations
 
+_MOST_QUESTIONS = 500  # beyond that the oldest are forgotten; their askers have long given up
 PATIENCE_S = 60.0  # for a recipient's queue to have room
 DELIVERY_S = 600.0  # whoever waits longer for a delivery asks again
 _AGAIN_S = 0.5
@@ -328,3 +330,28 @@ def describe_busy(busy: Busy) -> str:
     waits = f"{busy.queue_depth} of at most {busy.queue_capacity} messages wait for it"
     then = "Yours are still accepted, but wait too" if busy.accepting else "Yours are refused until it has read some"
     return f"{busy.to} is busy: {waits}. {then}: send it only what matters until you hear that it has room again."
+
+
+class OpenQuestions:
+    """Questions that the agent was given and has not answered: which one an answer of its own belongs to."""
+
+    def __init__(self) -> None:
+        self._by_id: OrderedDict[str, Message] = OrderedDict()  # the oldest first
+
+    def add(self, message: Message) -> None:
+        self._by_id.setdefault(message.id, message)
+        if len(self._by_id) > _MOST_QUESTIONS:
+            self._by_id.popitem(last=False)
+
+    def of(self, asker: str) -> Message | None:
+        """The oldest that this agent asked."""
+        return next((each for each in self._by_id.values() if fold_name(each.from_) == fold_name(asker)), None)
+
+    def find(self, correlation: str | None, message_id: str | None) -> Message | None:
+        """By what an answer says of it."""
+        if correlation is not None:
+            return next((each for each in self._by_id.values() if each.correlation_id == correlation), None)
+        return self._by_id.get(message_id or "")
+
+    def close(self, message_id: str) -> None:
+        self._by_id.pop(message_id, None)

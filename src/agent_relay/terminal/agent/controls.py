@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 
 from agent_relay.protocol.payloads import AgentEvent, Busy, Control
 from agent_relay.terminal.agent.command_runner import describe_busy
 from agent_relay.terminal.backends.terminal import Terminal, TerminalError
 from agent_relay.terminal.delivery.door_selection import DoorSelection
-from agent_relay.terminal.delivery.pauses import Pauses
 from agent_relay.terminal.delivery.queue import DeliveryQueue
 from agent_relay.terminal.delivery.typist import Typist
 from agent_relay.terminal.doors.door import Decision, DoorError, NotOpen
@@ -140,3 +139,47 @@ class Controls:
         task = asyncio.create_task(work)
         self._works.add(task)
         task.add_done_callback(self._works.discard)
+
+
+class Pauses:
+    """Pauses of delivery: until somebody says otherwise, or until a time that was given has passed.
+
+    The second is for whoever takes the keyboard. They ask again and again; when they are gone, the agent gets its messages.
+    `tell` is called with whether the agent is kept from its messages, by whom, and whether only while somebody has its keyboard,
+    whenever that may have changed.
+    """
+
+    def __init__(self, tell: Callable[[bool, str, bool], None]) -> None:
+        self._tell = tell
+        self._is_paused = False
+        self._by = ""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def pause(self, for_ms: int | None = None, by: str = "") -> None:
+        """With a time, it takes the place of the one before; none at all ends it. The other kind of pause stays."""
+        if for_ms is None:
+            self._is_paused, self._by = True, by
+        else:
+            self._stop_timer()
+            if for_ms:
+                self._timer = asyncio.get_running_loop().call_later(for_ms / 1000, self._run_out)
+        self._tell_all()
+
+    def resume(self) -> None:
+        """Ends both kinds."""
+        self._is_paused = False
+        self._stop_timer()
+        self._tell_all()
+
+    def _run_out(self) -> None:
+        self._timer = None
+        self._tell_all()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tell_all(self) -> None:
+        has_keyboard = not self._is_paused and self._timer is not None
+        self._tell(self._is_paused or has_keyboard, self._by if self._is_paused else "", has_keyboard)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from agent_relay.terminal.agent.command_runner import CommandRunner
+from agent_relay.terminal.agent.command_runner import CommandRunner, OpenQuestions
 from agent_relay.terminal.agent.controls import Controls, RequestAnswers
 from agent_relay.terminal.agent.observer import AgentObserver
-from agent_relay.terminal.agent.open_questions import OpenQuestions
 from agent_relay.terminal.agent.screen_reader import ScreenReader
 from agent_relay.terminal.agent.setup import AgentSetup, StartPlan
 from agent_relay.terminal.delivery.acknowledgements import Acknowledgements

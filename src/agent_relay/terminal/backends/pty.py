@@ -17,7 +17,7 @@ from agent_relay.terminal.backends.keyboard import TypingDetector, encode_key
 from agent_relay.terminal.backends.modes import ModeTracker
 from agent_relay.terminal.backends.paste import encode_paste
 from agent_relay.terminal.backends.person_terminal import PersonTerminal
-from agent_relay.terminal.backends.process_session import signal_session
+from agent_relay.terminal.backends.processes import end_session, signal_session
 from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.pty_child import PtyChild
 from agent_relay.terminal.backends.terminal import (
@@ -32,7 +32,6 @@ from agent_relay.terminal.backends.terminal import (
     TerminalError,
     TerminalListener,
 )
-from agent_relay.terminal.backends.termination import end_session
 from agent_relay.terminal.backends.write_queue import WriteQueue
 from agent_relay.terminal.screen.contents import Screen
 

@@ -17,7 +17,7 @@ import termios
 from collections.abc import Callable, Mapping, Sequence
 
 from agent_relay.terminal.backends.foreground import inspect_foreground
-from agent_relay.terminal.backends.process_end import wait_for_end
+from agent_relay.terminal.backends.processes import wait_for_end
 from agent_relay.terminal.backends.terminal import ExitStatus, Foreground
 
 _READ_BYTES = 65_536

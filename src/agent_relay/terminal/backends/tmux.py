@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from agent_relay.terminal.backends.foreground import inspect_foreground
 from agent_relay.terminal.backends.modes import ModeTracker
 from agent_relay.terminal.backends.paste import clean_paste
-from agent_relay.terminal.backends.process_end import wait_for_end
-from agent_relay.terminal.backends.process_session import signal_session
+from agent_relay.terminal.backends.processes import end_session, signal_session, wait_for_end
 from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.terminal import (
     DEFAULT_COLUMNS,
@@ -34,9 +33,8 @@ from agent_relay.terminal.backends.terminal import (
     TerminalError,
     TerminalListener,
 )
-from agent_relay.terminal.backends.termination import end_session
 from agent_relay.terminal.backends.tmux_client import ControlClient
-from agent_relay.terminal.backends.tmux_drawing import ask_sight, draw
+from agent_relay.terminal.backends.tmux_drawing import ask_view, draw
 from agent_relay.terminal.backends.tmux_launch import ENDED_OPTION, GATE_OPTION, EndMarkFinder, end_lock, start_lock
 from agent_relay.terminal.backends.tmux_program import TmuxFailed, TmuxGone, client_environment
 from agent_relay.terminal.backends.tmux_screen import PaneReader
@@ -206,7 +204,7 @@ class TmuxTerminal:
 
     async def draw(self, at: Callable[[], None]) -> Drawing:
         self._check_running()
-        sight = await ask_sight(self._client, self._pane, at)
+        sight = await ask_view(self._client, self._pane, at)
         return Drawing(sight.columns, sight.rows, draw(sight).encode() + self._modes.redo_keys())
 
     async def resize(self, columns: int, rows: int) -> None:

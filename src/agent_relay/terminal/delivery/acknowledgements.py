@@ -12,8 +12,8 @@ from agent_relay.protocol.errors import ErrorCode
 from agent_relay.sdk.messages import Message
 from agent_relay.terminal.delivery.door_selection import TYPING
 from agent_relay.terminal.delivery.inbox_file import InboxFile
+from agent_relay.terminal.delivery.message_text import shown_message
 from agent_relay.terminal.delivery.queue import DeliveryQueue
-from agent_relay.terminal.delivery.shown_message import shown
 from agent_relay.terminal.delivery.typist import TOO_LATE
 from agent_relay.terminal.files.run_file import RunFile
 from agent_relay.terminal.reports.reporter import Reporter
@@ -28,7 +28,7 @@ class Acknowledgements:
         self._answers: set[asyncio.Task[None]] = set()
 
     def begin(self, message: Message) -> None:
-        self._inbox.add(shown(message))
+        self._inbox.add(shown_message(message))
         self._reporter.received(message.id)
 
     def is_over(self, message: Message) -> bool:
@@ -45,13 +45,13 @@ class Acknowledgements:
 
     def finish(self, message: Message, door: str, evidence: str, *, is_read: bool) -> None:
         self._inbox.mark_taken(message.delivery_id)
-        self._inbox.note(shown(message), f"given to the agent (by {door}, seen by: {evidence})")
+        self._inbox.note(shown_message(message), f"given to the agent (by {door}, seen by: {evidence})")
         self._forget(message)
         self._tell(self._acknowledge(message, door, evidence, is_read=is_read))
 
     def give_up(self, message: Message, reason: str) -> None:
         self._forget(message)
-        self._inbox.note(shown(message), f"could not be given to the agent. {reason}")
+        self._inbox.note(shown_message(message), f"could not be given to the agent. {reason}")
         self._tell(message.nack(ErrorCode.REJECTED, f"{reason} It is in the agent's inbox file."))
 
     async def _acknowledge(self, message: Message, door: str, evidence: str, *, is_read: bool) -> None:

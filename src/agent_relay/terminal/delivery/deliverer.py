@@ -25,13 +25,14 @@ from agent_relay.terminal.delivery.injection import Done, Failed
 from agent_relay.terminal.delivery.message_text import (
     Room,
     Wording,
+    door_message,
     render,
     render_introduction,
     render_notice,
     render_typed,
+    shown_message,
 )
 from agent_relay.terminal.delivery.queue import DeliveryQueue, Introduction, Item, Notice, TypedText
-from agent_relay.terminal.delivery.shown_message import door_message, shown
 from agent_relay.terminal.delivery.typist import Render, Typist
 from agent_relay.terminal.doors.door import Door, DoorError, DoorMessage, DoorShut, NotTaken, Whereabouts
 from agent_relay.terminal.files.run_file import RunFile
@@ -252,7 +253,7 @@ class Deliverer:
         return "".join(draft.split()) == "".join(text.split())
 
     def _text_of(self, message: Message, room: Room) -> str:
-        return render(shown(message), room, self._wording.prefix, self._handed.doubted_door(message))
+        return render(shown_message(message), room, self._wording.prefix, self._handed.doubted_door(message))
 
     def _expect_answer_to(self, message: Message) -> None:
         if message.correlation_id is not None:

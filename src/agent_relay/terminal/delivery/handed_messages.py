@@ -19,8 +19,8 @@ from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.messages import Message
 from agent_relay.terminal.delivery.acknowledgements import Acknowledgements
 from agent_relay.terminal.delivery.door_selection import DoorSelection
+from agent_relay.terminal.delivery.message_text import shown_message
 from agent_relay.terminal.delivery.queue import DeliveryQueue
-from agent_relay.terminal.delivery.shown_message import shown
 from agent_relay.terminal.reports.reporter import Reporter
 
 _MARK = re.compile(r"\[([0-9a-f]{8})\]")
@@ -68,7 +68,7 @@ class HandedMessages:
         self._given[mark] = message.id
         if len(self._given) > _REMEMBERED:
             self._given.popitem(last=False)
-        if shown(message).channel is None:
+        if shown_message(message).channel is None:
             self._direct_marks.append(f"[{mark}]")
             del self._direct_marks[:-_REMEMBERED]
 

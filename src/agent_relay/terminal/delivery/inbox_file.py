@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.protocol.visible_text import clean
-from agent_relay.terminal.delivery.message_text import Shown, id_to_read, is_plain_id
+from agent_relay.terminal.delivery.message_text import ShownMessage, id_to_read, is_plain_id
 from agent_relay.terminal.files.private_files import append_private, read_private, replace_private
 
 INBOX_FILE = "inbox.md"
@@ -32,7 +32,7 @@ class InboxFile:
         self._is_torn = known != b"" and not known.endswith(b"\n")  # half a line, which nothing may follow
         self._written: OrderedDict[str, None] = OrderedDict()
 
-    def add(self, message: Shown) -> None:
+    def add(self, message: ShownMessage) -> None:
         """A message that came; the same again, as after a reconnection, is not written again."""
         if message.id in self._written:
             return
@@ -46,7 +46,7 @@ class InboxFile:
         quoted = "\n".join(f"> {line}" for line in clean(message.body).split("\n"))
         self._append(self.path, f"{heading}\n\n`agent-relay read {id_to_read(message.id)}`\n\n{quoted}\n\n")
 
-    def note(self, message: Shown, outcome: str) -> None:
+    def note(self, message: ShownMessage, outcome: str) -> None:
         self._append(self.path, f"- {_now()}  [{short_id(message.id)}]  {outcome}\n\n")
 
     def was_taken(self, delivery_id: str) -> bool:

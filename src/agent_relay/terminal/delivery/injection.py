@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from agent_relay.protocol.holds import HoldReason
 from agent_relay.terminal.profiles.profile import Profile
-from agent_relay.terminal.screen.line_prompts import SOMETHING_ELSE, asks_for_something_else, looks_like_shell
+from agent_relay.terminal.screen.doubts import SOMETHING_ELSE, asks_for_something_else, looks_like_shell
 from agent_relay.terminal.screen.state import State
 
 IDLE_S = 0.2  # for so long it looks idle before it is believed

@@ -1,4 +1,4 @@
-"""What an agent is shown: messages, notices and the introduction, as the text that is typed in for it.
+"""Text that an agent is shown: messages, notices and the introduction, as they are typed in for it or handed over.
 
 Content is data. Headers show what cannot be seen, or only looks like something else, as tokens (`visible_text`); bodies keep
 it. In both, control characters are replaced, line breaks go where the program would take them for Enter, and a line of
@@ -9,14 +9,18 @@ prefix, and neither the echo on the screen nor an agent that quotes it sends any
 from __future__ import annotations
 
 import re
+import uuid
 from functools import lru_cache
 
 from msgspec import Struct
 
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.protocol.visible_text import clean, reveal
+from agent_relay.sdk.messages import Message
+from agent_relay.terminal.doors.door import DoorMessage
 from agent_relay.terminal.output.parser import BLOCK_OPEN, CLOSE, DEFAULT_PREFIX, OLDER_PREFIXES, OPEN, THINKING_PREFIXES
 
+_NAMESPACE = uuid.UUID("6f1d3a52-6a0e-4b5f-9a3c-8c2f0c6f7a11")
 SHOWN_BLOCK_OPEN = BLOCK_OPEN[1:-1]  # as a CLI that renders Markdown shows it
 URGENT = 2  # priorities 0 to 2 of 0 to 9
 MAX_UNBRACKETED_CHARACTERS = 1_000  # a terminal's own line editing holds 4,096 bytes (1,024 on macOS) and drops the rest
@@ -32,7 +36,7 @@ _SAFE_ID = re.compile(r"\w[\w.-]*", re.ASCII)  # it stands in a command that the
 _MAX_TAG = 64
 
 
-class Shown(Struct, frozen=True):
+class ShownMessage(Struct, frozen=True):
     """A message as far as its recipient needs to know it."""
 
     id: str
@@ -75,7 +79,7 @@ def quote(text: str, prefix: str = DEFAULT_PREFIX) -> str:
     return _misleading(prefix).sub(_MARK, clean(text).strip("\n"))
 
 
-def render(message: Shown, room: Room, prefix: str = DEFAULT_PREFIX, doubted_door: str = "") -> str:
+def render(message: ShownMessage, room: Room, prefix: str = DEFAULT_PREFIX, doubted_door: str = "") -> str:
     """`doubted_door`: the agent may have got it through that one, so it is told where it can read it, and not given it again."""
     sender = _NOT_IN_NAMES.sub("_", message.sender)[:_MAX_TAG] or "_"
     head = f"Relay message from {sender} [{short_id(message.id)}]{_tags(message)}: "
@@ -145,7 +149,7 @@ def _misleading(prefix: str) -> re.Pattern[str]:
     return re.compile(rf"^(?={lead}(?:{relay}{gap}(?:{message}|{notice})|{commands}))", re.IGNORECASE | re.MULTILINE)
 
 
-def _tags(message: Shown) -> str:
+def _tags(message: ShownMessage) -> str:
     tags = []
     if message.channel:
         tags.append(_tag(message.channel))
@@ -160,3 +164,29 @@ def _tags(message: Shown) -> str:
 
 def _tag(text: str) -> str:
     return _NOT_IN_TAGS.sub(" ", reveal(clean(text)))[:_MAX_TAG].strip()
+
+
+def shown_message(message: Message) -> ShownMessage:
+    to = message.to if isinstance(message.to, str) else ""
+    return ShownMessage(
+        id=message.id,
+        sender=message.from_,
+        body=message.body,
+        kind=message.kind,
+        thread=message.thread,
+        channel=to if to.startswith("#") else "to all" if to == "*" else None,
+        priority=message.meta.priority,
+        awaits_answer=message.correlation_id is not None,
+        correlation=message.correlation_id,
+    )
+
+
+def door_message(message: Message, prefix: str, doubted_door: str = "") -> DoorMessage:
+    """`doubted_door`: the one that may have given it to the agent before."""
+    return DoorMessage(
+        id=message.id,
+        uuid=str(uuid.uuid5(_NAMESPACE, message.id)),
+        sender=message.from_,
+        body=quote(message.body, prefix),
+        text=render(shown_message(message), Room(), prefix, doubted_door),
+    )

@@ -31,7 +31,7 @@ Render = Callable[[Room], str]
 Tell = Callable[[Hold | None, bool], None]
 
 
-class Patience:
+class HoldReport:
     """Tells why a text waits, once for each reason, as soon as that has lasted a moment; that it waits long; and that it waits
     no more."""
 
@@ -110,7 +110,7 @@ class Typist:
         goes on. Raises TerminalEnded when the program ends first."""
         injector = Injector(self._profile, self._view.last_enter, is_own)
         self._view.expect(mark)
-        patience = Patience(tell)
+        report = HoldReport(tell)
         reason = ""
         while True:
             self._view.note_look()
@@ -119,7 +119,7 @@ class Typist:
                 is_late = until is not None and view.t >= until and not injector.is_begun
                 step: Step = Failed(TOO_LATE) if is_late else injector.step(view)
                 await self._carry_out(step, render)
-            patience.note(step, view.t, was_ready=self._view.was_ready)
+            report.note(step, view.t, was_ready=self._view.was_ready)
             match step:
                 case Wait(moment, why):
                     if why != reason:

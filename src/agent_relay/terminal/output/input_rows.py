@@ -10,7 +10,7 @@ from collections import deque
 
 from agent_relay.terminal.profiles.profile import Composer, compile_pattern
 from agent_relay.terminal.screen.contents import Screen
-from agent_relay.terminal.screen.state import Sight
+from agent_relay.terminal.screen.state import ScreenState
 
 _REMEMBERED = 500  # rows, and drafts; what is on a screen is among the last of them
 _LEAST_DRAFT = 3  # characters that tell a draft; fewer stand anywhere
@@ -26,7 +26,7 @@ class InputRows:
         self._shown = ""  # what stood in it when it began to
         self.is_known = False  # rows keep their positions
 
-    def note(self, screen: Screen, sight: Sight) -> None:
+    def note(self, screen: Screen, sight: ScreenState) -> None:
         self.is_known = screen.is_alternate is False and screen.cursor is not None
         self._note_waiting(screen, sight.waits_at)
         if sight.composer is None:

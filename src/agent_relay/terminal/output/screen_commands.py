@@ -20,7 +20,7 @@ from agent_relay.terminal.output.parser import BLOCK_CLOSE, BLOCK_OPEN, DEFAULT_
 from agent_relay.terminal.profiles.profile import Kind, Profile
 from agent_relay.terminal.screen.contents import Screen
 from agent_relay.terminal.screen.own_text import echo_key
-from agent_relay.terminal.screen.state import Sight, State
+from agent_relay.terminal.screen.state import ScreenState, State
 
 _ANSWER = frozenset({Kind.AGENT, Kind.TOOL, Kind.STATUS})
 PATIENCE_S = 2.0
@@ -56,7 +56,7 @@ class ScreenListener:
         self._echoes: list[_Echo] = []
         self._first_unasked = 0
 
-    def read(self, screen: Screen, sight: Sight, t: float, *, is_quiet: bool, is_last: bool = False) -> list[Found]:
+    def read(self, screen: Screen, sight: ScreenState, t: float, *, is_quiet: bool, is_last: bool = False) -> list[Found]:
         """The commands that this reading completes, in order. `t` in seconds. `is_last`: no other will follow."""
         self._inputs.note(screen, sight)
         said = read_lines(self._profile, screen, sight.conversation_end, self._syntax.spelled, self._inputs)

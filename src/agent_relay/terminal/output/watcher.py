@@ -20,18 +20,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_relay.terminal.output.commands import Command, Found, Unfinished, sounds_like
-from agent_relay.terminal.output.observations import Observation, QuestionAsked, TranscriptObserver, asked
+from agent_relay.terminal.output.observations import Observation, QuestionAsked, TranscriptObserver, asked, notice
 from agent_relay.terminal.output.parser import DEFAULT_PREFIX, CommandParser, Syntax
 from agent_relay.terminal.output.screen_commands import ScreenListener
-from agent_relay.terminal.output.screen_observations import notice
 from agent_relay.terminal.output.transcripts.records import Record, Saying
 from agent_relay.terminal.profiles.profile import Profile
 from agent_relay.terminal.screen.contents import Screen
 from agent_relay.terminal.screen.dialogs import OpenDialog
+from agent_relay.terminal.screen.doubts import asks_for_something_else
 from agent_relay.terminal.screen.emulator import Emulator
-from agent_relay.terminal.screen.line_prompts import asks_for_something_else
 from agent_relay.terminal.screen.own_text import OwnText
-from agent_relay.terminal.screen.state import ComposerSeen, Sight, State, look
+from agent_relay.terminal.screen.state import ComposerSeen, ScreenState, State, look
 
 QUIET_S = 0.1  # a frame of any CLI is drawn in less
 LONGEST_UNREAD_S = 0.25
@@ -280,7 +279,7 @@ class Watcher:
         self._listener.adopt()
 
 
-def _may_wait(sight: Sight, screen: Screen) -> bool:
+def _may_wait(sight: ScreenState, screen: Screen) -> bool:
     """Nothing on the screen says that it waits for something else than a message."""
     if sight.composer is not None or sight.is_busy or sight.doubt or sight.state is State.DIALOG or screen.cursor is None:
         return False

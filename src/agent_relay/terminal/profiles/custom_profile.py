@@ -1,7 +1,8 @@
-"""Profiles with something added: by the options of `wrap`, or by the files that lie in a project."""
+"""Profiles of somebody's own: with something added by the options of `wrap` or by files in a project, and written as a file."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
@@ -9,6 +10,8 @@ from msgspec.structs import replace
 
 from agent_relay.terminal.profiles.profile import OPTIONS, Composer, Dialog, Profile, ProfileError, Signs, check_pattern
 
+_BULLETS = "●⏺◆◇○□■⁃→➜›»"
+_DRAFT_GROUP = re.compile(r"\(\?:\\s\(\?P<draft>.{0,20}$")
 CUSTOM = "custom"  # the name of a program that only options describe
 _OPEN_END = re.compile(r"(?:(?<!\\)(?:\$| |\\s[*+?]?)){1,8}$")
 _DRAFT = "(?P<draft>"
@@ -48,3 +51,45 @@ def tighten(profile: Profile, busy: Signs, asking: Signs) -> Profile:
         busy=Signs((*profile.busy.rows, *busy.rows), (*profile.busy.title, *busy.title)),
         asking=Signs((*profile.asking.rows, *asking.rows), (*profile.asking.title, *asking.title)),
     )
+
+
+def write_profile(name: str, program: str, prompt: str, busy: Sequence[str], dialogs: Sequence[str] = ()) -> str:
+    """`prompt`: an expression for the row."""
+    typed = _DRAFT_GROUP.sub("", prompt)
+    user = [f"{typed} (?=\\S)"] if typed != prompt else []
+    lines = [
+        f"# Made by `agent-relay profile new`. Change what is wrong, then: agent-relay profile test {name}",
+        f"name = {_text(name)}",
+        f"title = {_text(name)}",
+        f"executables = {_texts([program] if program else [])}",
+        "",
+        "[rows]",
+        f"user = {_texts(user)}",
+        'default = "agent"',
+        f"bullets = {_text(_BULLETS)}",
+        "",
+        "[composer]",
+        f"row = {_text(prompt)}",
+        "is_shown_while_busy = false",
+        "is_at_cursor = true",
+        "",
+        "[busy]",
+        f"rows = {_texts(busy)}",
+        "",
+        "# Rows that show while a dialog is open: nothing is typed then.",
+        "[asking]",
+        f"rows = {_texts(dialogs)}",
+        "",
+        "[submit]",
+        'when_busy = "wait"',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: str) -> str:
+    """A text of TOML; JSON spells it the same way."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _texts(values: Sequence[str]) -> str:
+    return f"[{', '.join(map(_text, values))}]"

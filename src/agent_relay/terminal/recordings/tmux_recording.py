@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from agent_relay.terminal.backends.tmux_client import ClientOwner, ControlClient
 from agent_relay.terminal.backends.tmux_control import Event, Notice
-from agent_relay.terminal.backends.tmux_drawing import Sight, ask_sight, draw
+from agent_relay.terminal.backends.tmux_drawing import PaneView, ask_view, draw
 from agent_relay.terminal.backends.tmux_launch import EndMarkFinder
 from agent_relay.terminal.backends.tmux_program import TmuxFailed, TmuxGone
 from agent_relay.terminal.backends.tmux_server import TmuxServer
@@ -33,7 +33,7 @@ class End(Enum):
     TMUX = 3  # the session is gone, and perhaps its last words with it
 
 
-MakeRecorder: TypeAlias = Callable[[Sight], Recorder]
+MakeRecorder: TypeAlias = Callable[[PaneView], Recorder]
 _Piece: TypeAlias = bytes | tuple[int, int]
 
 
@@ -158,7 +158,7 @@ class PaneRecording:
                 await self._draw(make)
 
     async def _draw(self, make: MakeRecorder) -> None:
-        sight = await ask_sight(self._client, self._pane, self._hold)
+        sight = await ask_view(self._client, self._pane, self._hold)
         if self._recorder is None:
             self._recorder = make(sight)
         t = self._held[0][0] if self._held else self._now

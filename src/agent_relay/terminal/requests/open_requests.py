@@ -20,8 +20,7 @@ from agent_relay.terminal.doors.door import Request, RequestKind, Resolution
 from agent_relay.terminal.profiles.profile import Profile
 from agent_relay.terminal.reports.reporter import Reporter
 from agent_relay.terminal.requests.choices import can_allow
-from agent_relay.terminal.screen.dialogs import OpenDialog
-from agent_relay.terminal.screen.prompts import looks_of
+from agent_relay.terminal.screen.dialogs import OpenDialog, looks_of
 
 SCREEN_REQUEST = "screen"  # begins the ids of requests that were found on the screen
 BLINK_S = 0.5  # a dialog that is not to be seen for so long may be a screen half drawn

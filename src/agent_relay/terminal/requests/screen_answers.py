@@ -1,6 +1,6 @@
 """Answering a dialog on the screen, as a person would: move the selection to an option, see it there, press Enter.
 
-`Answering` decides and does no input or output: `step` is given what is seen and says what to do. Rules it keeps:
+`DialogAnswer` decides and does no input or output: `step` is given what is seen and says what to do. Rules it keeps:
 
 - Nothing is pressed unless the dialog on the screen is the one that was asked about. When it is another, or gone, it is over.
 - One key at a time. What each one did is seen before the next is pressed, so that none can meet something it was not meant for.
@@ -26,8 +26,7 @@ from agent_relay.terminal.output.watcher import Watcher
 from agent_relay.terminal.profiles.profile import Dialog, Profile
 from agent_relay.terminal.requests.choices import choose, word_for
 from agent_relay.terminal.screen.contents import Screen
-from agent_relay.terminal.screen.dialogs import OpenDialog
-from agent_relay.terminal.screen.prompts import looks_of
+from agent_relay.terminal.screen.dialogs import OpenDialog, looks_of
 
 PATIENCE_S = 10.0  # for a person to stop typing
 STEADY_S = 0.5  # a screen half drawn shows no dialog, or another one; slow CLIs take as long for a drawing
@@ -37,7 +36,7 @@ MAX_ENTERS = 2
 _ROUNDING_S = 1e-6  # a time that was computed is met, though the sum is a hair off
 
 
-class Sight(Struct, frozen=True):
+class DialogView(Struct, frozen=True):
     """What is seen at one moment; times in seconds."""
 
     t: float
@@ -84,7 +83,7 @@ class _Phase(Enum):
     ENTERED = 4
 
 
-class Answering:
+class DialogAnswer:
     """One answer to one dialog. Choosing the option may raise DoorError."""
 
     def __init__(self, profile: Profile, digest: str, decision: Decision) -> None:
@@ -102,7 +101,7 @@ class Answering:
         self._enters = 0
         self._entered_top = 0
 
-    def step(self, sight: Sight) -> Step:
+    def step(self, sight: DialogView) -> Step:
         self._began_t = sight.t if self._began_t is None else self._began_t
         dialog = sight.dialog
         if dialog is None or dialog.digest != self._digest:
@@ -119,7 +118,7 @@ class Answering:
             return self._type(sight, dialog, word)
         return self._move(sight, dialog, look, choose(look, dialog, self._decision))
 
-    def _miss(self, sight: Sight) -> Step:
+    def _miss(self, sight: DialogView) -> Step:
         self._other_t = sight.t if self._other_t is None else self._other_t
         if sight.t - self._other_t + _ROUNDING_S < STEADY_S:
             return Wait(sight.t + POLL_S)
@@ -127,7 +126,7 @@ class Answering:
             return Answered()
         return Gone("The dialog is no longer on the screen.")
 
-    def _check_person(self, sight: Sight) -> Step | None:
+    def _check_person(self, sight: DialogView) -> Step | None:
         typed_s = sight.typed_s
         if self._first_key_t is not None:
             has_typed = typed_s is not None and typed_s < sight.t - self._first_key_t
@@ -142,7 +141,7 @@ class Answering:
 
     # --- a selection that is moved -------------------------------------------------------------------------------------
 
-    def _move(self, sight: Sight, dialog: OpenDialog, look: Dialog, target: int) -> Step:
+    def _move(self, sight: DialogView, dialog: OpenDialog, look: Dialog, target: int) -> Step:
         selected = dialog.selected
         if self._phase is _Phase.MOVING and (selected is None or selected == self._moved_from):
             return self._await(sight, "A key was pressed, but the selection did not move.")
@@ -155,7 +154,7 @@ class Answering:
             return Failed("The selection moves, but not to the chosen option.")
         return self._press_arrow(sight, look, selected, is_forward=target > selected)
 
-    def _press_arrow(self, sight: Sight, look: Dialog, selected: int, *, is_forward: bool) -> Step:
+    def _press_arrow(self, sight: DialogView, look: Dialog, selected: int, *, is_forward: bool) -> Step:
         self._phase = _Phase.MOVING
         self._moves += 1
         self._moved_from = selected
@@ -166,7 +165,7 @@ class Answering:
 
     # --- a letter, a word or a number ----------------------------------------------------------------------------------
 
-    def _type(self, sight: Sight, dialog: OpenDialog, word: str) -> Step:
+    def _type(self, sight: DialogView, dialog: OpenDialog, word: str) -> Step:
         if _seen(dialog.typed) != _seen(self._typed):
             if not self._typed:
                 return Failed(f"{dialog.typed!r} is already typed after the question: a person began to answer it.")
@@ -181,14 +180,14 @@ class Answering:
 
     # --- Enter, and what comes of it -----------------------------------------------------------------------------------
 
-    def _enter(self, sight: Sight, dialog: OpenDialog) -> Step:
+    def _enter(self, sight: DialogView, dialog: OpenDialog) -> Step:
         self._phase = _Phase.ENTERED
         self._enters += 1
         self._entered_top = dialog.top
         self._note_key(sight)
         return Press(Key.ENTER)
 
-    def _check_closed(self, sight: Sight, dialog: OpenDialog, look: Dialog) -> Step:
+    def _check_closed(self, sight: DialogView, dialog: OpenDialog, look: Dialog) -> Step:
         if dialog.top != self._entered_top:
             return Answered()  # the same question, asked again further down
         if sight.t - self._key_t + _ROUNDING_S < CLOSE_S:
@@ -199,11 +198,11 @@ class Answering:
             return self._press_arrow(sight, look, selected, is_forward=selected == 0)
         return Failed("Enter was pressed, but the dialog is still open.")
 
-    def _note_key(self, sight: Sight) -> None:
+    def _note_key(self, sight: DialogView) -> None:
         self._key_t = sight.t
         self._first_key_t = sight.t if self._first_key_t is None else self._first_key_t
 
-    def _await(self, sight: Sight, complaint: str) -> Step:
+    def _await(self, sight: DialogView, complaint: str) -> Step:
         return Wait(sight.t + POLL_S) if sight.t - self._key_t + _ROUNDING_S < KEY_S else Failed(complaint)
 
 
@@ -234,14 +233,14 @@ class ScreenAnswerer:
     async def answer(self, digest: str, decision: Decision) -> None:
         """Returns when the dialog was seen to close. Raises NotOpen when it is not there (any more), DoorError when it is, but
         could not be answered."""
-        answering = Answering(self._profile, digest, decision)
+        answering = DialogAnswer(self._profile, digest, decision)
         async with self._turn:
             try:
                 await self._carry_out(answering)
             except TerminalEnded:
                 raise NotOpen("The program has ended.") from None
 
-    async def _carry_out(self, answering: Answering) -> None:
+    async def _carry_out(self, answering: DialogAnswer) -> None:
         while True:
             async with self._keyboard:
                 step = answering.step(await self._look())
@@ -260,10 +259,10 @@ class ScreenAnswerer:
                 case Failed(reason):
                     raise DoorError(reason)
 
-    async def _look(self) -> Sight:
+    async def _look(self) -> DialogView:
         person = await self._terminal.person()
         await self._read()  # last: nothing may stand between the reading and the key
-        return Sight(
+        return DialogView(
             t=asyncio.get_running_loop().time(),
             dialog=self._watcher.dialog,
             typed_s=None if person.typed_ms_ago is None else person.typed_ms_ago / 1000,

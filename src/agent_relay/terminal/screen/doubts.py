@@ -1,7 +1,8 @@
-"""Signs that a program nobody has described waits for a decision, and not for a message. When in doubt, nothing is typed.
+"""Signs that a program waits for something else than a message. When in doubt, nothing is typed.
 
-What is looked for stands near the bottom: answers in brackets, buttons, a list of options, one of them marked, or words that ask
-for leave. Where a composer is recognised as well, an agent's own words may stand above it, so only what asks counts there.
+For a program that nobody has described, what is looked for stands near the bottom: answers in brackets, buttons, a list of
+options, one of them marked, or words that ask for leave. Where a composer is recognised as well, an agent's own words may stand
+above it, so only what asks counts there. For one that waits for a line, only what stands right before the cursor is looked at.
 """
 
 from __future__ import annotations
@@ -12,6 +13,22 @@ from itertools import pairwise
 
 from agent_relay.terminal.screen.contents import Line
 
+SOMETHING_ELSE = "it seems to ask for something other than a message"
+_SECRET_PROMPT = re.compile(
+    r"(?i:\b(?:pass(?:word|phrase|code)?|otp|pin|token|key|secret|code|credentials?|user ?name|login|e-?mail)\b"
+    r"(?:[^:?\])>]{0,60}[:?])?$|^[^:]{0,200}'s password:?$)"
+)
+_KEY_PRESS = re.compile(r"(?i:\bpress\b|--more--|\(end\)|^:$)")
+# `What now?` is answered with a sentence, `Remove the file?` with a yes.
+_OPEN_QUESTION = re.compile(r"(?i:^\W{0,4}(?:what|how|who|where|why|when)\b(?!.{0,80}\b(?:delete|remove|overwrite|replace)))")
+# `[chat]` names who asks; `[no]` is what is taken for no answer, `name [untitled]` as well.
+_LABEL = re.compile(r"^\[([\w][\w .-]{0,30})\]$")
+_DEFAULT_ANSWERS = frozenset(
+    "y n yes no ok enter return default all none any quit q exit a r c cancel abort retry skip more end".split()  # noqa: SIM905
+)
+_BARE_MARK = re.compile(r"^[$%](?: |$)")
+_SHELL_PROMPT = re.compile(r"^[^>❯›]*[$%#](?: |$)")  # at its prompt a text would be run, line by line
+_LONGEST_PROMPT = 80  # columns; a prompt is short, and a longer row is a sentence that ends so
 _ROWS = 10  # from the bottom
 _ROWS_ABOVE_COMPOSER = 6
 _BORDER = " \t│┃║▌▐|╭╰╮╯┌└┐┘├┤─━═╔╚╗╝╠╣"
@@ -101,3 +118,22 @@ def _is_asked(rows: list[str], index: int) -> bool:
 def _shorten(row: str) -> str:
     words = " ".join(row.split())
     return f"`{words if len(words) <= _SHORT else words[: _SHORT - 1] + '…'}`"
+
+
+def asks_for_something_else(row: str) -> bool:
+    """`row`: what stands at the cursor."""
+    row = row.strip()
+    if _SECRET_PROMPT.search(row) or _KEY_PRESS.search(row):
+        return True
+    if row.endswith("?"):
+        return len(row) > _LONGEST_PROMPT or _OPEN_QUESTION.search(row) is None
+    if row.endswith("]"):
+        label = _LABEL.match(row)
+        return label is None or label[1].strip().lower() in _DEFAULT_ANSWERS
+    return row.endswith(")")
+
+
+def looks_like_shell(row: str, *, is_line_read: bool) -> bool:
+    """`is_line_read`: the terminal collects lines and a program that is known to be no shell waits for one. Then a bare `$` is a
+    prompt like any other; `user@host:~$` and `#` are a shell's in any case."""
+    return _SHELL_PROMPT.search(row) is not None and not (is_line_read and _BARE_MARK.match(row) is not None)

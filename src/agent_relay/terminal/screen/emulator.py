@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import inspect
+import re
 import unicodedata
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -21,9 +22,15 @@ from pyte.screens import Margins
 from wcwidth import wcwidth
 
 from agent_relay.terminal.screen.contents import Cursor, Ink, Line, Screen
-from agent_relay.terminal.screen.control_sequences import ControlFilter
 from agent_relay.terminal.screen.drawing import BEGINNING, ENTER_ALTERNATE, Cells, draw_rows
 
+_STRING_SEQUENCE = r"\x1b[P_X^][^\x1b\x07\x9c]*(?:\x1b\\|\x07|\x9c)"
+_MARKED_SEQUENCE = r"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]"
+_INTERMEDIATE_SEQUENCE = r"\x1b\[[0-9;?]*[!\"#%&'()*+,./-][ -/]*[@-~]"
+_COLON_SEQUENCE = r"\x1b\[[0-9;]*:[0-9;:]*m"
+_ODD_SEQUENCE = re.compile("|".join((_STRING_SEQUENCE, _MARKED_SEQUENCE, _INTERMEDIATE_SEQUENCE, _COLON_SEQUENCE)))
+_BEGUN_SEQUENCE = re.compile(r"\x1b(?:[P_X^][^\x1b\x07\x9c]*\x1b?|\[[0-9;:<=>?]*[ -/]*)?$")
+_MAX_STRING = 65_536  # longer than any real one; beyond it the string is let through rather than kept for ever
 MAX_UNREAD_LINES = 10_000  # between two readings; a CLI that prints more in a fraction of a second is not talking
 _ALTERNATE_MODES = {47 << 5, 1047 << 5, 1049 << 5}  # pyte's spelling of private modes
 _ZERO_WIDTH_JOINER = "\u200d"
@@ -287,3 +294,40 @@ def _checked(method: Callable[..., Any]) -> Callable[..., None]:
             method(*given[:limit], private=True)
 
     return call
+
+
+class ControlFilter:
+    """Takes out or respells control sequences that pyte 0.8.2 would draw as text: strings (DCS, APC, PM, SOS), private markers
+    `<` `=` `>`, intermediate bytes, and parameters separated by colons. Sequences come cut anywhere, so what may be the beginning
+    of one is kept until the rest arrives."""
+
+    def __init__(self) -> None:
+        self._kept = ""
+
+    def clean(self, text: str) -> str:
+        if self._kept:
+            text, self._kept = self._kept + text, ""
+        escape = text.rfind("\x1b")
+        if escape < 0:
+            return text
+        begun = _BEGUN_SEQUENCE.search(text, max(text.rfind("\x1b", 0, escape), 0))
+        if begun and len(text) - begun.start() <= _MAX_STRING:
+            text, self._kept = text[: begun.start()], text[begun.start() :]
+        return _ODD_SEQUENCE.sub(_respell_sequence, text)
+
+
+def _respell_sequence(match: re.Match[str]) -> str:
+    sequence = match[0]
+    if not (sequence.endswith("m") and ":" in sequence):
+        return ""
+    parameters = []
+    for parameter in sequence[2:-1].split(";"):
+        parts = parameter.split(":")
+        if parts[0] in {"38", "48"}:
+            # 38:2::r:g:b has an empty colour space where 38;2;r;g;b has nothing.
+            if len(parts) == 6 and parts[1] == "2":
+                del parts[2]
+            parameters.append(";".join(parts))
+        else:
+            parameters.append("24" if parts == ["4", "0"] else parts[0])
+    return f"\x1b[{';'.join(parameters)}m"

@@ -33,7 +33,7 @@ class ComposerSeen(Struct, frozen=True):
     draft: str
 
 
-class Sight(Struct, frozen=True):
+class ScreenState(Struct, frozen=True):
     """What one look at the screen shows."""
 
     state: State
@@ -52,15 +52,15 @@ class Sight(Struct, frozen=True):
 
 def look(
     profile: Profile, screen: Screen, before: State = State.STARTING, own: OwnText | None = None, *, is_waiting: bool = False
-) -> Sight:
+) -> ScreenState:
     """`own`: what we typed, which is looked at only where a composer may hold it. `is_waiting`: the program is seen to wait for a
     line."""
     theirs = screen.visible if own is None else own.hide(screen.visible)
     dialog = find_dialog(profile, theirs)
     if dialog is not None:
-        return Sight(State.DIALOG, dialog)
+        return ScreenState(State.DIALOG, dialog)
     if _shows(profile.asking, theirs):
-        return Sight(State.DIALOG, None, None, is_certain=False)
+        return ScreenState(State.DIALOG, None, None, is_certain=False)
     sight = _look_for_prompt(profile, screen, theirs, before)
     if not profile.knows_dialogs and sight.state is not State.DIALOG:
         # Behind our own text stands the composer that it was typed into, whether it is recognised any more or not.
@@ -70,25 +70,25 @@ def look(
     return sight
 
 
-def _look_for_prompt(profile: Profile, screen: Screen, theirs: tuple[Line, ...], before: State) -> Sight:
+def _look_for_prompt(profile: Profile, screen: Screen, theirs: tuple[Line, ...], before: State) -> ScreenState:
     lines = screen.visible
     composer = find_composer(profile.composer, lines, screen)
     if composer and profile.composer.must_hold_cursor and screen.cursor is None and composer.draft:
         # Without a cursor a row that was just submitted looks like a draft. Either way nobody should type now.
-        return Sight(State.WORKING, None, None, is_certain=False)
+        return ScreenState(State.WORKING, None, None, is_certain=False)
     title = screen.title or ""
     if title and any_of(profile.asking.title).search(title) and composer is None:
-        return Sight(State.DIALOG, None, None, is_certain=False)
+        return ScreenState(State.DIALOG, None, None, is_certain=False)
     if _is_busy(profile, theirs, title):
-        return Sight(State.WORKING, None, composer, is_busy=True)
+        return ScreenState(State.WORKING, None, composer, is_busy=True)
     if composer is not None:
         says_idle = bool(title) and any_of(profile.idle.title).search(title) is not None
         if not says_idle and _turn_is_open(profile, lines, composer):
-            return Sight(State.WORKING, None, composer, is_certain=False)
-        return Sight(State.IDLE, None, composer)
+            return ScreenState(State.WORKING, None, composer, is_certain=False)
+        return ScreenState(State.IDLE, None, composer)
     if before is State.STARTING or profile.composer.is_shown_while_busy:
-        return Sight(before, None, None, is_certain=False)
-    return Sight(State.WORKING, None, None)
+        return ScreenState(before, None, None, is_certain=False)
+    return ScreenState(State.WORKING, None, None)
 
 
 def find_composer(composer: Composer, lines: tuple[Line, ...], screen: Screen) -> ComposerSeen | None:

@@ -16,9 +16,8 @@ from agent_relay.protocol.payloads import Busy
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.messages import Message
 from agent_relay.sdk.requests import Question
-from agent_relay.terminal.agent.command_runner import CommandRunner, describe_busy, explain
+from agent_relay.terminal.agent.command_runner import CommandRunner, OpenQuestions, describe_busy, explain
 from agent_relay.terminal.agent.launch import Home
-from agent_relay.terminal.agent.open_questions import OpenQuestions
 from agent_relay.terminal.files.run_file import begin_run
 from agent_relay.terminal.output.commands import (
     Command,

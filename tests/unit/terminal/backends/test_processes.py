@@ -6,8 +6,7 @@ import signal
 import subprocess
 import time
 
-from agent_relay.terminal.backends.process_end import wait_for_end
-from agent_relay.terminal.backends.process_session import session_members, signal_session
+from agent_relay.terminal.backends.processes import session_members, signal_session, wait_for_end
 
 
 def test_the_end_of_a_process_is_told_at_once() -> None:

@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from agent_relay.terminal.backends.tmux_drawing import Sight, draw
+from agent_relay.terminal.backends.tmux_drawing import PaneView, draw
 from agent_relay.terminal.screen.contents import Cursor, Ink
 from agent_relay.terminal.screen.drawing import BEGUN
 from agent_relay.terminal.screen.emulator import Emulator
 
-PLAIN = Sight(
+PLAIN = PaneView(
     10, 4, cursor=(2, 1), is_alternate=False, has_cursor=True, wraps=True, inserts=False, region=(0, 3), term="screen",
     title="a title", shown=(b"0123456789", b"\x1b[31mred", b"", b"\x1b[39m\x0elqk\x0f x"),
 )  # fmt: skip
 
 
-def drawn(sight: Sight, before: bytes = b"", after: bytes = b"") -> tuple[list[str], Emulator]:
+def drawn(sight: PaneView, before: bytes = b"", after: bytes = b"") -> tuple[list[str], Emulator]:
     emulator = Emulator(sight.columns, sight.rows)
     emulator.feed(before + draw(sight).encode() + after)
     return [line.text for line in emulator.read().visible], emulator
@@ -34,14 +34,14 @@ def test_it_is_shown_whatever_was_shown_before(before: bytes) -> None:
 
 
 def test_the_rows_that_scroll_go_on_scrolling() -> None:
-    sight = Sight(**{**{name: getattr(PLAIN, name) for name in PLAIN.__struct_fields__}, "region": (0, 1)})
+    sight = PaneView(**{**{name: getattr(PLAIN, name) for name in PLAIN.__struct_fields__}, "region": (0, 1)})
     rows, _ = drawn(sight, after=b"\r\nnew")
     assert rows == ["red", "new", "", "┌─┐ x"]
 
 
 def test_behind_the_alternate_screen_is_the_normal_one() -> None:
     fields = {name: getattr(PLAIN, name) for name in PLAIN.__struct_fields__}
-    sight = Sight(**{**fields, "is_alternate": True, "below": (b"below",)})
+    sight = PaneView(**{**fields, "is_alternate": True, "below": (b"below",)})
     rows, emulator = drawn(sight)
     assert rows[0] == "0123456789"
     assert emulator.read().is_alternate
@@ -51,7 +51,7 @@ def test_behind_the_alternate_screen_is_the_normal_one() -> None:
 
 def test_a_title_brings_no_sequences_along() -> None:
     fields = {name: getattr(PLAIN, name) for name in PLAIN.__struct_fields__}
-    assert "\x1b]0;a[2Jb\x07" in draw(Sight(**{**fields, "title": "a\x1b[2J\x07b"}))
+    assert "\x1b]0;a[2Jb\x07" in draw(PaneView(**{**fields, "title": "a\x1b[2J\x07b"}))
 
 
 @pytest.mark.parametrize(

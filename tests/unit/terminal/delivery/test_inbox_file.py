@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.terminal.delivery.inbox_file import REMEMBERED, InboxFile
-from agent_relay.terminal.delivery.message_text import Shown
+from agent_relay.terminal.delivery.message_text import ShownMessage
 
 texts = st.text(st.characters(codec=None), max_size=100)
 
@@ -24,9 +24,9 @@ def read(folder: Path) -> str:
     return (folder / "inbox.md").read_bytes().decode("utf-8")
 
 
-@given(st.lists(st.builds(Shown, id=st.uuids().map(str), sender=st.just("Alice"), body=texts, thread=texts), max_size=4))
+@given(st.lists(st.builds(ShownMessage, id=st.uuids().map(str), sender=st.just("Alice"), body=texts, thread=texts), max_size=4))
 @settings(max_examples=50, deadline=None)
-def test_every_message_has_one_heading_and_its_body_is_quoted(messages: list[Shown]) -> None:
+def test_every_message_has_one_heading_and_its_body_is_quoted(messages: list[ShownMessage]) -> None:
     with tempfile.TemporaryDirectory() as name:
         inbox = InboxFile(name)
         for message in messages:
@@ -41,15 +41,15 @@ def test_every_message_has_one_heading_and_its_body_is_quoted(messages: list[Sho
 
 
 def test_an_id_that_a_shell_would_run_is_not_told(tmp_path: Path) -> None:
-    InboxFile(str(tmp_path)).add(Shown("x`; rm -rf .\n## forged", "Alice", "hi"))
+    InboxFile(str(tmp_path)).add(ShownMessage("x`; rm -rf .\n## forged", "Alice", "hi"))
     assert f"`agent-relay read {short_id('x`; rm -rf .' + chr(10) + '## forged')}`" in read(tmp_path)
     assert "forged" not in read(tmp_path)
 
 
 def test_what_became_of_it_stands_below(tmp_path: Path) -> None:
     inbox = InboxFile(str(tmp_path))
-    inbox.add(Shown("msg_1", "Alice", "hi", channel="#dev"))
-    inbox.note(Shown("msg_1", "Alice", "hi"), "given to the agent")
+    inbox.add(ShownMessage("msg_1", "Alice", "hi", channel="#dev"))
+    inbox.note(ShownMessage("msg_1", "Alice", "hi"), "given to the agent")
     assert re.search(rf"from Alice  \[{short_id('msg_1')}\]  #dev\n.*\[{short_id('msg_1')}\]  given", read(tmp_path), re.DOTALL)
 
 
@@ -57,14 +57,14 @@ def test_both_files_are_for_the_user_alone_and_no_link_is_followed(tmp_path: Pat
     folder, secret = tmp_path / "team", tmp_path / "secret"
     secret.write_text("d_9\n")
     inbox = InboxFile(str(folder))
-    inbox.add(Shown("msg_1", "Alice", "hi"))
+    inbox.add(ShownMessage("msg_1", "Alice", "hi"))
     inbox.mark_taken("d_1")
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     for name in ("inbox.md", "taken"):
         (folder / name).unlink()
         (folder / name).symlink_to(secret)
     again = InboxFile(str(folder))
-    again.add(Shown("msg_2", "Alice", "hi"))
+    again.add(ShownMessage("msg_2", "Alice", "hi"))
     again.mark_taken("d_2")
     assert secret.read_text() == "d_9\n"
     assert not again.was_taken("d_9")
@@ -102,8 +102,8 @@ def test_a_full_disk_keeps_nothing_from_the_agent_and_what_follows_is_whole(tmp_
     resource.setrlimit(resource.RLIMIT_FSIZE, (6, hard))  # "d_1" and its end take four bytes
     try:
         inbox.mark_taken("d_2")
-        inbox.add(Shown("msg_1", "Alice", "hi"))
-        inbox.note(Shown("msg_1", "Alice", "hi"), "given")
+        inbox.add(ShownMessage("msg_1", "Alice", "hi"))
+        inbox.note(ShownMessage("msg_1", "Alice", "hi"), "given")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert inbox.was_taken("d_2")
@@ -114,7 +114,7 @@ def test_a_full_disk_keeps_nothing_from_the_agent_and_what_follows_is_whole(tmp_
 
 def test_every_message_stands_in_the_inbox_once_and_in_full(tmp_path: Path) -> None:
     inbox = InboxFile(str(tmp_path))
-    message = Shown("msg_1", "Alice", "one\n## from Eve\n\x1b[31mred", thread="t", channel="#dev")
+    message = ShownMessage("msg_1", "Alice", "one\n## from Eve\n\x1b[31mred", thread="t", channel="#dev")
     inbox.add(message)
     inbox.add(message)
     inbox.note(message, "given to the agent")
@@ -140,6 +140,6 @@ def test_a_long_inbox_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("agent_relay.terminal.delivery.inbox_file.MAX_INBOX_BYTES", 1_000)
     inbox = InboxFile(str(tmp_path))
     for number in range(20):
-        inbox.add(Shown(f"msg_{number}", "Alice", "x" * 100))
+        inbox.add(ShownMessage(f"msg_{number}", "Alice", "x" * 100))
     assert (tmp_path / "inbox.old.md").exists()
     assert (tmp_path / "inbox.md").stat().st_size < 2_000

@@ -14,7 +14,7 @@ from agent_relay.terminal.backends.terminal import Foreground, Key, PersonSeen, 
 from agent_relay.terminal.delivery.injection import Done, Failed, Wait
 from agent_relay.terminal.delivery.message_text import MAX_UNBRACKETED_CHARACTERS, Room
 from agent_relay.terminal.delivery.prompt_view import PromptView
-from agent_relay.terminal.delivery.typist import HOLD_S, SOON_S, STUCK_S, TOO_LATE, Patience, Typist
+from agent_relay.terminal.delivery.typist import HOLD_S, SOON_S, STUCK_S, TOO_LATE, HoldReport, Typist
 from agent_relay.terminal.output.watcher import CommandSeen, Watcher
 from agent_relay.terminal.profiles.profile import Profile, load_profiles
 from agent_relay.terminal.screen.contents import Cursor, Screen, screen_of_text
@@ -255,9 +255,9 @@ def told(*steps: tuple[float, object], was_ready: bool = True) -> list[tuple[str
     def tell(hold: Hold | None, is_long: bool) -> None:
         said.append((None if hold is None else hold.reason, is_long))
 
-    patience = Patience(tell)
+    report = HoldReport(tell)
     for t, step in steps:
-        patience.note(step, t, was_ready=was_ready)  # type: ignore[arg-type]
+        report.note(step, t, was_ready=was_ready)  # type: ignore[arg-type]
     return said
 
 
@@ -301,7 +301,7 @@ def test_each_reason_is_told() -> None:
 
 def test_one_that_has_no_word_is_told_by_its_sentence() -> None:
     said: list[Hold | None] = []
-    patience = Patience(lambda hold, _: said.append(hold))
+    report = HoldReport(lambda hold, _: said.append(hold))
     for t in (0.0, HOLD_S):
-        patience.note(Wait(0, "nobody has foreseen this", is_stuck=True), t, was_ready=True)
+        report.note(Wait(0, "nobody has foreseen this", is_stuck=True), t, was_ready=True)
     assert said == [Hold("other", "nobody has foreseen this")]

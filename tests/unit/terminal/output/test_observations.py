@@ -15,8 +15,8 @@ from agent_relay.terminal.output.observations import (
     ToolEnded,
     ToolStarted,
     TranscriptObserver,
+    notice,
 )  # fmt: skip
-from agent_relay.terminal.output.screen_observations import notice
 from agent_relay.terminal.output.transcripts.records import Record, Spending, Taking, ToolCall, ToolResult
 from agent_relay.terminal.profiles.profile import Kind, profile_for
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from agent_relay.terminal.profiles.custom_profile import write_profile
 from agent_relay.terminal.profiles.profile import Profile, load_profiles, parse_profile
-from agent_relay.terminal.profiles.profile_text import write_profile
 from agent_relay.terminal.recordings.asciicast import Cast, CastEvent, CastHeader
 from agent_relay.terminal.recordings.profile_proposal import EXPECT, WAITS, propose
 from agent_relay.terminal.recordings.profile_trial import check_recording, mark_expectations, recordings_of

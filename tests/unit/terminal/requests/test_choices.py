@@ -11,9 +11,8 @@ from agent_relay.terminal.profiles.profile import Dialog, Profile, load_profiles
 from agent_relay.terminal.recordings.asciicast import read_cast
 from agent_relay.terminal.requests.choices import choose
 from agent_relay.terminal.screen.contents import screen_of_text
-from agent_relay.terminal.screen.dialogs import OpenDialog, find_dialog
+from agent_relay.terminal.screen.dialogs import OpenDialog, find_dialog, looks_of
 from agent_relay.terminal.screen.emulator import Emulator
-from agent_relay.terminal.screen.prompts import looks_of
 from tests.unit.terminal.recorded_screens import SCREENS, cast_of, profile_of, recordings, steps_of
 
 ALLOW, DENY = Decision(is_allowed=True), Decision(is_allowed=False)

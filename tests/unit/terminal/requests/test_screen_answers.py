@@ -26,19 +26,18 @@ from agent_relay.terminal.requests.screen_answers import (
     PATIENCE_S,
     STEADY_S,
     Answered,
-    Answering,
+    DialogAnswer,
+    DialogView,
     Failed,
     Gone,
     Press,
     ScreenAnswerer,
-    Sight,
     Step,
     Type,
     Wait,
 )  # fmt: skip
 from agent_relay.terminal.screen.contents import Ink, Line, Screen, screen_of_text
-from agent_relay.terminal.screen.dialogs import OpenDialog, find_dialog
-from agent_relay.terminal.screen.prompts import looks_of
+from agent_relay.terminal.screen.dialogs import OpenDialog, find_dialog, looks_of
 from tests.unit.terminal.recorded_screens import SCREENS, steps_of
 
 PROFILES = load_profiles()
@@ -143,15 +142,15 @@ class World:
         self.dialog = dialog
         self.shown.append((self.t + self.lag_s, dialog))
 
-    def sight(self) -> Sight:
+    def sight(self) -> DialogView:
         seen = [dialog for since, dialog in self.shown if since <= self.t][-1]
         for begin, end, half in self.blinks:
             if begin <= self.t < end:
                 seen = half
-        return Sight(self.t, seen, None if self.typed_t is None else self.t - self.typed_t)
+        return DialogView(self.t, seen, None if self.typed_t is None else self.t - self.typed_t)
 
     def answer(self, decision: Decision) -> Step:
-        answering = Answering(GENERIC, "A", decision)
+        answering = DialogAnswer(GENERIC, "A", decision)
         while True:
             assert self.t < 120, "it never ends"
             step = answering.step(self.sight())
@@ -229,13 +228,19 @@ def test_a_lost_arrow_ends_it() -> None:
 # --- step by step ----------------------------------------------------------------------------------------------------------
 
 
-def steps(decision: Decision, *sights: Sight) -> list[Step]:
-    answering = Answering(GENERIC, "A", decision)
+def steps(decision: Decision, *sights: DialogView) -> list[Step]:
+    answering = DialogAnswer(GENERIC, "A", decision)
     return [answering.step(sight) for sight in sights]
 
 
 def test_the_selection_is_moved_and_seen_before_enter() -> None:
-    taken = steps(DENY, Sight(0, A), Sight(0.1, A), *(Sight(0.2 * n, replace(A, selected=n)) for n in (1, 2, 3)), Sight(2, None))
+    taken = steps(
+        DENY,
+        DialogView(0, A),
+        DialogView(0.1, A),
+        *(DialogView(0.2 * n, replace(A, selected=n)) for n in (1, 2, 3)),
+        DialogView(2, None),
+    )
     assert taken[:1] + taken[2:5] == [Press(Key.DOWN), Press(Key.DOWN), Press(Key.DOWN), Press(Key.ENTER)]
     assert isinstance(taken[1], Wait)
 
@@ -243,59 +248,73 @@ def test_the_selection_is_moved_and_seen_before_enter() -> None:
 def test_a_row_of_options_is_moved_sideways() -> None:
     opencode = PROFILES["opencode"]
     row = OpenDialog("permission", "", "", ("Allow once", "Allow always", "Reject"), 0, "A", 0, look=0)
-    assert Answering(opencode, "A", DENY).step(Sight(0, row)) == Press(Key.RIGHT)
-    assert Answering(opencode, "A", ALLOW).step(Sight(0, replace(row, selected=2))) == Press(Key.LEFT)
-    assert Answering(opencode, "A", ALLOW).step(Sight(0, row)) == Press(Key.ENTER)
+    assert DialogAnswer(opencode, "A", DENY).step(DialogView(0, row)) == Press(Key.RIGHT)
+    assert DialogAnswer(opencode, "A", ALLOW).step(DialogView(0, replace(row, selected=2))) == Press(Key.LEFT)
+    assert DialogAnswer(opencode, "A", ALLOW).step(DialogView(0, row)) == Press(Key.ENTER)
 
 
 @pytest.mark.parametrize("other", [None, B])
 def test_a_dialog_that_is_gone_gets_nothing(other: OpenDialog | None) -> None:
-    assert [type(step) for step in steps(ALLOW, Sight(0, other), Sight(STEADY_S, other))] == [Wait, Gone]
-    assert [type(step) for step in steps(DENY, Sight(0, A), Sight(0.1, other), Sight(1, other))] == [Press, Wait, Gone]
+    assert [type(step) for step in steps(ALLOW, DialogView(0, other), DialogView(STEADY_S, other))] == [Wait, Gone]
+    assert [type(step) for step in steps(DENY, DialogView(0, A), DialogView(0.1, other), DialogView(1, other))] == [
+        Press,
+        Wait,
+        Gone,
+    ]
 
 
 def test_a_selection_that_is_not_to_be_seen_is_waited_for_and_then_given_up() -> None:
     hidden = replace(A, selected=None)
-    assert isinstance(steps(ALLOW, Sight(0, hidden), Sight(0.1, A))[1], Press)
-    assert steps(ALLOW, Sight(0, hidden), Sight(KEY_S, hidden))[1] == Failed("It cannot be seen which option is selected.")
+    assert isinstance(steps(ALLOW, DialogView(0, hidden), DialogView(0.1, A))[1], Press)
+    assert steps(ALLOW, DialogView(0, hidden), DialogView(KEY_S, hidden))[1] == Failed(
+        "It cannot be seen which option is selected."
+    )
 
 
 def test_a_menu_that_does_not_go_there_is_left() -> None:
-    answering, t, last = Answering(GENERIC, "A", DENY), 0.0, None
+    answering, t, last = DialogAnswer(GENERIC, "A", DENY), 0.0, None
     for n in range(100):
-        last, t = answering.step(Sight(t, replace(A, selected=n % 2))), t + 0.1
+        last, t = answering.step(DialogView(t, replace(A, selected=n % 2))), t + 0.1
         if isinstance(last, Failed):
             break
     assert last == Failed("The selection moves, but not to the chosen option.")
 
 
 def test_a_person_who_types_before_is_waited_for() -> None:
-    assert [type(step) for step in steps(ALLOW, Sight(0, A, typed_s=0.1), Sight(2, A, typed_s=2.1))] == [Wait, Press]
-    taken = steps(ALLOW, Sight(0, A, typed_s=0.1), Sight(PATIENCE_S, A, typed_s=0.5))
+    assert [type(step) for step in steps(ALLOW, DialogView(0, A, typed_s=0.1), DialogView(2, A, typed_s=2.1))] == [Wait, Press]
+    taken = steps(ALLOW, DialogView(0, A, typed_s=0.1), DialogView(PATIENCE_S, A, typed_s=0.5))
     assert taken[1] == Failed("A person is at the terminal and decides.")
-    assert isinstance(steps(ALLOW, Sight(0, A, typed_s=30.0, is_reading_back=True))[0], Wait)
-    assert isinstance(steps(ALLOW, Sight(0, A, typed_s=90.0, is_reading_back=True))[0], Press)
+    assert isinstance(steps(ALLOW, DialogView(0, A, typed_s=30.0, is_reading_back=True))[0], Wait)
+    assert isinstance(steps(ALLOW, DialogView(0, A, typed_s=90.0, is_reading_back=True))[0], Press)
 
 
 def test_a_person_who_types_meanwhile_has_the_answer() -> None:
-    taken = steps(DENY, Sight(0, A, typed_s=5.0), Sight(0.5, replace(A, selected=1), typed_s=0.1))
+    taken = steps(DENY, DialogView(0, A, typed_s=5.0), DialogView(0.5, replace(A, selected=1), typed_s=0.1))
     assert [type(step) for step in taken] == [Press, Failed]
 
 
 def test_after_enter_nothing_is_pressed_while_a_person_types() -> None:
-    taken = steps(ALLOW, Sight(0, A), Sight(CLOSE_S, A, typed_s=1.0))
+    taken = steps(ALLOW, DialogView(0, A), DialogView(CLOSE_S, A, typed_s=1.0))
     assert taken == [Press(Key.ENTER), Failed("Enter was pressed, but the dialog is still open.")]
 
 
 def test_two_enters_are_enough() -> None:
     moved = replace(A, selected=1)
-    taken = steps(ALLOW, Sight(0, A), Sight(5, A), Sight(5.1, moved), Sight(5.2, A), Sight(9, A), Sight(10.3, A))
+    taken = steps(
+        ALLOW,
+        DialogView(0, A),
+        DialogView(5, A),
+        DialogView(5.1, moved),
+        DialogView(5.2, A),
+        DialogView(9, A),
+        DialogView(10.3, A),
+    )
     assert taken[:4] == [Press(Key.ENTER), Press(Key.DOWN), Press(Key.UP), Press(Key.ENTER)]
     assert taken[5] == Failed("Enter was pressed, but the dialog is still open.")
 
 
 def test_the_same_question_asked_again_is_another_one() -> None:
-    assert steps(ALLOW, Sight(0, A), Sight(0.2, replace(A, top=9)))[1] == Answered()
+    assert steps(ALLOW, DialogView(0, A), DialogView(0.2, replace(A, top=9)))[1] == Answered()
 
 
 # --- dialogs that are typed into -------------------------------------------------------------------------------------------
@@ -304,32 +323,32 @@ ASKED = OpenDialog("permission", "Allow?", "", ("yes", "no"), None, "A", 5, look
 
 
 def test_a_word_is_typed_letter_by_letter_and_seen() -> None:
-    seen = [Sight(0.1 * n, replace(ASKED, typed="no"[:n])) for n in range(3)]
-    assert steps(DENY, *seen, Sight(1, None), Sight(2, None))[:3] == [Type("n"), Type("o"), Press(Key.ENTER)]
+    seen = [DialogView(0.1 * n, replace(ASKED, typed="no"[:n])) for n in range(3)]
+    assert steps(DENY, *seen, DialogView(1, None), DialogView(2, None))[:3] == [Type("n"), Type("o"), Press(Key.ENTER)]
 
 
 def test_a_program_that_takes_the_letter_needs_no_enter() -> None:
-    taken = steps(ALLOW, Sight(0, ASKED), Sight(0.1, None), Sight(1, None))
+    taken = steps(ALLOW, DialogView(0, ASKED), DialogView(0.1, None), DialogView(1, None))
     assert taken[0] == Type("y")
     assert taken[2] == Answered()
 
 
 def test_the_letter_of_aider_and_the_number_of_a_list() -> None:
     letter = OpenDialog("permission", "Run?", "", ("Yes", "No", "Don't ask again"), None, "A", 0, words=("y", "n", "d"))
-    assert Answering(PROFILES["aider"], "A", DENY).step(Sight(0, letter)) == Type("n")
+    assert DialogAnswer(PROFILES["aider"], "A", DENY).step(DialogView(0, letter)) == Type("n")
     number = OpenDialog("question", "Which?", "", ("Red", "Blue"), None, "A", 0, look=NUMBER, words=("1", "2"))
-    assert Answering(GENERIC, "A", Decision(is_allowed=True, answer="blue")).step(Sight(0, number)) == Type("2")
+    assert DialogAnswer(GENERIC, "A", Decision(is_allowed=True, answer="blue")).step(DialogView(0, number)) == Type("2")
 
 
 def test_what_a_person_began_to_type_is_theirs() -> None:
-    taken = steps(ALLOW, Sight(0, replace(ASKED, typed="n")))
+    taken = steps(ALLOW, DialogView(0, replace(ASKED, typed="n")))
     assert taken == [Failed("'n' is already typed after the question: a person began to answer it.")]
 
 
 def test_a_letter_that_does_not_arrive_ends_it() -> None:
-    taken = steps(ALLOW, Sight(0, ASKED), Sight(1, ASKED), Sight(KEY_S, ASKED))
+    taken = steps(ALLOW, DialogView(0, ASKED), DialogView(1, ASKED), DialogView(KEY_S, ASKED))
     assert [type(step) for step in taken] == [Type, Wait, Failed]
-    typed = [Sight(n, replace(ASKED, typed="yes"[:n])) for n in range(4)]
+    typed = [DialogView(n, replace(ASKED, typed="yes"[:n])) for n in range(4)]
     assert steps(ALLOW, *typed, replace(typed[-1], t=9))[-1] == Failed("Enter was pressed, but the dialog is still open.")
 
 

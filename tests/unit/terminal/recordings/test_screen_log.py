@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_relay.terminal.recordings import screen_log
-from agent_relay.terminal.recordings.screen_log import LoggedScreen, ScreenLog, is_being_written
-from agent_relay.terminal.recordings.screen_log_reader import Follower, LogReader
+from agent_relay.terminal.recordings.screen_log import LogFollower, LoggedScreen, LogReader, ScreenLog, is_being_written
 from agent_relay.terminal.screen.contents import Line, Screen
 
 ROWS = 4
@@ -35,7 +34,7 @@ class Program:
         self.log.note(Screen(lines=lines_, columns=80, first_visible=first), self._t)
 
 
-def follow(reader: LogReader, follower: Follower, *, is_still: bool) -> list[str]:
+def follow(reader: LogReader, follower: LogFollower, *, is_still: bool) -> list[str]:
     news = reader.poll()
     return follower.take(news.scrolled, news.rows, is_still=is_still) if news is not None else []
 
@@ -48,7 +47,7 @@ def test_every_line_is_shown_once_and_in_order_also_over_rotations(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(screen_log, "MAX_HISTORY_BYTES", limit)
         log = ScreenLog(str(folder))
-        program, reader, follower = Program(log), LogReader(str(folder)), Follower()
+        program, reader, follower = Program(log), LogReader(str(folder)), LogFollower()
         seen: list[str] = []
         for count, is_read, is_still in steps:
             program.say(*(f"line {len(program.said) + number}" for number in range(count)))
@@ -62,7 +61,7 @@ def test_every_line_is_shown_once_and_in_order_also_over_rotations(
 
 def test_a_prompt_that_moves_down_is_shown_once(tmp_path: Path) -> None:
     log = ScreenLog(str(tmp_path))
-    program, reader, follower = Program(log, prompt="> "), LogReader(str(tmp_path)), Follower()
+    program, reader, follower = Program(log, prompt="> "), LogReader(str(tmp_path)), LogFollower()
     seen = []
     for number in range(6):
         program.say(f"a {number}", "")
@@ -73,7 +72,7 @@ def test_a_prompt_that_moves_down_is_shown_once(tmp_path: Path) -> None:
 
 
 def test_what_changes_on_the_screen_is_shown_when_it_is_still() -> None:
-    follower = Follower()
+    follower = LogFollower()
     assert follower.take([], ["a", "Working 1s"], is_still=True) == ["a", "Working 1s"]
     assert follower.take([], ["a", "Working 2s"], is_still=False) == []
     assert follower.take([], ["a", "done", "> "], is_still=True) == ["done", "> "]
@@ -81,7 +80,7 @@ def test_what_changes_on_the_screen_is_shown_when_it_is_still() -> None:
 
 
 def test_a_flood_is_shown_whole() -> None:
-    follower = Follower()
+    follower = LogFollower()
     follower.take([], ["a", "b", "> "], is_still=True)
     flood = [f"line {number}" for number in range(5_000)]
     assert follower.take(["a", "b", *flood[:-2]], [*flood[-2:], "> "], is_still=True) == [*flood, "> "]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from agent_relay.terminal.delivery.pauses import Pauses
+from agent_relay.terminal.agent.controls import Pauses
 
 LONG_MS = 60_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_relay.terminal.screen.line_prompts import asks_for_something_else, looks_like_shell
+from agent_relay.terminal.screen.doubts import asks_for_something_else, looks_like_shell
 
 
 @pytest.mark.parametrize(
