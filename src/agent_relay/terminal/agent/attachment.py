@@ -23,7 +23,7 @@ def is_running(server: TmuxServer, agent: str) -> bool:
 
 
 def running_session(server: TmuxServer, agent: str) -> str:
-    """What tells this start of its program from every other; empty where none runs: one that has ended is on its way out."""
+    """A mark of this start of its program, unlike every other; empty where none runs: one that has ended is on its way out."""
     shown = f"#{{pane_dead}}#{{{ENDED_OPTION}}} #{{{GATE_OPTION}}}"
     command = [*server.base, "list-panes", "-t", f"={session_name(agent)}:", "-F", shown]
     done = subprocess.run(command, capture_output=True, check=False, env=client_environment(os.environ))  # noqa: S603

@@ -1,4 +1,4 @@
-"""How a wrapped agent is run: its place among the project's files, its arguments, its environment, and in which terminal."""
+"""The launch of a wrapped agent: its place among the project's files, its arguments, its environment, and in which terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WrapFailed(Exception):  # noqa: N818 - named by the condition
 
 
 class Home(Struct, frozen=True):
-    """Where one agent's files are."""
+    """The folders of one agent's files."""
 
     state_dir: str
     name: str

@@ -87,7 +87,7 @@ class AgentObserver:
             self._reporter.input()
 
     def _note_dialog(self) -> None:
-        """What the screen asks is asked by the relay too. A door that tells states tells everything that is asked, and better."""
+        """Asks what the screen asks by the relay too. A door that tells states tells everything that is asked, and better."""
         if self._door_state is not None:
             self._requests.saw(None, has_two_views=False)
         else:

@@ -53,7 +53,7 @@ class Sandbox(Struct, frozen=True):
 
 
 class Reach(Struct, frozen=True):
-    """What the agent is to reach, and what it is not."""
+    """Places that the agent is to reach, and those it is not."""
 
     home: Home
     relay_home: str
@@ -125,7 +125,7 @@ def _home_words(sandbox: Sandbox, home: str) -> list[str]:
 
 
 def _needed_to_run(home: str, argv: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Where the program, its interpreter and we ourselves are installed, as far as that may have been hidden."""
+    """Folders in which the program, its interpreter and we ourselves are installed, as far as that may have been hidden."""
     program = shutil.which(argv[0], path=environment.get("PATH", os.defpath)) or argv[0]
     package = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))  # where agent_relay lies
     folder = os.path.dirname(program)

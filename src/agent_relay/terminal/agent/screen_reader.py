@@ -86,7 +86,7 @@ class ScreenReader:
         self._handle(events)
 
     async def adopt(self) -> list[Event]:
-        """What stands on the screen of a program that is taken up: it was said before we came."""
+        """Takes what stands on the screen of a program that is taken up as said before we came."""
         events = self._watcher.saw(await self.terminal.screen(), _now())
         self._watcher.adopt()
         return events

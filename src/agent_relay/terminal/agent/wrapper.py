@@ -77,7 +77,7 @@ class Wrapper:
             self._parts.terminal.kill()
 
     def hand_back(self) -> DeliveryQueue:
-        """What is left to be delivered, once the program has ended."""
+        """Gives back what is left to be delivered, once the program has ended."""
         if self._parts is not None:
             self._parts.handed.hand_back()
         self._queue.drop_introductions()
@@ -136,7 +136,8 @@ class Wrapper:
         await parts.terminal.start(program.argv, cwd=program.cwd, environment=program.environment)
 
     async def _take_up(self, plan: StartPlan, parts: AgentParts) -> None:
-        """What was said while nobody listened is in the session file; without one it is not to be told from what was sent."""
+        """Takes up a program that runs. What was said while nobody listened is in the session file; without one it is not to be
+        told from what was sent."""
         assert isinstance(parts.terminal, TmuxTerminal)
         await parts.terminal.reattach()
         events = await parts.reader.adopt()
@@ -167,7 +168,7 @@ class Wrapper:
         )  # fmt: skip
 
     async def _last_words(self, parts: AgentParts) -> None:
-        """What was said right before the end, and waited for a pause or for the session file."""
+        """Hears what was said right before the end, and waited for a pause or for the session file."""
         with contextlib.suppress(Exception):
             parts.observer.hear_last_words()
             await parts.reader.read(late_s=_FAR_S)

@@ -1,4 +1,4 @@
-"""Which backend a program gets: what was asked for, or the better one that is there."""
+"""The choice of a backend for a program: what was asked for, or the better one that is there."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Emulation:
 
 
 class Place(Enum):
-    """What has to be known to answer."""
+    """Place on the screen that has to be known to answer."""
 
     NOWHERE = 0
     CURSOR = 1

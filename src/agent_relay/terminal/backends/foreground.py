@@ -1,4 +1,4 @@
-"""Who reads a terminal at this moment: the programs of its foreground group, and whether one of them waits for input.
+"""Readers of a terminal at this moment: the programs of its foreground group, and whether one of them waits for input.
 
 On Linux /proc tells all of it. Elsewhere `ps` tells the programs, and nothing is known of what they wait for.
 """

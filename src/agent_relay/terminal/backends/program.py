@@ -1,4 +1,4 @@
-"""What can be said about a program before it is run."""
+"""Checks of a program before it is run."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Key(StrEnum):
 
 
 class ExitStatus(Struct, frozen=True):
-    """How the program ended. `code` is what a shell would say: the exit code, or 128 and the signal's number."""
+    """End of the program. `code` is what a shell would say: the exit code, or 128 and the signal's number."""
 
     code: int
     signal: int | None = None
@@ -49,7 +49,7 @@ class ExitStatus(Struct, frozen=True):
 
 
 class PersonSeen(Struct, frozen=True):
-    """What is known of the human at this terminal. `typed_ms_ago` is None when no key was seen."""
+    """Facts about the human at this terminal. `typed_ms_ago` is None when no key was seen."""
 
     is_attached: bool
     typed_ms_ago: int | None = None
@@ -64,7 +64,7 @@ class RunningProgram(Struct, frozen=True):
 
 
 class Foreground(Struct, frozen=True):
-    """Who gets what is typed at this moment, as the system tells it, whatever the program was started by."""
+    """Programs that get what is typed at this moment, as the system tells it, whatever the program was started by."""
 
     programs: tuple[RunningProgram, ...]
     collects_lines: bool = False  # the terminal itself collects and shows a line, as plain programs expect it
@@ -74,7 +74,7 @@ class Foreground(Struct, frozen=True):
 
 
 class Drawing(Struct, frozen=True):
-    """What makes any terminal of that size show what this one shows, whatever it showed before."""
+    """Text that makes any terminal of that size show what this one shows, whatever it showed before."""
 
     columns: int
     rows: int
@@ -162,7 +162,7 @@ class Terminal(Protocol[S_co]):
         ...
 
     async def screen(self) -> S_co:
-        """What is shown now, preceded by what scrolled off since the last reading. One reader at a time."""
+        """Reads what is shown now, preceded by what scrolled off since the last reading. One reader at a time."""
         ...
 
     async def draw(self, at: Callable[[], None]) -> Drawing:
@@ -175,7 +175,7 @@ class Terminal(Protocol[S_co]):
         ...
 
     async def interrupt(self) -> None:
-        """What Ctrl-C at the keyboard does: a SIGINT, or a key to a program that reads keys itself."""
+        """Does what Ctrl-C at the keyboard does: a SIGINT, or a key to a program that reads keys itself."""
         ...
 
     async def stop(self, grace_s: float) -> ExitStatus:

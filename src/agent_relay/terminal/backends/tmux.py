@@ -99,10 +99,6 @@ class TmuxTerminal:
             await self.close()
             raise
 
-    async def is_running(self) -> bool:
-        """Whether a program runs under this name already, started by whoever."""
-        return await self._server.find_pane(self._agent) is not None
-
     async def reattach(self) -> None:
         """Takes up a program that was started before; raises TerminalEnded when there is none."""
         pane = await self._server.find_pane(self._agent)

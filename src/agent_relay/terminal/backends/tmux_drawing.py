@@ -26,7 +26,7 @@ _CONTROLS = dict.fromkeys((*range(32), *range(127, 160)))
 
 
 class PaneView(Struct, frozen=True):
-    """What tmux says of a pane: the facts that decide how further output is drawn, and the rows."""
+    """A pane as tmux tells of it: the facts that decide how further output is drawn, and the rows."""
 
     columns: int
     rows: int
@@ -62,7 +62,7 @@ def _parse(said: Lines, shown: Lines, below: Lines) -> PaneView:
 
 
 def draw(sight: PaneView) -> str:
-    """What makes any terminal of that size show this, whatever it showed before."""
+    """Text that makes any terminal of that size show this, whatever it showed before."""
     parts = [BEGINNING]
     if sight.is_alternate:
         parts += [_draw_rows(sight.below), ENTER_ALTERNATE]

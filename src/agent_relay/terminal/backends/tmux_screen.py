@@ -120,7 +120,7 @@ def _parse_facts(lines: Lines) -> tuple[PaneFacts, bool, str]:
 
 
 class PaneFacts(Struct, frozen=True):
-    """What tmux says of a pane at the moment of a capture."""
+    """Numbers that tmux tells of a pane at the moment of a capture."""
 
     history: int
     history_limit: int
@@ -131,7 +131,7 @@ class PaneFacts(Struct, frozen=True):
 
 
 class Scrolled(Struct, frozen=True):
-    """What of the output since the last reading had to do with scrolling."""
+    """Output since the last reading, as far as it had to do with scrolling."""
 
     line_feeds: int = 0
     is_cleared: bool = False
@@ -144,7 +144,7 @@ class ScrollWatch:
         self._kept = b""
 
     def take(self) -> Scrolled:
-        """What came since it was last taken."""
+        """Everything since it was last taken."""
         scrolled = Scrolled(self.line_feeds, self.is_cleared)
         self.line_feeds, self.is_cleared = 0, False
         return scrolled
@@ -176,7 +176,7 @@ class Positions:
         return 0 if self._last is None else self.base + self._last.history
 
     def adopt(self, facts: PaneFacts) -> None:
-        """What has scrolled off by now counts as read."""
+        """Counts what has scrolled off by now as read."""
         self._last = facts
 
     def advance(self, facts: PaneFacts, scrolled: Scrolled) -> int:

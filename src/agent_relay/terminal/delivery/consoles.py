@@ -21,7 +21,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 class _Family(Struct, frozen=True):
-    """How an interpreter reads its arguments; letters stand for options that may share one dash."""
+    """The way an interpreter reads its arguments; letters stand for options that may share one dash."""
 
     inline: str = ""  # code to run follows
     module: str = ""  # the name of a module follows
@@ -83,7 +83,7 @@ def waits_for_line(foreground: Foreground) -> bool:
 
 
 def danger_at(foreground: Foreground) -> str:
-    """Why nothing may be typed for whoever reads the terminal now, as a clause; empty where nothing is known against it."""
+    """A reason to type nothing for whoever reads the terminal now, as a clause; empty where nothing is known against it."""
     if foreground.hides_input:
         return "its terminal hides what is typed, as for a password"
     for program in foreground.programs:
@@ -130,7 +130,7 @@ def _name_of(argv: Sequence[str]) -> str:
 
 
 def _passed_on(rest: Sequence[str]) -> Sequence[str]:
-    """What `nice`, `env` and the like run: from the first word on that is no option, setting or number."""
+    """The words that `nice`, `env` and the like run: from the first word on that is no option, setting or number."""
     return next((rest[index:] for index, word in enumerate(rest) if not _NO_PROGRAM.match(word)), ())
 
 

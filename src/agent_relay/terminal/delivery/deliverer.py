@@ -240,7 +240,7 @@ class Deliverer:
                 self._acknowledgements.give_up(message, reason)
 
     def _tell_held(self, hold: Hold | None, is_long: bool, message: Message | None = None) -> None:
-        """Whoever looks at the agent sees why it gets nothing; where that lasts, the message's sender is told too."""
+        """Shows whoever looks at the agent why it gets nothing; where that lasts, the message's sender is told too."""
         self._reporter.held(hold)
         if hold is not None and is_long and message is not None:
             self._reporter.waits(message.id, hold)

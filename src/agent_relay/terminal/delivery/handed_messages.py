@@ -175,7 +175,7 @@ class HandedMessages:
             self._queue.wake()
 
     def lose_door(self, reason: str, mend: str = "") -> None:
-        """What was on its way through it is looked for, and goes another way if nobody has it."""
+        """Drops the door in use. What was on its way through it is looked for, and goes another way if nobody has it."""
         entries = list(self._entries.values())
         for entry in entries:
             self._doubt_entry(entry)
@@ -189,7 +189,7 @@ class HandedMessages:
         self._entries.clear()
 
     def _doubt_entry(self, entry: HandedMessage) -> None:
-        """What a proven door does not show was not read; of one on trial that is not known."""
+        """Doubts whether it was read: what a proven door does not show was not, of one on trial that is not known."""
         if entry.may_be_read and not self._doors.is_proven:
             _log.warning("%s: %s may have given it to the agent, so it is not handed in again", entry.message.id, entry.door)
             self.doubt(entry.message, entry.door)

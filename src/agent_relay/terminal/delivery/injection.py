@@ -46,7 +46,7 @@ WAITING_FOR_INPUT = "waiting for input"  # evidence: it waited for a line, and h
 
 
 class View(Struct, frozen=True):
-    """What is seen at one moment; times in seconds."""
+    """A terminal as it is seen at one moment; times in seconds."""
 
     t: float
     state: State
@@ -189,7 +189,7 @@ class Injector:
         return self._forbidden(view) or self._not_ready(view)
 
     def _forbidden(self, view: View) -> Wait | None:
-        """Whatever the screen looks like: now no key may be pressed."""
+        """A reason why no key may be pressed now, whatever the screen looks like."""
         later = view.t + UNHEARD_S
         if view.danger:
             return Wait(later, view.danger, is_stuck=True, hold=HoldReason.PROGRAM)

@@ -51,7 +51,7 @@ class ShownMessage(Struct, frozen=True):
 
 
 class Room(Struct, frozen=True):
-    """What the program can be given."""
+    """Room for a text: what the program can be given."""
 
     is_bracketed: bool = True  # a paste is told from keys, so that a line break in it is not Enter
     max_characters: int | None = None
@@ -66,7 +66,7 @@ class Wording(Struct, frozen=True):
 
 
 def id_to_read(message_id: str) -> str:
-    """What follows `agent-relay read`: the id, or the short one where a shell would make something else of it."""
+    """The word that follows `agent-relay read`: the id, or the short one where a shell would make something else of it."""
     return message_id if is_plain_id(message_id) else short_id(message_id)
 
 
@@ -107,7 +107,7 @@ def render_notice(text: str, room: Room, prefix: str = DEFAULT_PREFIX) -> str:
 
 
 def render_typed(text: str, room: Room) -> str:
-    """What a person typed, as far as a terminal can be given it."""
+    """Text that a person typed, as far as a terminal can be given it."""
     return fit("", clean(text).strip("\n"), "", room)
 
 
@@ -140,7 +140,7 @@ def _how_to_write(wording: Wording) -> str:
 
 @lru_cache(maxsize=8)
 def _misleading(prefix: str) -> re.Pattern[str]:
-    """Where such a line begins. No part of it goes on to the next line, or a body of empty lines would take for ever."""
+    """Matches where such a line begins. No part of it goes on to the next line, or a body of empty lines would take for ever."""
     lead, gap, unseen = r"(?:[^\w\n]|[\d_])*?", rf"(?:[^\S\n]|[{_UNSEEN}])+", f"[{_UNSEEN}]*"
     relay, message, notice = (
         unseen.join(f"[{_LOOK_LIKE.get(letter, letter)}]" for letter in word) for word in ("relay", "message", "notice")

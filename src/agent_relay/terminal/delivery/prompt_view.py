@@ -87,7 +87,7 @@ class PromptView:
         self._changed.set()
 
     def note_look(self) -> None:
-        """Whoever types looks now, and waits only for what happens later."""
+        """Called by whoever types and looks now: what happens later wakes them."""
         self._changed.clear()
 
     async def wait_until(self, until: float) -> None:

@@ -84,7 +84,7 @@ class DeliveryQueue:
         self._items = deque(item for item in self._items if not isinstance(item, Introduction))
 
     def deadline_of(self, message: Message) -> float | None:
-        """When the message's time is over, by the clock of the loop."""
+        """The moment when the message's time is over, by the clock of the loop."""
         return self._deadlines.get(message.delivery_id)
 
     def forget_deadline(self, message: Message) -> None:

@@ -20,8 +20,8 @@ class NotPrivate(PermissionError):  # noqa: N818 - named by the condition
 
 
 def make_private_folder(path: str) -> None:
-    """Whoever can reach a socket in it can speak for an agent or type into it, so the folder is ours alone, or it is not used.
-    Raises NotPrivate."""
+    """Makes a folder for the user alone, or raises NotPrivate: whoever can reach a socket in it can speak for an agent or type
+    into it."""
     above = short_socket_directory(os.getuid())  # where everybody can make one
     for folder in [above, path] if path.startswith(above + "/") else [path]:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -50,7 +50,7 @@ def _is_in_place(descriptor: int, path: str) -> bool:
 
 
 def replace_private(path: str, data: bytes) -> None:
-    """Whoever reads it finds the old content or the new, nothing between."""
+    """Replaces it as a whole: whoever reads it finds the old content or the new, nothing between."""
     temporary = f"{path}.{os.getpid()}.tmp"
     with os.fdopen(os.open(temporary, _FLAGS | os.O_TRUNC, 0o600), "wb") as file:
         file.write(data)
@@ -66,7 +66,7 @@ def read_private(path: str) -> bytes | None:
 
 
 def load_private(path: str, kind: type[T]) -> T:
-    """What `save_private` kept there; one with nothing in it where that cannot be read."""
+    """Loads what `save_private` kept there; one with nothing in it where that cannot be read."""
     try:
         return msgspec.json.decode(read_private(path) or b"{}", type=kind)
     except msgspec.DecodeError:

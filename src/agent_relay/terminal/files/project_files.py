@@ -1,4 +1,4 @@
-"""Where the files really are that an agent's tools ask for, as far as that is sure.
+"""The real places of files that an agent's tools ask for, as far as that is sure.
 
 The daemon's rules decide by names alone and touch no disk; here links are followed for them. Nothing is told, and so a person
 decides, where a file is not there, is of an odd kind, has a second name, or is the relay's own; where a search would go through

@@ -1,4 +1,4 @@
-"""What a wrapper must know of the one before it, when it takes up a program that was still running.
+"""The file of a run: what a wrapper must know of the one before it, when it takes up a program that was still running.
 
 `run.json` in the agent's folder: which run this is, how far the agent was heard, and which messages were being handed in. It is
 written anew, whole, whenever that changes; losing the last change means that something is looked at twice.
@@ -56,7 +56,7 @@ class RunFile:
 
     @property
     def nonce(self) -> str:
-        """What this run's own commands carry. The agent is taught it; a file that it shows cannot know it."""
+        """The word that this run's own commands carry. The agent is taught it; a file that it shows cannot know it."""
         return hashlib.sha256(f"nonce:{self._run.token}".encode()).hexdigest()[:_NONCE_DIGITS]
 
     @property

@@ -1,4 +1,4 @@
-"""What an agent can ask of the relay by writing it, as values. `parser` makes them, the wrapper carries them out."""
+"""Commands that an agent can give the relay by writing them, as values. `parser` makes them, the wrapper carries them out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has been said so far, and where: the memory that makes a redraw, a resize, a scroll or a re-attach say nothing new.
+"""The document of what was said, and where: the memory that makes a redraw, a resize, a scroll or a re-attach say nothing new.
 
 Theory of operation. The document is a list of lines, each with a number of its own. Every reading of the screen is a
 window onto it: an overlap with its end, changed here and there, and then perhaps something new. `merge` lays the
@@ -181,7 +181,7 @@ def _trace(known: list[str], keys: list[str], score: list[list[float]]) -> list[
 
 
 def _worth(mine: str, other: str) -> float:
-    """How much it says that two lines are the same. One that has grown, as a line being written does, counts too."""
+    """The weight of two lines being the same. One that has grown, as a line being written does, counts too."""
     if mine == other:
         return min(0.5 + len(mine) / 40, 1.5) if mine else _BLANK
     if len(mine) > 3 and len(other) > 3 and (other.startswith(mine) or mine.startswith(other)):

@@ -38,7 +38,7 @@ class InputRows:
             self._drafts.append(draft)
 
     def _note_waiting(self, screen: Screen, position: int | None) -> None:
-        """What comes to stand in that row while the program waits on was typed."""
+        """Takes what comes to stand in that row while the program waits on as typed."""
         text = next((line.text for line in screen.visible if line.position == position), "")
         if position is None or position != self._waiting:
             self._waiting, self._shown = position, text

@@ -47,7 +47,7 @@ _log = logging.getLogger("agent_relay.terminal")
 
 
 class SentFile(Struct, frozen=True, omit_defaults=True):
-    """What became of it, as `NAME.sent` tells it."""
+    """The outcome for a file, as `NAME.sent` tells it."""
 
     message_id: str
     recipients: int

@@ -49,12 +49,12 @@ _BLOCK_NOT_CLOSED = f"The block was opened with {BLOCK_OPEN} but not closed with
 
 @lru_cache(maxsize=8)
 def lead_of(bullets: str = "") -> re.Pattern[str]:
-    """What may stand before a command: spaces, a list's bullet or number, or one of the marks that a CLI puts there."""
+    """All that may stand before a command: spaces, a list's bullet or number, or one of the marks that a CLI puts there."""
     return re.compile(rf"\s*(?:(?:[-*•◦‣{re.escape(bullets)}]|\d{{1,9}}[.)])\s+)?")
 
 
 class Syntax(msgspec.Struct, frozen=True):
-    """How commands are spelled: the configured prefix, and how a CLI shows the marks it renders."""
+    """The spelling of commands: the configured prefix, and how a CLI shows the marks it renders."""
 
     prefix: str = DEFAULT_PREFIX
     block_marks: tuple[tuple[str, str], ...] = ((BLOCK_OPEN, BLOCK_CLOSE),)

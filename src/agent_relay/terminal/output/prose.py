@@ -1,4 +1,4 @@
-"""Which lines of a text are its author's own words, and which are shown: code, quotations, diffs, conflict markers.
+"""Prose, told from what is only shown: code, quotations, diffs, conflict markers are not the author's own words.
 
 A line at a time, remembering what it is inside of. Markdown is followed as far as it matters here: a fence is three or
 more backticks or tildes and ends with at least as many of the same; four columns of indent are code unless a list is

@@ -115,7 +115,7 @@ class ScreenListener:
         self._inputs.note_person()
 
     def adopt(self) -> None:
-        """What is on the screen now was said before we came."""
+        """Takes what is on the screen now as said before we came."""
         self._document.adopt()
 
     def expect_echo(self, text: str) -> None:
@@ -174,6 +174,6 @@ def _places(words: str, text: str) -> Iterator[int]:
 
 
 def _common(words: str, text: str, start: int) -> int:
-    """How many characters of the words stand there."""
+    """The number of characters of the words stand there."""
     longest = min(len(words), len(text) - start)
     return next((size for size in range(longest) if words[size] != text[start + size]), longest)

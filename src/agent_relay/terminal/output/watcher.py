@@ -139,7 +139,7 @@ class Watcher:
 
     @property
     def due_at(self) -> float | None:
-        """When to call `quiet` next, if nothing happens before."""
+        """The moment to call `quiet` next, if nothing happens before."""
         times = [t + self._wait_s for t, _ in self._held[:1]]
         if self._last_output_t is not None:
             if not self._was_quiet:
@@ -236,7 +236,7 @@ class Watcher:
         return TRANSCRIPT_SILENCE_S if self._is_transcript_live else TRANSCRIPT_WAIT_S
 
     def _release_held(self, t: float) -> list[Event]:
-        """What waited for the transcript long enough. If the transcript records this turn, it decides; the rest is told."""
+        """Tells what waited for the transcript long enough. If the transcript records this turn, it decides; the rest is told."""
         events: list[Event] = []
         while self._held and t + _ROUNDING_S >= self._held[0][0] + self._wait_s:
             seen_t, item = self._held.pop(0)

@@ -18,7 +18,7 @@ _DRAFT = "(?P<draft>"
 
 
 def customise(profile: Profile, prompts: Sequence[str], busy: Sequence[str], dialogs: Sequence[str]) -> Profile:
-    """What options say is added to the profile; a prompt takes the place of its composer. Raises ProfileError."""
+    """Adds what options say to the profile; a prompt takes the place of its composer. Raises ProfileError."""
     for flag, patterns in (("--prompt", prompts), ("--busy", busy), ("--dialog", dialogs)):
         for pattern in patterns:
             check_pattern(pattern, flag)

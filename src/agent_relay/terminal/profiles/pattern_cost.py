@@ -1,4 +1,4 @@
-"""How long a regular expression may take on one row, at worst: so that one from a file cannot hold up a wrapper.
+"""The cost of a regular expression on one row, at worst: so that one from a file cannot hold up a wrapper.
 
 An estimate from the expression alone, on the safe side: a repeat that can give characters back multiplies the work of
 what follows it, unless what follows cannot begin with such a character. A repeat of something that varies in length is
@@ -118,7 +118,7 @@ class _Reader:
         return self._is_fixed([item])
 
     def _is_apart(self, body: _Items, rest: _Items) -> bool:
-        """What follows cannot begin with what is repeated."""
+        """Whether what follows cannot begin with what is repeated."""
         return bool(rest) and (rest[0] in _ENDS or not (self._matched(body) & self._first(rest)))
 
     def _is_needed(self, item: tuple[Any, Any]) -> bool:
@@ -202,7 +202,7 @@ def _key(value: Any) -> Any:
 
 @lru_cache(maxsize=65_536)
 def _holds(operation: Any, value: Any, letter: str) -> bool:
-    """Whatever the case: to take too many for possible is the safe side."""
+    """Compares whatever the case: to take too many for possible is the safe side."""
     return any(_is(operation, value, each) for each in {letter, letter.lower(), letter.upper()})
 
 

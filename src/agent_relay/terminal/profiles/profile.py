@@ -1,4 +1,4 @@
-"""What differs between CLIs, as data: `profiles/*.toml`, read and checked into frozen values.
+"""Profiles hold what differs between CLIs, as data: `profiles/*.toml`, read and checked into frozen values.
 
 Patterns are regular expressions, searched in one row of the screen unless a field says otherwise. A profile describes
 what its recordings under `tests/data/screens/` show; adding a CLI is adding a file and its recordings. Profiles of
@@ -29,7 +29,7 @@ class ProfileError(Exception):
 
 
 class Kind(StrEnum):
-    """Whose row it is."""
+    """The author of a row."""
 
     AGENT = "agent"  # said by the agent
     USER = "user"  # typed or pasted by somebody else
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 
 
 class CodeInk(StrEnum):
-    """How the CLI paints code, where that tells it from text."""
+    """Paint of code in this CLI, where that tells it from text."""
 
     NONE = ""
     FOREGROUND = "foreground"
@@ -48,7 +48,7 @@ class CodeInk(StrEnum):
 
 
 class Rows(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the conversation is laid out. What `agent` and `user` match is taken off the row."""
+    """Layout of the conversation. What `agent` and `user` match is taken off the row."""
 
     agent: Patterns = ()
     user: Patterns = ()
@@ -70,7 +70,7 @@ class Rows(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Composer(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the person types. Looked for from the bottom up."""
+    """The rows in which the person types. Looked for from the bottom up."""
 
     row: str  # group `draft`, where there is one, is what has been typed
     above: str = ""  # one of the three rows above matches this; the composer begins there
@@ -111,7 +111,7 @@ class Dialog(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Submit(Struct, frozen=True, forbid_unknown_fields=True):
-    """How text is handed in through the terminal, and what happens when the agent is busy."""
+    """Rules for handing text in through the terminal, and what happens when the agent is busy."""
 
     is_bracketed: bool = True
     pause_ms: int = 300
@@ -146,7 +146,7 @@ class Transcript(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScreenPatterns(Struct, frozen=True, forbid_unknown_fields=True):
-    """What older versions and plain output show; the fallback when nothing better is known."""
+    """Patterns of what older versions and plain output show; the fallback when nothing better is known."""
 
     edits: Patterns = ()  # group 1: a file that was changed
     tokens: Patterns = ()  # groups 1 and 2, or `input` and `output`; a `k` multiplies by a thousand
@@ -238,7 +238,7 @@ def _problems(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def _explain(error: str, source: str, origin: str) -> str:
-    """What msgspec or the TOML reader says, with the line and with what is allowed there."""
+    """Explains what msgspec or the TOML reader says, with the line and with what is allowed there."""
     syntax = re.fullmatch(r"(.{1,300}) \(at (?:line (\d+), column \d+|end of document)\)", error)
     if syntax:
         return f"{origin}:{syntax[2] or source.count(chr(10)) + 1}: {syntax[1]}"

@@ -1,4 +1,4 @@
-"""What a terminal shows, live, as a file: a drawing of the screen, and then what the program writes.
+"""The live screen of a terminal, as a file: a drawing of the screen, and then what the program writes.
 
 `live.cast` in the agent's folder is an asciicast as a recording is, but it stays small: when it has grown, when the size has
 changed or output was lost, another one takes its place, with a new drawing. So whoever comes at any time shows it from its

@@ -109,7 +109,7 @@ def _find_busy(found: Proposal, moments: list[Moment], prompt: re.Pattern[str]) 
 
 
 def _shape_of(row: str) -> str:
-    """What stays of a row that moves: a spinner turns, numbers count, and what follows them is anybody's."""
+    """A pattern for what stays of a row that moves: a spinner turns, numbers count, and what follows them is anybody's."""
     words = re.split(r"\d", row.strip(), maxsplit=1)[0].strip()[:_LONGEST]
     head, rest = (words[:1], words[1:]) if _MARKS.match(words) else ("", words)
     turning = r"[\u2800-\u28ff◐◓◑◒✻✽✶✢·|/\\-]" if head else ""
@@ -117,7 +117,7 @@ def _shape_of(row: str) -> str:
 
 
 def _prompt_at(screen: Screen) -> str:
-    """What stands before the cursor."""
+    """Text that stands before the cursor."""
     if screen.cursor is None:
         return ""
     found = _cursor_row(screen)[: screen.cursor.column].strip()

@@ -142,7 +142,7 @@ class LogReader:
         self._seen: tuple[int, int] | None = None
 
     def poll(self) -> LogUpdate | None:
-        """What is new since the last call; None when nothing is, or nothing was ever written."""
+        """Reads what is new since the last call; None when nothing is, or nothing was ever written."""
         path = os.path.join(self._folder, SIGHT_FILE)
         try:
             found = os.stat(path)
@@ -205,7 +205,7 @@ class LogReader:
 
 
 class LogFollower:
-    """What to show next, given what was shown."""
+    """Decides what to show next, given what was shown."""
 
     def __init__(self) -> None:
         self._shown: list[str] = []  # of the screen, and not known to have scrolled off

@@ -54,7 +54,7 @@ class Reporter:
             self._link.client.report(type_, **fields)
 
     def process(self, pid: int | None) -> None:
-        """What runs from now on is the agent's, and this is its program: the daemon then knows who calls from inside."""
+        """Says that what runs from now on is the agent's, and which is its program: the daemon then knows who calls inside."""
         self._process = {} if pid is None else {"pid": pid}
         if self._link.client.state is ClientState.READY:
             self._link.client.report("agent.process", **self._process)
@@ -103,7 +103,7 @@ class Reporter:
         )  # fmt: skip
 
     def _describe_files(self, request: Request) -> dict[str, Any]:
-        """What a tool for files is about, and where that really is."""
+        """Describes what a tool for files is about, and where that really is."""
         path = clean(request.path or "")[:_MAX_BODY]
         found = {"filePath": path or None, "command": clean(request.pattern)[:_MAX_BODY] or None}
         if self._files is None or path != request.path:
@@ -116,11 +116,11 @@ class Reporter:
         self._change(paused=is_paused, pausedBy=_line(by) or None, keyboard=has_keyboard or None)
 
     def door(self, name: str, note: str = "", unused: Sequence[UnusedDoor] = ()) -> None:
-        """How messages reach the agent, and why not in a better way."""
+        """Says how messages reach the agent, and why not in a better way."""
         self._change(door=name, doorNote=_line(note) or None, unusedDoors=[asdict(one) for one in unused] or None)
 
     def held(self, hold: Hold | None) -> None:
-        """Why nothing can be typed for the agent; None: it can again."""
+        """Says why nothing can be typed for the agent; None: it can again."""
         self._change(hold=None if hold is None else hold.reason, holdDetail=None if hold is None else _line(hold.detail) or None)
 
     def waits(self, message_id: str, hold: Hold) -> None:

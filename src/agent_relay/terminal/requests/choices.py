@@ -1,4 +1,4 @@
-"""Which option of a dialog a decision means: by its text, as the profile describes the dialog, and never by a guess."""
+"""The choice of the option that a decision means: by its text, as the profile describes the dialog, and never by a guess."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def choose(look: Dialog | None, dialog: OpenDialog, decision: Decision) -> int:
 
 
 def word_for(look: Dialog | None, dialog: OpenDialog, decision: Decision) -> str:
-    """What is typed; empty where the selection is moved instead. Raises DoorError."""
+    """The word that is typed; empty where the selection is moved instead. Raises DoorError."""
     if dialog.takes_text and decision.is_allowed:
         return _check_text(decision.answer)
     target = choose(look, dialog, decision)

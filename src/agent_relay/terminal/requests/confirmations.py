@@ -1,4 +1,4 @@
-"""What the relay itself asks a person before it does it: a request of the agent, answered where all others are.
+"""Confirmations that the relay itself asks of a person: each a request of the agent, answered where all others are.
 
 No dialog stands on the agent's screen for it, so it is answered from the page or the command line alone. It is open until
 somebody answers, and ends with the wrapper.

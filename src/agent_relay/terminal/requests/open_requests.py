@@ -93,7 +93,7 @@ class OpenRequests:
     # --- what is seen and heard ------------------------------------------------------------------------------------------
 
     def saw(self, dialog: OpenDialog | None, *, has_two_views: bool) -> None:
-        """What the screen shows. `has_two_views`: a door is open that may tell the same."""
+        """Takes note of what the screen shows. `has_two_views`: a door is open that may tell the same."""
         if dialog is not None and (self._dialog is None or self._dialog.digest != dialog.digest):
             self._shown_at = _now()
         self._dialog, self._has_two_views = dialog, has_two_views
@@ -206,7 +206,7 @@ class OpenRequests:
         holder.dialog, holder.closed_at = dialog, None
 
     def _find_told(self, dialog: OpenDialog, holder: _Entry | None) -> _Entry | None:
-        """What a door told of this dialog: the same words; or, after a while, the only thing that it told at all."""
+        """Finds what a door told of this dialog: the same words; or, after a while, the only thing that it told at all."""
         kind = kind_of(dialog)
         open_ = [entry for entry in self._entries if entry.door is not None and entry.kind is kind]
         open_ = [entry for entry in open_ if entry.closed_at is None and (entry.dialog is None or entry is holder)]
@@ -216,7 +216,7 @@ class OpenRequests:
         return open_[0] if len(open_) == 1 and _now() >= self._shown_at + OTHER_VIEW_S else None
 
     def _due_at(self, entry: _Entry) -> float:
-        """When it is told, as it is by then."""
+        """The moment when it is told, as it is by then."""
         if not self._has_two_views or entry.told is not None or (entry.door is not None and entry.dialog is not None):
             return entry.since
         # A dialog that has just been drawn may turn out to be this one.
@@ -270,8 +270,8 @@ def _is_same(request: Request, dialog: OpenDialog) -> bool:
 
 
 def _body_of(dialog: OpenDialog) -> str:
-    """What stands between its first row, which names the tool, and its question: the whole command, where the first row has no
-    room for it."""
+    """Text that stands between its first row, which names the tool, and its question: the whole command, where the first row has
+    no room for it."""
     return dialog.text.partition("\n")[2].partition(dialog.question)[0] if dialog.question else ""
 
 

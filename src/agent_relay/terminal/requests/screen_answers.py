@@ -37,7 +37,7 @@ _ROUNDING_S = 1e-6  # a time that was computed is met, though the sum is a hair 
 
 
 class DialogView(Struct, frozen=True):
-    """What is seen at one moment; times in seconds."""
+    """A dialog as it is seen at one moment; times in seconds."""
 
     t: float
     dialog: OpenDialog | None
@@ -207,7 +207,7 @@ class DialogAnswer:
 
 
 def _seen(typed: str) -> str:
-    """What can be compared of it: marks at its end may be the prompt's own."""
+    """Text of it that can be compared: marks at its end may be the prompt's own."""
     return " ".join(typed.split()).strip(" :>?")
 
 

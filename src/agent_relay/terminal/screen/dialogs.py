@@ -153,7 +153,7 @@ def _read(look: Dialog, shown: list[Line], start: int) -> OpenDialog:
 
 
 def _lasting(look: Dialog, rows: list[str], at: list[int], body: list[str]) -> list[str]:
-    """What describes it and does not move: not the rows of the options, which the selection changes, nor hints below them."""
+    """Rows that describe it and do not move: not the rows of the options, which the selection changes, nor hints below them."""
     if not look.is_last_row:
         return [row for index, row in enumerate(rows) if index not in at and index < max(at, default=len(rows))]
     prompt = rows[-1][: _end_of_prompt(look, rows[-1])]
@@ -285,7 +285,7 @@ def looks_of(profile: Profile) -> tuple[Dialog, ...]:
 
 
 def subject_of(question: str, above: list[str]) -> str | None:
-    """What a prompt is about: what it names itself, or what stands right above it."""
+    """The subject of a prompt: what it names itself, or what stands right above it."""
     match = _NAMED.search(question)
     named = question[match.end() :].strip().removesuffix("?").strip() if match else ""
     named = named.removeprefix(named[:1] if named[:1] in _QUOTES else "").rstrip(_QUOTES).strip()

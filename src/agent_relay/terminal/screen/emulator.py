@@ -58,7 +58,7 @@ class Emulator:
         self._grid.resize(rows, columns)
 
     def draw(self) -> str:
-        """What makes another terminal of this size show the same."""
+        """Text that makes another terminal of this size show the same."""
         grid = self._grid
         below = grid.below
         parts = [BEGINNING, *([draw_rows(below, grid.lines), ENTER_ALTERNATE] if below is not None else [])]
@@ -70,7 +70,7 @@ class Emulator:
         return "".join(parts)
 
     def read(self) -> Screen:
-        """What is visible, and before it what scrolled off since the last reading."""
+        """Reads what is visible, and before it what scrolled off since the last reading."""
         grid = self._grid
         first = grid.scrolled
         unread = [_line(position, cells) for position, cells in grid.unread]

@@ -1,4 +1,4 @@
-"""What we typed ourselves, found again on the screen: it is nobody's dialog, nobody's question and nobody's command.
+"""Text that we typed ourselves, found again on the screen: it is nobody's dialog, nobody's question and nobody's command.
 
 The terminal, or the program, breaks a text into rows as it likes and puts prompts and borders around it; so it is looked for
 by its characters alone, in order, without spaces.
@@ -19,14 +19,14 @@ _PART = 16  # characters of the first row that tell that it is out of the middle
 
 
 def echo_key(text: str) -> str:
-    """What every terminal shows of a text: not spaces, nor emoji and accents, which each has its own way with."""
+    """Characters that every terminal shows of a text: not spaces, nor emoji and accents, which each has its own way with."""
     if text.isascii():
         return "".join(text.split())
     return "".join(each for each in unicodedata.normalize("NFKD", text) if each.isalnum() or "!" <= each <= "~")
 
 
 class _Mark(Struct, frozen=True):
-    """Where a character of a key stands."""
+    """Place of a character of a key."""
 
     row: int
     column: int
@@ -92,7 +92,7 @@ def _whole_rows(marks: list[_Mark], start: int, end: int, *, is_over: bool) -> s
 
 
 def _common(words: str, text: str, start: int) -> int:
-    """How many characters of the words stand there."""
+    """The number of characters of the words stand there."""
     longest = min(len(words), len(text) - start)
     return next((size for size in range(longest) if words[size] != text[start + size]), longest)
 

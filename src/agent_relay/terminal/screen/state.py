@@ -1,4 +1,4 @@
-"""Which state an agent is in, from what its terminal shows.
+"""The state of an agent, from what its terminal shows.
 
 A dialog goes before everything: whatever else is on the screen, nothing may be typed. Then what the CLI says itself
 in its title, then the marks of work in progress, then the prompt. Where nothing is to be seen the state stays as it was.
@@ -34,7 +34,7 @@ class ComposerSeen(Struct, frozen=True):
 
 
 class ScreenState(Struct, frozen=True):
-    """What one look at the screen shows."""
+    """State of the screen at one look."""
 
     state: State
     dialog: OpenDialog | None = None

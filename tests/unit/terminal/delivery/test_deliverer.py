@@ -24,7 +24,7 @@ from agent_relay.terminal.delivery.door_selection import DoorSelection
 from agent_relay.terminal.delivery.handed_messages import HandedMessages
 from agent_relay.terminal.delivery.inbox_file import InboxFile
 from agent_relay.terminal.delivery.injection import Done, Failed
-from agent_relay.terminal.delivery.message_text import Wording
+from agent_relay.terminal.delivery.message_text import Room, Wording
 from agent_relay.terminal.delivery.queue import DEFAULT_TTL_MS, DeliveryQueue
 from agent_relay.terminal.doors.door import Decision, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.versions import Versions
@@ -72,7 +72,7 @@ class Hands:
 
     async def type_in(self, render: Callable[[Any], str], mark: str, **how: Any) -> Done | Failed:
         if isinstance(self.outcome, Done):
-            self.typed.append(render(delivering.Room()))
+            self.typed.append(render(Room()))
         return self.outcome
 
     def note_taken(self, text: str) -> None:

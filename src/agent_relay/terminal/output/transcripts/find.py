@@ -1,4 +1,4 @@
-"""Where a CLI keeps the session file of an agent: by working directory and by when the agent was started.
+"""The place where a CLI keeps the session file of an agent: by working directory and by when the agent was started.
 
 Two agents of one CLI may work in one directory, so a file may be another's: `holds` looks for words that only one of
 them was given.
@@ -42,7 +42,7 @@ def home_of(transcript: Transcript, environment: Mapping[str, str]) -> Path:
 
 
 def project_names(transcript: Transcript, cwd: str) -> list[str]:
-    """How this CLI may spell the directory in a path."""
+    """Spellings of the directory in a path, as this CLI may use them."""
     spellings = {cwd.rstrip("/") or "/", os.path.realpath(cwd)}
     match transcript.project:
         case "dashes":

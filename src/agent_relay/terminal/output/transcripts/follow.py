@@ -49,7 +49,7 @@ class SessionFollower:
         self.path: Path | None = None  # the file that was written to last
 
     def poll(self) -> list[Record]:
-        """What is new in every file of this session, in the order it was written."""
+        """Reads what is new in every file of this session, in the order it was written."""
         if self._reader is None:
             return []
         ours = self._find()

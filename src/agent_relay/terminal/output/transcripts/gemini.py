@@ -87,7 +87,7 @@ class GeminiReader:
 
 
 def _added_by_hooks(record: dict[str, Any]) -> list[str]:
-    """What stands behind the results of tools that the agent was given."""
+    """Texts that stand behind the results of tools that the agent was given."""
     results = [as_dict(part.get("functionResponse")) for part in as_list(record.get("content"))]
     outputs = [as_text(as_dict(result.get("response")).get("output")) for result in results]
     return [found[1] for found in map(_ADDED.search, outputs) if found]

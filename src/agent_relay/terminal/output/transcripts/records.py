@@ -1,4 +1,4 @@
-"""What a record of a session file can tell. Times are milliseconds since 1970; 0 where the record has none."""
+"""Values that a record of a session file can tell. Times are milliseconds since 1970; 0 where the record has none."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Record: TypeAlias = Saying | Taking | ToolCall | ToolResult | Spending
 
 
 class SessionHead(Struct, frozen=True):
-    """Which session a file is of."""
+    """The session that a file is of."""
 
     session_id: str = ""
     cwd: str = ""

@@ -28,7 +28,7 @@ class TranscriptTail:
             self._offset, self._version = 0, None
 
     def poll(self) -> list[Record]:
-        """What was written since the last time; nothing while the file is missing."""
+        """Reads what was written since the last time; nothing while the file is missing."""
         if self.path.suffix == ".json":
             return self._poll_document()
         identity, size, _ = self._look()
