@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from agent_relay.terminal.backends.tmux_program import find_tmux
 from agent_relay.terminal.delivery.message_text import Room, Shown, introduction_for_start, render
 from agent_relay.terminal.doors.door import Door, DoorMessage, DoorState, NotTaken, Resolution
-from agent_relay.terminal.doors.launch import AgentPlace, Kit, Program
-from agent_relay.terminal.doors.registry import kit_for
+from agent_relay.terminal.doors.launch import AgentPlace, Kit, Program, kit_for
 from agent_relay.terminal.profiles.profile import load_profiles
 from scripts.real_clis import read_manifest
 from tests.real_clis.clis import CLIS, environment_of

@@ -9,7 +9,7 @@ import pytest
 
 from agent_relay.terminal.delivery.message_text import introduction_for_start
 from agent_relay.terminal.doors.door import Decision, Door, DoorShut, DoorState, Resolution, Whereabouts
-from agent_relay.terminal.doors.opencode.view import View, read_view
+from agent_relay.terminal.doors.opencode.sessions import View, read_view
 from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.model import chat
 from tests.real_clis.model.script import Asked, Turn

@@ -31,10 +31,8 @@ from agent_relay.terminal.agent.wrapper import Setup, Wrapper
 from agent_relay.terminal.backends.choice import Backend, Choice
 from agent_relay.terminal.backends.orphans import keep_orphans
 from agent_relay.terminal.delivery.inbox_file import INBOX_FILE
-from agent_relay.terminal.doors.launch import Note, Program
-from agent_relay.terminal.doors.program_version import VersionLookup
-from agent_relay.terminal.doors.registry import ASKED_FOR_VERSION, kit_for
-from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING
+from agent_relay.terminal.doors.launch import ASKED_FOR_VERSION, Note, Program, kit_for
+from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, VersionLookup
 from agent_relay.terminal.files.project_files import find_work_folder
 from agent_relay.terminal.output.outbox import drop
 from agent_relay.terminal.profiles.custom_profile import customise

@@ -14,9 +14,8 @@ import msgspec
 
 from agent_relay.terminal.doors.claude.inbox import ClaudeInbox
 from agent_relay.terminal.doors.claude.record import KNOWN_FILE
-from agent_relay.terminal.doors.claude.session import RecordWait
+from agent_relay.terminal.doors.claude.session import TOOL_ENDED, TOOL_STARTED, RecordWait
 from agent_relay.terminal.doors.claude.stop import ClaudeStopHook, marker_path
-from agent_relay.terminal.doors.claude.tools import TOOL_ENDED, TOOL_STARTED
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path, notice_command
 from agent_relay.terminal.doors.launch import AgentPlace, Note, Prepared, Program

@@ -1,20 +1,35 @@
-"""What Claude Code writes down about a running session (`~/.claude/sessions/<pid>.json`), and what we remember of ours.
+"""Claude Code's own files: the record of a running session (`~/.claude/sessions/<pid>.json`), and its session files.
 
 A session is found by the id we chose for it, or by one a hook told us, and from then on by its process: `/clear` gives it
-another id in the same file. What was found is kept in the agent's folder, for a later wrapper.
+another id in the same file. What was found is kept in the agent's folder, for a later wrapper. The session files tell which
+messages the agent has, which it will not get, and how a tool's question ended.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from agent_relay.terminal.doors.door import DoorState
+from agent_relay.protocol.short_ids import short_id
+from agent_relay.terminal.doors.door import DoorMessage, DoorState, Whereabouts
+from agent_relay.terminal.doors.signals import SignalKeeper
 from agent_relay.terminal.files.private_files import load_private, save_private
+from agent_relay.terminal.output.transcripts.claude import ClaudeReader
 from agent_relay.terminal.output.transcripts.find import project_names
-from agent_relay.terminal.output.transcripts.records import as_count, as_text, decode_record
+from agent_relay.terminal.output.transcripts.records import (
+    Record,
+    Taking,
+    ToolCall,
+    ToolResult,
+    as_count,
+    as_dict,
+    as_text,
+    decode_record,
+)
 from agent_relay.terminal.profiles.profile import load_profiles
 
 KNOWN_FILE = "claude-session.json"
@@ -22,6 +37,7 @@ MAX_RECORD_BYTES = 1_048_576  # one has about 700
 MAX_REMEMBERED = 64  # sessions of one process, and senders that may be answered
 
 _STATES = {"idle": DoorState.IDLE, "busy": DoorState.WORKING, "waiting": DoorState.WAITING}
+WRITTEN_S = 2.0  # Claude Code writes its session file a moment after it took a message
 
 
 class SessionRecord(Struct, frozen=True):
@@ -128,3 +144,143 @@ def transcript_paths(home: Path, sessions: list[str]) -> list[Path]:
     """The session files that are there already. An id that is no plain name is not looked for."""
     plain = [session for session in sessions if session.replace("-", "").isalnum()]
     return [path for session in plain for path in (home / "projects").glob(f"*/{session}.jsonl")]
+
+
+class Given(Struct, frozen=True):
+    """The agent has it. `uuid` for what came through the inbox."""
+
+    text: str
+    uuid: str = ""
+
+
+class NotGiven(Struct, frozen=True):
+    """Claude Code took a message and will not give it to the agent."""
+
+    text: str
+    reason: str = ""
+
+
+class Queued(Struct, frozen=True):
+    """It waits for its turn (True), or does not any more."""
+
+    text: str
+    is_waiting: bool
+
+
+class Decided(Struct, frozen=True):
+    """The question whether a tool may run is over. `by_hook`: a hook has answered it, else a person or a rule."""
+
+    tool: str
+    input: dict[str, Any]
+    is_allowed: bool
+    by_hook: bool
+
+
+Signal: TypeAlias = Given | NotGiven | Queued | Decided
+
+
+class SignalReader(SignalKeeper[Signal]):
+    """A reader of session files that keeps what it finds in `signals`."""
+
+    def __init__(self) -> None:
+        super().__init__(ClaudeReader())
+
+    def read(self, record: dict[str, Any]) -> list[Record]:
+        for found in self._reader.read(record):
+            match found:
+                case Taking():
+                    self.signals.append(Given(found.text, found.message_id or ""))
+                case ToolCall():
+                    self._remember(found)
+                case ToolResult():
+                    source = as_text(as_dict(record.get("permissionDecision")).get("source"))
+                    self._decide(found.id, is_allowed=found.was_run, by_hook=source == "hook")
+                case _:
+                    pass
+        self._read_other(record)
+        return []
+
+    def _read_other(self, record: dict[str, Any]) -> None:
+        match record.get("type"):
+            case "attachment":
+                self._read_attachment(as_dict(record.get("attachment")))
+            case "queue-operation":
+                is_waiting = record.get("operation") == "enqueue"
+                self.signals.append(Queued(as_text(record.get("content")), is_waiting))
+            case "system" if record.get("subtype") == "informational":
+                self._read_notice(record)
+            case _:
+                pass
+
+    def _read_attachment(self, attachment: dict[str, Any]) -> None:
+        match attachment.get("type"):
+            case "hook_additional_context":
+                content = attachment.get("content")
+                texts = [as_text(text) for text in content] if isinstance(content, list) else [as_text(content)]
+                self.signals.append(Given("\n".join(texts)))
+            case "hook_permission_decision":
+                self._decide(as_text(attachment.get("toolUseID")), is_allowed=attachment.get("decision") == "allow", by_hook=True)
+            case _:
+                pass
+
+    def _read_notice(self, record: dict[str, Any]) -> None:
+        text = as_text(record.get("content"))
+        ending = as_dict(as_dict(record.get("promptSubmitEnding")).get("ending"))
+        if ending.get("kind") == "blocked_by_hook":
+            self.signals.append(NotGiven(text, f"One of your hooks blocked it: {as_text(ending.get('reason'))[:200]}"))
+
+    def _decide(self, call_id: str, *, is_allowed: bool, by_hook: bool) -> None:
+        call = self._calls.get(call_id)
+        if call is not None:
+            self.signals.append(Decided(call.name, call.arguments, is_allowed, by_hook))
+
+
+def mark_of(message: DoorMessage) -> str:
+    """What stands in every text by which a message is handed in, and in no other."""
+    return f"[{short_id(message.id)}]"
+
+
+async def look_up(home: Path, known: Known, message: DoorMessage) -> Whereabouts:
+    if not known.sessions:
+        return Whereabouts.UNKNOWN
+    found = await asyncio.to_thread(_search, home, known, message)
+    if found is not Whereabouts.NOWHERE or await asyncio.to_thread(find_session, home, known) is None:
+        return found
+    await asyncio.sleep(WRITTEN_S)
+    return await asyncio.to_thread(_search, home, known, message)
+
+
+def _search(home: Path, known: Known, message: DoorMessage) -> Whereabouts:
+    waiting = 0
+    for path in transcript_paths(home, known.sessions):
+        is_read, more = _search_file(path, message)
+        if is_read:
+            return Whereabouts.READ
+        waiting += more
+    # What waits in a program that has ended is gone with it.
+    return Whereabouts.HELD if waiting > 0 and find_session(home, known) is not None else Whereabouts.NOWHERE
+
+
+def _search_file(path: Path, message: DoorMessage) -> tuple[bool, int]:
+    """Whether it was read, and how often it waits."""
+    mark, reader, waiting = mark_of(message), SignalReader(), 0
+    needles = (mark.encode(), message.uuid.encode())
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                record = decode_record(line) if any(needle in line for needle in needles) else None
+                if record is not None:
+                    reader.read(record)
+    except OSError:
+        pass  # what was read of it counts
+    for signal in reader.take():
+        match signal:
+            case Given(text, uuid) if uuid == message.uuid or mark in text:
+                return True, 0
+            case NotGiven(text) if mark in text:
+                waiting = 0
+            case Queued(text, is_waiting) if mark in text:
+                waiting += 1 if is_waiting else -1
+            case _:
+                pass
+    return False, waiting

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agent_relay.protocol.tool_names import FILE_TOOLS, GLOB, GREP, LIST, kind_of
 from agent_relay.protocol.visible_text import clean
-from agent_relay.terminal.doors.claude.signals import Decided
+from agent_relay.terminal.doors.claude.record import Decided
 from agent_relay.terminal.doors.door import (
     Decision,
     DoorError,

@@ -1,5 +1,7 @@
 """One running session of Claude Code, watched: its record, its session files and its hooks, for the doors that lead into it.
 
+The session file tells of tools what the hooks tell, only later; each is reported once.
+
 Files are read in a thread, one look at a time. A look is due when the file system says that something was written, when a
 hook came, and every second besides, because a notice can be lost.
 """
@@ -14,30 +16,36 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from watchfiles import awatch
 
-from agent_relay.terminal.doors.claude import tools
-from agent_relay.terminal.doors.claude.lookup import look_up, mark_of
 from agent_relay.terminal.doors.claude.record import (
+    Decided,
+    Given,
     Known,
+    NotGiven,
     SessionRecord,
+    Signal,
+    SignalReader,
     find_session,
     load_known,
+    look_up,
+    mark_of,
     project_folders,
     read_session,
     save_known,
     transcript_paths,
 )
 from agent_relay.terminal.doors.claude.requests import Requests
-from agent_relay.terminal.doors.claude.signals import Decided, Given, NotGiven, Signal, SignalReader
 from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, DoorState, Whereabouts
 from agent_relay.terminal.doors.hooks import HookServer
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_text
+from agent_relay.terminal.output.observations import MAX_OUTPUT_CHARACTERS, Observation, ToolEnded, ToolStarted, show_input
+from agent_relay.terminal.output.transcripts.records import as_dict, as_text
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
 
+TOOL_STARTED, TOOL_ENDED = "ToolStarted", "ToolEnded"
 START_S = 60.0  # a start with its first dialogs; a program that shows no record by then keeps none
 STARTED_S = 10.0  # the same, once a hook has told that the session is there
 STARTING_POLL_S = 0.1
@@ -48,6 +56,28 @@ _GOES_ON = frozenset({"clear", "resume"})  # the program stays, with another ses
 _UPDATE = "Update Claude Code, and see `agent-relay doctor`."
 UNWRITTEN_S = 2.0  # after which a session that keeps no file is believed by its hooks
 _log = logging.getLogger("agent_relay.terminal")
+
+
+def observe_tool(event: str, given: dict[str, Any]) -> ToolStarted | ToolEnded | None:
+    """None for a tool of a helper's, which is none of the agent's own, and for what cannot be told apart."""
+    id_, name = as_text(given.get("tool_use_id")), as_text(given.get("tool_name"))
+    if not id_ or given.get("agent_id"):
+        return None
+    if event == TOOL_STARTED:
+        return ToolStarted(id_, name, show_input(as_dict(given.get("tool_input"))))
+    response = given.get("tool_response")
+    was_stopped = bool(as_dict(response).get("interrupted"))
+    return ToolEnded(id_, name, was_stopped, _output_of(response)[:MAX_OUTPUT_CHARACTERS])
+
+
+def _output_of(response: Any) -> str:
+    """As the agent is given it: what a command printed; of other tools their answer as it is."""
+    if isinstance(response, str):
+        return response
+    printed = [as_text(as_dict(response).get(name)) for name in ("stdout", "stderr")]
+    if any(printed):
+        return "\n".join(text for text in printed if text)
+    return "" if "stdout" in as_dict(response) or response is None else msgspec.json.encode(response).decode()
 
 
 class Handed(Struct):
@@ -324,8 +354,8 @@ class ClaudeSession:
         if self._is_over:
             return
         match event:
-            case tools.TOOL_STARTED | tools.TOOL_ENDED:
-                seen = tools.observe_tool(event, given)
+            case _ if event in (TOOL_STARTED, TOOL_ENDED):
+                seen = observe_tool(event, given)
                 if seen is not None:
                     self._listener.door_noticed(seen)
             case "Notification" if self.record is not None and self.record.state is None:

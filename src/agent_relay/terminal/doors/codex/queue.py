@@ -20,7 +20,7 @@ from agent_relay.terminal.doors.codex.record import Thread, find_message, is_of,
 from agent_relay.terminal.doors.codex.session import HookedSession
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotOpen, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.program_version import ask_version
+from agent_relay.terminal.doors.versions import ask_version
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.codex import CodexReader
 from agent_relay.terminal.output.transcripts.find import find_sessions, holds, read_head

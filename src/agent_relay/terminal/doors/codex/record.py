@@ -1,7 +1,8 @@
-"""What Codex writes down about a conversation (`~/.codex/sessions/…/rollout-*.jsonl`), and what we remember of the agent's.
+"""Codex's own record of a conversation (`~/.codex/sessions/…/rollout-*.jsonl`), and what we remember of the agent's.
 
 A conversation is a thread of Codex's; `/new` and `/resume` lead to another one. The ones that were the agent's are kept in
-its folder, for a later wrapper and for the door that comes after this one.
+its folder, for a later wrapper and for the door that comes after this one. A session file tells that turns begin and end, what
+the agent was given, and what became of a tool.
 """
 
 from __future__ import annotations
@@ -11,20 +12,31 @@ import contextlib
 import os
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from agent_relay.terminal.doors.door import DoorMessage, DoorState, Whereabouts
 from agent_relay.terminal.doors.marks import mark_of
+from agent_relay.terminal.doors.signals import SignalKeeper
 from agent_relay.terminal.files.private_files import read_private, replace_private
 from agent_relay.terminal.output.transcripts.codex import CodexReader
-from agent_relay.terminal.output.transcripts.records import Record, Taking, as_count, as_dict, as_text, decode_record
+from agent_relay.terminal.output.transcripts.records import (
+    Record,
+    Taking,
+    ToolCall,
+    ToolResult,
+    as_count,
+    as_dict,
+    as_text,
+    decode_record,
+)
 
 KNOWN_FILE = "codex-threads.json"
 MAX_REMEMBERED = 16
 _SCANNED_BYTES = 67_108_864  # of the end of a file; what was handed over lately stands there
+_ABORTED = "aborted by user"
 
 
 class Thread(Struct, frozen=True):
@@ -140,3 +152,60 @@ def _has_taken(reader: CodexReader, line: bytes, message: DoorMessage) -> bool:
 def is_of(record: Record, message: DoorMessage) -> bool:
     """By our id, or word for word, several of them together: the text has an id of its own in it."""
     return isinstance(record, Taking) and (record.message_id == message.uuid or message.text.strip() in record.text)
+
+
+class Given(Struct, frozen=True):
+    text: str
+
+
+class TurnBegan(Struct, frozen=True):
+    pass
+
+
+class TurnEnded(Struct, frozen=True):
+    is_broken_off: bool  # by a person
+
+
+class Decided(Struct, frozen=True):
+    """A tool has ended, or was refused."""
+
+    call: ToolCall
+    was_run: bool
+
+
+Signal: TypeAlias = Given | TurnBegan | TurnEnded | Decided
+
+
+class SignalReader(SignalKeeper[Signal]):
+    """A reader of session files that keeps what it finds in `signals`."""
+
+    def __init__(self) -> None:
+        super().__init__(CodexReader())
+
+    def read(self, record: dict[str, Any]) -> list[Record]:
+        for found in self._reader.read(record):
+            match found:
+                case Taking(text=text):
+                    self.signals.append(Given(text))
+                case ToolCall():
+                    self._remember(found)
+                case ToolResult():
+                    self._decide(found)
+                case _:
+                    pass
+        match record.get("type"), as_dict(record.get("payload")).get("type"):
+            case "event_msg", "task_started":
+                self.signals.append(TurnBegan())
+            case "event_msg", "task_complete":
+                self.signals.append(TurnEnded(is_broken_off=False))
+            case "event_msg", "turn_aborted":
+                self.signals.append(TurnEnded(is_broken_off=True))
+            case _:
+                pass
+        return []
+
+    def _decide(self, result: ToolResult) -> None:
+        call = self._calls.pop(result.id, None)
+        # Of one that a person broke off nobody can say here whether it ran; that its turn was broken off follows.
+        if call is not None and not result.output.endswith(_ABORTED):
+            self.signals.append(Decided(call, result.was_run))

@@ -1,22 +1,30 @@
-"""What Codex asks a person: shown in its terminal and told to us, and the first answer counts.
+"""Permissions and questions of Codex, as its app-server tells them, or its hooks where it has none.
 
-The server says that a request was answered, not how. How is seen by what becomes of the tool: one that was refused is
-declared so at once, and a turn that was broken off was broken off by a person.
+Those of the app-server are shown in its terminal and told to us, and the first answer counts. The server says that a request
+was answered, not how. How is seen by what becomes of the tool: one that was refused is declared so at once, and a turn that
+was broken off was broken off by a person.
+
+A hook is told the exact words before the dialog opens. It could answer, but the person would have to wait for it, since the
+dialog comes only then. So it never does: the dialog is answered on the screen, by the person or by keys, and what became of
+it stands in the session file.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import shlex
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agent_relay.protocol.visible_text import clean
-from agent_relay.terminal.doors.codex.rpc import RequestId, Unreachable
+from agent_relay.terminal.doors.codex.app_server import RequestId, Unreachable
+from agent_relay.terminal.doors.codex.record import Decided
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Request, RequestKind, Resolution
-from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
+from agent_relay.terminal.output.observations import Observation, command_of
+from agent_relay.terminal.output.transcripts.records import ToolCall, as_dict, as_list, as_text
 
 COMMAND = "item/commandExecution/requestApproval"
 FILE_CHANGE = "item/fileChange/requestApproval"
@@ -28,6 +36,10 @@ _REMEMBERED = 50
 _DOOR, _PERSON = "door", "person"
 
 Reply = Callable[[RequestId, dict[str, Any]], Awaitable[None]]
+_SHELLS = frozenset(f"{folder}/{name}" for folder in ("/bin", "/usr/bin") for name in ("bash", "sh", "zsh", "dash"))
+MAX_CHARACTERS = 2_000
+PATCH = "apply_patch"
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
 class _Held:
@@ -180,9 +192,6 @@ def _details(params: dict[str, Any]) -> dict[str, Any]:
     return {name: _shown(params.get(name)) for name in ("reason", "cwd", "grantRoot") if as_text(params.get(name))}
 
 
-_SHELLS = frozenset(f"{folder}/{name}" for folder in ("/bin", "/usr/bin") for name in ("bash", "sh", "zsh", "dash"))
-
-
 def _command(id_: str, params: dict[str, Any]) -> Request:
     subject = _shown(_unwrapped(as_text(params.get("command"))))
     host = _shown(as_dict(params.get("networkApprovalContext")).get("host"))
@@ -217,3 +226,79 @@ def _question(id_: str, entry: dict[str, Any]) -> Request:
     options = tuple(_shown(option.get("label")) for option in as_list(entry.get("options")))
     details = {"question": as_text(entry.get("id")), "header": _shown(entry.get("header"))}
     return Request(id_, RequestKind.QUESTION, _shown(entry.get("question")), "request_user_input", "", options, details)
+
+
+class _Asked:
+    def __init__(self, request: Request, command: str) -> None:
+        self.request = request
+        self.command = command
+
+    def fits(self, call: ToolCall) -> bool:
+        """A patch may be part of a command."""
+        ran = command_of(call) or as_text(call.arguments.get("input"))
+        return self.command in ran if self.request.tool == PATCH else self.command == ran
+
+
+class HookRequests:
+    def __init__(self, listener: DoorListener[Observation]) -> None:
+        self._listener = listener
+        self._open: list[_Asked] = []
+        self._count = 0
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._open)
+
+    def ask(self, given: dict[str, Any]) -> None:
+        tool, command = as_text(given.get("tool_name")), as_text(as_dict(given.get("tool_input")).get("command"))
+        self._count += 1
+        request = _request(f"codex-hook-{self._count}", tool, command, as_text(given.get("cwd")))
+        self._open.append(_Asked(request, command))
+        self._listener.door_asked(request)
+
+    def answer(self, request_id: str, decision: Decision) -> None:
+        del decision
+        if not any(asked.request.id == request_id for asked in self._open):
+            raise NotOpen("It was already answered or withdrawn.")
+        raise DoorError("A Codex hook would keep the person waiting: answer the dialog on the screen.")
+
+    def note_decided(self, decided: Decided) -> None:
+        found = next((asked for asked in self._open if asked.fits(decided.call)), None)
+        if found is not None:
+            self._settle(found, Resolution.ALLOWED if decided.was_run else Resolution.DENIED)
+
+    def note_turn_over(self, *, is_broken_off: bool) -> None:
+        """Refusing something in its dialog breaks the turn off."""
+        for asked in list(self._open):
+            self._settle(asked, Resolution.DENIED if is_broken_off else Resolution.GONE)
+
+    def close(self) -> None:
+        self._open.clear()
+
+    def _settle(self, asked: _Asked, resolution: Resolution) -> None:
+        self._open.remove(asked)
+        self._listener.door_resolved(asked.request.id, resolution, "person")
+
+
+def _request(id_: str, tool: str, command: str, folder: str) -> Request:
+    """In the words of the app-server's requests."""
+    name, subject = _cut(tool), command
+    match tool:
+        case "Bash":
+            name, deed = "shell", "run"
+        case "apply_patch":
+            subject, deed = _files_of(command, folder), "change"
+        case _:
+            deed = f"use {name or 'a tool'}:"
+    shown = _cut(subject)
+    text = f"Codex asks to {deed} {shown}".rstrip(": ")
+    return Request(id_, RequestKind.PERMISSION, text, name, shown, can_allow=False, is_exact=shown == subject)
+
+
+def _files_of(patch: str, folder: str) -> str:
+    """By their whole paths, as its dialog shows them."""
+    return ", ".join(os.path.join(folder, path.strip()) for path in _PATCHED.findall(patch))
+
+
+def _cut(text: str) -> str:
+    return clean(text)[:MAX_CHARACTERS]

@@ -15,10 +15,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from agent_relay.terminal.doors.codex.app_server import CLOSE_S, Refused, RequestId, Rpc, Threads, Unreachable, has_visitor
 from agent_relay.terminal.doors.codex.record import load_known, read_status, was_read
 from agent_relay.terminal.doors.codex.requests import Requests
-from agent_relay.terminal.doors.codex.rpc import CLOSE_S, Refused, RequestId, Rpc, Unreachable, has_visitor
-from agent_relay.terminal.doors.codex.threads import Threads
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, DoorState, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.output.observations import Observation

@@ -13,10 +13,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent_relay.terminal.doors.codex.asked import HookRequests
 from agent_relay.terminal.doors.codex.hooks import PERMISSION, STOP
-from agent_relay.terminal.doors.codex.record import Thread, load_known, remember
-from agent_relay.terminal.doors.codex.signals import Decided, Given, Signal, SignalReader, TurnBegan, TurnEnded
+from agent_relay.terminal.doors.codex.record import (
+    Decided,
+    Given,
+    Signal,
+    SignalReader,
+    Thread,
+    TurnBegan,
+    TurnEnded,
+    load_known,
+    remember,
+)
+from agent_relay.terminal.doors.codex.requests import HookRequests
 from agent_relay.terminal.doors.door import DoorListener
 from agent_relay.terminal.doors.hooks import HookServer
 from agent_relay.terminal.doors.launch import AgentPlace

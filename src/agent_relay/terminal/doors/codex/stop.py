@@ -14,9 +14,8 @@ import msgspec
 
 from agent_relay.terminal.doors.codex.hooks import FLAG, are_trusted, marker_path
 from agent_relay.terminal.doors.codex.queue import Codex, read_version
-from agent_relay.terminal.doors.codex.record import find_message
+from agent_relay.terminal.doors.codex.record import Given, TurnEnded, find_message
 from agent_relay.terminal.doors.codex.session import HookedSession
-from agent_relay.terminal.doors.codex.signals import Given, TurnEnded
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.marks import is_in

@@ -21,9 +21,19 @@ from msgspec import Struct
 
 from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
-from agent_relay.terminal.doors.gemini.record import Session, load_known, save_known
+from agent_relay.terminal.doors.gemini.record import (
+    Answered,
+    Cancelled,
+    Decided,
+    Given,
+    Session,
+    Signal,
+    SignalReader,
+    load_known,
+    save_known,
+    was_given,
+)
 from agent_relay.terminal.doors.gemini.requests import QUESTION_TOOL, GeminiRequests, tool_of
-from agent_relay.terminal.doors.gemini.signals import Answered, Cancelled, Decided, Given, Signal, SignalReader, was_given
 from agent_relay.terminal.doors.hooks import HookServer
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.marks import is_in

@@ -14,7 +14,7 @@ import msgspec
 
 from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Request, RequestKind, Resolution
-from agent_relay.terminal.doors.gemini.signals import Decided
+from agent_relay.terminal.doors.gemini.record import Decided
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 

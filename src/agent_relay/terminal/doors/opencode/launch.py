@@ -13,10 +13,9 @@ import msgspec
 
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.launch import AgentPlace, Note, Prepared, Program
-from agent_relay.terminal.doors.loopback_http import HOST
-from agent_relay.terminal.doors.opencode.known import forget_known
+from agent_relay.terminal.doors.opencode.loopback_http import HOST
 from agent_relay.terminal.doors.opencode.server import OpencodeServer
-from agent_relay.terminal.doors.opencode.view import session_id, write_view_settings
+from agent_relay.terminal.doors.opencode.sessions import forget_known, session_id, write_view_settings
 from agent_relay.terminal.doors.versions import objection_to_start
 from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.observations import Observation

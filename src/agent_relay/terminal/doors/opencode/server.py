@@ -29,15 +29,17 @@ from agent_relay.terminal.doors.door import (
     Whereabouts,
 )
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.loopback_http import REQUEST_S, Answer, HttpFailed, HttpRefused, LoopbackHttp, owner_of_port
-from agent_relay.terminal.doors.opencode.feed import Feed
-from agent_relay.terminal.doors.opencode.ids import HandedIds, IdMaker
-from agent_relay.terminal.doors.opencode.known import KnownFile
-from agent_relay.terminal.doors.opencode.notices import Notices
+from agent_relay.terminal.doors.opencode.events import Feed, HandedIds, IdMaker, Notices, Stored, Talk, find_given
+from agent_relay.terminal.doors.opencode.loopback_http import (
+    REQUEST_S,
+    Answer,
+    HttpFailed,
+    HttpRefused,
+    LoopbackHttp,
+    owner_of_port,
+)
 from agent_relay.terminal.doors.opencode.requests import PERMISSION, QUESTION, Requests
-from agent_relay.terminal.doors.opencode.sessions import Sessions
-from agent_relay.terminal.doors.opencode.talk import Stored, Talk, find_given
-from agent_relay.terminal.doors.opencode.view import session_id, wait_for_view
+from agent_relay.terminal.doors.opencode.sessions import KnownFile, Sessions, session_id, wait_for_view
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 

@@ -1,21 +1,129 @@
-"""opencode's sessions: which one the terminal shows, which of them work, and which are only a tool of another."""
+"""opencode's sessions: which one the terminal shows, which of them work, and which are only a tool of another.
+
+A plugin of ours inside the terminal program writes down what it shows (`view.js`). What is known of a running opencode is kept
+in the agent's folder, for a later wrapper.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from agent_relay.terminal.doors.loopback_http import LoopbackHttp
-from agent_relay.terminal.doors.opencode.known import KnownFile
-from agent_relay.terminal.doors.opencode.view import HOME, SESSION, View, session_id, wait_for_view
-from agent_relay.terminal.output.transcripts.records import as_count, as_dict, as_list, as_text
+from agent_relay.terminal.doors.opencode.loopback_http import LoopbackHttp
+from agent_relay.terminal.files.private_files import read_private, replace_private
+from agent_relay.terminal.output.transcripts.records import as_count, as_dict, as_list, as_text, decode_record
 
+PLUGIN = Path(__file__).with_name("view.js")
+HOME, SESSION = "home", "session"
+_POLL_S = 0.05
+_SESSION_ID = re.compile(r"ses[\w-]{1,100}", re.ASCII)
+OVERLAP_MS = 60_000  # what was said so long before the last thing that was heard, a wrapper before us has dealt with
+_FILE = "opencode-known.json"
+_MAX_OWN = 50
 SHOWN_S = 10.0  # until the terminal shows what it was told to
 MAX_DEPTH = 10
 MAX_LISTED = 20
-_REMEMBERED = 1_000
+_MAX_PARENTS = 1_000
 _WORKING = frozenset({"busy", "retry"})
+
+
+class View(Struct, frozen=True):
+    """`session` is empty where none is shown, or none yet."""
+
+    name: str
+    session: str = ""
+
+    @property
+    def is_loading(self) -> bool:
+        return self.name == SESSION and not self.session
+
+
+def view_path(folder: str) -> str:
+    return os.path.join(folder, "opencode-view.json")
+
+
+def write_view_settings(folder: str) -> str:
+    """What OPENCODE_TUI_CONFIG names. The view of an earlier program is forgotten."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(view_path(folder))
+    path = os.path.join(folder, "opencode-tui.json")
+    replace_private(path, msgspec.json.encode({"plugin": [[str(PLUGIN), {"path": view_path(folder)}]]}))
+    return path
+
+
+def read_view(folder: str) -> View | None:
+    """None: the plugin has said nothing so far."""
+    found = decode_record(read_private(view_path(folder)) or b"")
+    if found is None:
+        return None
+    return View(as_text(found.get("name")), session_id(found.get("session")))
+
+
+async def wait_for_view(folder: str, is_wanted: Callable[[View | None], bool], seconds: float) -> View | None:
+    """The view once it is the wanted one, or the one there is when the time is over."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not is_wanted(view := read_view(folder)):  # noqa: ASYNC110 - it is a file
+                await asyncio.sleep(_POLL_S)
+            return view
+    return read_view(folder)
+
+
+def session_id(value: object) -> str:
+    """As it may stand in a path; empty for anything else."""
+    text = as_text(value)
+    return text if _SESSION_ID.fullmatch(text) else ""
+
+
+class Known(Struct):
+    """`sessions` of this program, the latest last: others of the same project belong to other agents."""
+
+    heard_ms: int = 0
+    sessions: list[str] = []
+
+
+class KnownFile:
+    """`since_ms`: when the program was started; what was said before is history."""
+
+    def __init__(self, folder: str, since_ms: int) -> None:
+        self._path = os.path.join(folder, _FILE)
+        self._known = Known()
+        with contextlib.suppress(msgspec.MsgspecError):
+            self._known = msgspec.json.decode(read_private(self._path) or b"{}", type=Known)
+        self.since_ms = max(since_ms, self._known.heard_ms - OVERLAP_MS)
+
+    @property
+    def sessions(self) -> list[str]:
+        """The latest first."""
+        return self._known.sessions[::-1]
+
+    def add_session(self, session: str) -> None:
+        if session and session not in self._known.sessions:
+            self._known.sessions.append(session)
+            del self._known.sessions[:-_MAX_OWN]
+            self._write()
+
+    def note_heard(self, at_ms: int) -> None:
+        self._known.heard_ms = max(self._known.heard_ms, at_ms)
+        self._write()
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):  # a full disk must not keep the agent from being heard
+            replace_private(self._path, msgspec.json.encode(self._known))
+
+
+def forget_known(folder: str) -> None:
+    """Of a program that has ended."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, _FILE))
 
 
 class Session(Struct, frozen=True):
@@ -56,7 +164,7 @@ class Sessions:
         id_ = session_id(info.get("id"))
         if id_:
             self._parents[id_] = session_id(info.get("parentID"))
-            if len(self._parents) > _REMEMBERED:
+            if len(self._parents) > _MAX_PARENTS:
                 del self._parents[next(iter(self._parents))]
 
     def note_used(self, session: str) -> None:

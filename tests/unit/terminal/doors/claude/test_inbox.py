@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_relay.terminal.doors.claude import inbox as claude_inbox
-from agent_relay.terminal.doors.claude import lookup as claude_lookup
+from agent_relay.terminal.doors.claude import record as claude_lookup
 from agent_relay.terminal.doors.claude import session as claude_session
 from agent_relay.terminal.doors.door import DoorShut, DoorState, Whereabouts
 from tests.unit.terminal.doors.claude_cli import DEADLINE_S, Heard, Looks, Stage, message, play, until
@@ -439,7 +439,7 @@ def test_the_agent_answers_the_sender_it_was_written_by() -> None:
     "line", [b"\n", b"nonsense\n", b"[1]\n", b"\xff\xfe\n", b'{"type": "user"', b'{"type": "control", "status": 7}\n']
 )
 def test_garbage_on_the_way_back_is_not_heard(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_relay.terminal.doors.claude.mailbox.READ_S", 0.3)
+    monkeypatch.setattr("agent_relay.terminal.doors.claude.inbox.READ_S", 0.3)
 
     async def scene(stage: Stage) -> None:
         inbox = await stage.open_inbox()

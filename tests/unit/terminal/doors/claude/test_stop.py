@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.doors.claude import lookup as claude_lookup
+from agent_relay.terminal.doors.claude import record as claude_lookup
 from agent_relay.terminal.doors.claude import session as claude_session
 from agent_relay.terminal.doors.claude.stop import MAX_BYTES
 from agent_relay.terminal.doors.door import DoorShut, DoorState, NotTaken, Whereabouts

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.doors.codex import rpc as codex_rpc
+from agent_relay.terminal.doors.codex import app_server as codex_rpc
 from agent_relay.terminal.doors.codex import server as codex_server
 from agent_relay.terminal.doors.codex.server import CodexServer
 from agent_relay.terminal.doors.door import DoorShut, DoorState, NotTaken, Whereabouts

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
-from agent_relay.terminal.doors.opencode.ids import IdMaker
-from agent_relay.terminal.doors.opencode.known import KnownFile
+from agent_relay.terminal.doors.opencode.events import IdMaker
 from agent_relay.terminal.doors.opencode.launch import OpencodeKit
-from agent_relay.terminal.doors.opencode.view import PLUGIN, View, read_view, view_path
+from agent_relay.terminal.doors.opencode.sessions import PLUGIN, KnownFile, View, read_view, view_path
 from tests.unit.terminal.doors.heard import Heard
 
 INTRODUCTION = "Agent Relay: you are Bob."

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.terminal.doors import loopback_http
 from agent_relay.terminal.doors.door import Decision, DoorShut, DoorState, NotTaken, Whereabouts
-from agent_relay.terminal.doors.opencode import feed as opencode_feed
+from agent_relay.terminal.doors.opencode import events as opencode_feed
+from agent_relay.terminal.doors.opencode import loopback_http
 from agent_relay.terminal.doors.opencode import server as opencode_server
 from agent_relay.terminal.doors.opencode import sessions as opencode_sessions
 from agent_relay.terminal.doors.opencode.server import OpencodeServer

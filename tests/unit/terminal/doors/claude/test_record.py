@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.doors.claude.signals import Decided, Given, Queued, SignalReader
+from agent_relay.terminal.doors.claude.record import Decided, Given, Queued, SignalReader
 from agent_relay.terminal.output.transcripts.claude import ClaudeReader
 from agent_relay.terminal.output.transcripts.records import ToolResult
 

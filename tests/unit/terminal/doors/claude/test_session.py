@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_relay.terminal.doors.claude import session as claude_session
-from agent_relay.terminal.doors.claude.tools import TOOL_ENDED, TOOL_STARTED, observe_tool
+from agent_relay.terminal.doors.claude.session import TOOL_ENDED, TOOL_STARTED, observe_tool
 from agent_relay.terminal.doors.door import DoorState
 from agent_relay.terminal.output.observations import ToolEnded, ToolStarted
 from tests.unit.terminal.doors.claude_cli import Stage, play

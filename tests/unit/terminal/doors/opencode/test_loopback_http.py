@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from agent_relay.terminal.doors import loopback_http
-from agent_relay.terminal.doors.loopback_http import Answer, HttpFailed, HttpRefused, LoopbackHttp
+from agent_relay.terminal.doors.opencode import loopback_http
+from agent_relay.terminal.doors.opencode.loopback_http import Answer, HttpFailed, HttpRefused, LoopbackHttp
 
 Scene = Callable[[LoopbackHttp, list[bytes]], Awaitable[None]]
 
