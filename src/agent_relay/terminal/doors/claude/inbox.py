@@ -28,9 +28,10 @@ from msgspec import Struct
 
 from agent_relay.sdk.peers import peer_uid
 from agent_relay.terminal.doors.claude.record import SessionRecord
-from agent_relay.terminal.doors.claude.session import ClaudeSession, Handed, RecordWait
+from agent_relay.terminal.doors.claude.session import ClaudeSession, RecordWait
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.launch import AgentPlace
+from agent_relay.terminal.doors.ledger import Handed
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_text, decode_record
 
@@ -153,7 +154,7 @@ class ClaudeInbox:
         self._place = place
         self._facts = facts
         self._listener = listener
-        self._session = ClaudeSession(home, place, facts, listener, listener.door_lost, self._miss, wait)
+        self._session = ClaudeSession(home, place, facts, listener, self._miss, wait)
         self._mailboxes: Mailboxes | None = None
         self._order = asyncio.Lock()
 
@@ -196,10 +197,10 @@ class ClaudeInbox:
             try:
                 handed.is_taken = await _hand_over(self._session.record.socket_path, line)
             except (BlockingIOError, TimeoutError):
-                self._session.handed.pop(message.uuid, None)
+                self._session.handed.drop(message.uuid)
                 raise NotTaken("The inbox of Claude Code is busy.") from None
             except OSError as error:
-                self._session.handed.pop(message.uuid, None)
+                self._session.handed.drop(message.uuid)
                 reason = f"The inbox of Claude Code is gone ({error.strerror or error})."
                 self._session.end(reason)
                 raise DoorShut(reason) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
@@ -13,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from agent_relay.terminal.doors.claude.inbox import ClaudeInbox
-from agent_relay.terminal.doors.claude.record import KNOWN_FILE
+from agent_relay.terminal.doors.claude.record import KNOWN
 from agent_relay.terminal.doors.claude.session import TOOL_ENDED, TOOL_STARTED, RecordWait
 from agent_relay.terminal.doors.claude.stop import ClaudeStopHook, marker_path
 from agent_relay.terminal.doors.door import Door, DoorListener
@@ -60,8 +59,7 @@ class ClaudeKit:
         if flags.keys() & _ELSEWHERE:
             found = min(flags.keys() & _ELSEWHERE)
             return Prepared(program, notes=(Note(f"With {found} Claude Code opens no session here.", ALL),))
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(place.folder, KNOWN_FILE))  # what is known of the last program
+        KNOWN.forget(place.folder)  # what is known of the last program
         notes: list[Note] = []
         resumes = flags.keys() & _RESUMES
         session_id = flags.get("--session-id") or (None if resumes else str(uuid.uuid4()))

@@ -10,29 +10,19 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec import Struct
 
-from agent_relay.protocol.short_ids import short_id
 from agent_relay.terminal.doors.door import DoorMessage, DoorState, Whereabouts
-from agent_relay.terminal.doors.signals import SignalKeeper
-from agent_relay.terminal.files.private_files import load_private, save_private
+from agent_relay.terminal.doors.known import KnownFile, add_name
+from agent_relay.terminal.doors.ledger import mark_of
+from agent_relay.terminal.doors.signals import Decided, Given, NotGiven, Queued, SignalReader, find_signals
 from agent_relay.terminal.output.transcripts.claude import ClaudeReader
 from agent_relay.terminal.output.transcripts.find import project_names
-from agent_relay.terminal.output.transcripts.records import (
-    Record,
-    Taking,
-    ToolCall,
-    ToolResult,
-    as_count,
-    as_dict,
-    as_text,
-    decode_record,
-)
+from agent_relay.terminal.output.transcripts.records import ToolResult, as_count, as_dict, as_text, decode_record
 from agent_relay.terminal.profiles.profile import load_profiles
 
-KNOWN_FILE = "claude-session.json"
 MAX_RECORD_BYTES = 1_048_576  # one has about 700
 MAX_REMEMBERED = 64  # sessions of one process, and senders that may be answered
 
@@ -65,7 +55,7 @@ class SessionRecord(Struct, frozen=True):
         return True
 
 
-class Known(Struct):
+class ClaudeKnown(Struct):
     """Ours, as far as it was found. `senders` may still be answered by the agent."""
 
     pid: int = 0
@@ -74,26 +64,13 @@ class Known(Struct):
     senders: list[str] = []
 
     def add_session(self, session_id: str) -> bool:
-        return _add(self.sessions, session_id)
+        return add_name(self.sessions, session_id, MAX_REMEMBERED)
 
     def add_sender(self, sender: str) -> bool:
-        return _add(self.senders, sender)
+        return add_name(self.senders, sender, MAX_REMEMBERED)
 
 
-def _add(names: list[str], name: str) -> bool:
-    if not name or name in names:
-        return False
-    names.append(name)
-    del names[:-MAX_REMEMBERED]
-    return True
-
-
-def load_known(folder: str) -> Known:
-    return load_private(os.path.join(folder, KNOWN_FILE), Known)
-
-
-def save_known(folder: str, known: Known) -> None:
-    save_private(os.path.join(folder, KNOWN_FILE), known)
+KNOWN = KnownFile("claude-session.json", ClaudeKnown)
 
 
 def read_session(path: Path) -> SessionRecord | None:
@@ -121,7 +98,7 @@ def read_session(path: Path) -> SessionRecord | None:
     )
 
 
-def find_session(home: Path, known: Known) -> SessionRecord | None:
+def find_session(home: Path, known: ClaudeKnown) -> SessionRecord | None:
     """The running session that is ours."""
     if known.pid:
         record = read_session(home / "sessions" / f"{known.pid}.json")
@@ -146,67 +123,20 @@ def transcript_paths(home: Path, sessions: list[str]) -> list[Path]:
     return [path for session in plain for path in (home / "projects").glob(f"*/{session}.jsonl")]
 
 
-class Given(Struct, frozen=True):
-    """The agent has it. `uuid` for what came through the inbox."""
-
-    text: str
-    uuid: str = ""
-
-
-class NotGiven(Struct, frozen=True):
-    """Claude Code took a message and will not give it to the agent."""
-
-    text: str
-    reason: str = ""
-
-
-class Queued(Struct, frozen=True):
-    """It waits for its turn (True), or does not any more."""
-
-    text: str
-    is_waiting: bool
-
-
-class Decided(Struct, frozen=True):
-    """The question whether a tool may run is over. `by_hook`: a hook has answered it, else a person or a rule."""
-
-    tool: str
-    input: dict[str, Any]
-    is_allowed: bool
-    by_hook: bool
-
-
-Signal: TypeAlias = Given | NotGiven | Queued | Decided
-
-
-class SignalReader(SignalKeeper[Signal]):
-    """A reader of session files that keeps what it finds in `signals`."""
-
+class ClaudeSignals(SignalReader):
     def __init__(self) -> None:
         super().__init__(ClaudeReader())
 
-    def read(self, record: dict[str, Any]) -> list[Record]:
-        for found in self._reader.read(record):
-            match found:
-                case Taking():
-                    self.signals.append(Given(found.text, found.message_id or ""))
-                case ToolCall():
-                    self._remember(found)
-                case ToolResult():
-                    source = as_text(as_dict(record.get("permissionDecision")).get("source"))
-                    self._decide(found.id, is_allowed=found.was_run, by_hook=source == "hook")
-                case _:
-                    pass
-        self._read_other(record)
-        return []
+    def _end(self, result: ToolResult, record: dict[str, Any]) -> None:
+        source = as_text(as_dict(record.get("permissionDecision")).get("source"))
+        self._decide(result.id, is_allowed=result.was_run, by_hook=source == "hook")
 
     def _read_other(self, record: dict[str, Any]) -> None:
         match record.get("type"):
             case "attachment":
                 self._read_attachment(as_dict(record.get("attachment")))
             case "queue-operation":
-                is_waiting = record.get("operation") == "enqueue"
-                self.signals.append(Queued(as_text(record.get("content")), is_waiting))
+                self._tell(Queued(as_text(record.get("content")), record.get("operation") == "enqueue"))
             case "system" if record.get("subtype") == "informational":
                 self._read_notice(record)
             case _:
@@ -217,30 +147,27 @@ class SignalReader(SignalKeeper[Signal]):
             case "hook_additional_context":
                 content = attachment.get("content")
                 texts = [as_text(text) for text in content] if isinstance(content, list) else [as_text(content)]
-                self.signals.append(Given("\n".join(texts)))
+                self._tell(Given("\n".join(texts)))
             case "hook_permission_decision":
                 self._decide(as_text(attachment.get("toolUseID")), is_allowed=attachment.get("decision") == "allow", by_hook=True)
             case _:
                 pass
 
     def _read_notice(self, record: dict[str, Any]) -> None:
-        text = as_text(record.get("content"))
         ending = as_dict(as_dict(record.get("promptSubmitEnding")).get("ending"))
         if ending.get("kind") == "blocked_by_hook":
-            self.signals.append(NotGiven(text, f"One of your hooks blocked it: {as_text(ending.get('reason'))[:200]}"))
+            reason = f"One of your hooks blocked it: {as_text(ending.get('reason'))[:200]}"
+            self._tell(NotGiven(as_text(record.get("content")), reason))
 
     def _decide(self, call_id: str, *, is_allowed: bool, by_hook: bool) -> None:
+        """Both the hook's decision and the tool's result tell of it."""
         call = self._calls.get(call_id)
         if call is not None:
-            self.signals.append(Decided(call.name, call.arguments, is_allowed, by_hook))
+            self._tell(Decided(call, is_allowed, by_hook=by_hook))
 
 
-def mark_of(message: DoorMessage) -> str:
-    """What stands in every text by which a message is handed in, and in no other."""
-    return f"[{short_id(message.id)}]"
-
-
-async def look_up(home: Path, known: Known, message: DoorMessage) -> Whereabouts:
+async def look_up(home: Path, known: ClaudeKnown, message: DoorMessage) -> Whereabouts:
+    """Read, waiting for its turn, or never seen: as the session files tell."""
     if not known.sessions:
         return Whereabouts.UNKNOWN
     found = await asyncio.to_thread(_search, home, known, message)
@@ -250,7 +177,7 @@ async def look_up(home: Path, known: Known, message: DoorMessage) -> Whereabouts
     return await asyncio.to_thread(_search, home, known, message)
 
 
-def _search(home: Path, known: Known, message: DoorMessage) -> Whereabouts:
+def _search(home: Path, known: ClaudeKnown, message: DoorMessage) -> Whereabouts:
     waiting = 0
     for path in transcript_paths(home, known.sessions):
         is_read, more = _search_file(path, message)
@@ -263,17 +190,8 @@ def _search(home: Path, known: Known, message: DoorMessage) -> Whereabouts:
 
 def _search_file(path: Path, message: DoorMessage) -> tuple[bool, int]:
     """Whether it was read, and how often it waits."""
-    mark, reader, waiting = mark_of(message), SignalReader(), 0
-    needles = (mark.encode(), message.uuid.encode())
-    try:
-        with path.open("rb") as file:
-            for line in file:
-                record = decode_record(line) if any(needle in line for needle in needles) else None
-                if record is not None:
-                    reader.read(record)
-    except OSError:
-        pass  # what was read of it counts
-    for signal in reader.take():
+    mark, waiting = mark_of(message), 0
+    for signal in find_signals(path, ClaudeSignals(), message):
         match signal:
             case Given(text, uuid) if uuid == message.uuid or mark in text:
                 return True, 0

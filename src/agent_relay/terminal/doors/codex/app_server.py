@@ -19,12 +19,14 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec import Struct
 from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import WebSocketException
 
-from agent_relay.terminal.doors.codex.record import ServedThread, load_known, read_thread, remember
+from agent_relay.terminal.doors.codex.record import KNOWN, remember
 from agent_relay.terminal.doors.door import DoorState
-from agent_relay.terminal.output.transcripts.records import as_dict, as_text, decode_record
+from agent_relay.terminal.doors.known import Session
+from agent_relay.terminal.output.transcripts.records import as_count, as_dict, as_text, decode_record
 from agent_relay.version import __version__
 
 CONNECT_S = 5.0
@@ -194,6 +196,45 @@ def _check_socket(path: str) -> None:
         raise Unreachable("The app-server of Codex is not a socket that you own.")
 
 
+class ServedThread(Struct, frozen=True):
+    """A conversation, as the app-server tells of it."""
+
+    thread: Session
+    is_agents: bool  # a person's conversation, not one that Codex has with itself
+    state: DoorState | None
+    waiting_for: str
+    used_at: int
+
+
+def read_thread(value: object) -> ServedThread | None:
+    """None for anything that has no id."""
+    told = as_dict(value)
+    id_ = as_text(told.get("id"))
+    if not id_:
+        return None
+    path = as_text(told.get("path"))
+    own = not told.get("ephemeral") and not told.get("parentThreadId") and told.get("threadSource") in {"user", None}
+    state, waiting_for = read_status(as_dict(told.get("status")))
+    used_at = max(as_count(told.get("recencyAt")), as_count(told.get("createdAt")))
+    return ServedThread(Session(id_, path if path.endswith(".jsonl") else ""), own, state, waiting_for, used_at)
+
+
+def read_status(status: dict[str, Any]) -> tuple[DoorState | None, str]:
+    """The state of the thread, and what it waits for; None when it does not say, or says what we do not know."""
+    match status.get("type"):
+        case "idle" | "systemError":
+            return DoorState.IDLE, ""
+        case "active":
+            flags = status.get("activeFlags")
+            if isinstance(flags, list) and "waitingOnApproval" in flags:
+                return DoorState.WAITING, "permission"
+            if isinstance(flags, list) and "waitingOnUserInput" in flags:
+                return DoorState.WAITING, "question"
+            return DoorState.WORKING, ""
+        case _:
+            return None, ""
+
+
 class Threads:
     """`changed` is told the id of each conversation that becomes the agent's."""
 
@@ -226,7 +267,7 @@ class Threads:
         found = [served for id_ in ids if (served := await self._ask(rpc, id_)) is not None and served.is_agents]
         if not found:
             return False
-        known = [thread.id for thread in load_known(self._folder)]
+        known = [thread.id for thread in KNOWN.load(self._folder)]
         best = max(found, key=lambda served: (_place(known, served.thread.id), served.used_at))
         self._use(best)
         return True

@@ -20,8 +20,8 @@ from msgspec import Struct
 from agent_relay.interpreter import run_script
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
 from agent_relay.terminal.doors.codex.hooks import FLAG, VARIABLE, are_trusted, hook_flags, write_script
-from agent_relay.terminal.doors.codex.queue import Codex, CodexQueue
-from agent_relay.terminal.doors.codex.record import KNOWN_FILE
+from agent_relay.terminal.doors.codex.queue import CodexQueue
+from agent_relay.terminal.doors.codex.record import KNOWN, Codex
 from agent_relay.terminal.doors.codex.server import CodexServer
 from agent_relay.terminal.doors.codex.stop import CodexStopHook
 from agent_relay.terminal.doors.door import Door, DoorListener
@@ -146,7 +146,7 @@ class CodexKit:
         given = read_arguments(program.argv)
         if given.elsewhere:
             return Prepared(program, notes=(Note(given.elsewhere, ALL),))
-        Path(place.folder, KNOWN_FILE).unlink(missing_ok=True)  # what is known of the last program
+        KNOWN.forget(place.folder)  # what is known of the last program
         settings = _settings(program)
         notes: list[Note] = []
         mark = f"relay-{secrets.token_hex(4)}"

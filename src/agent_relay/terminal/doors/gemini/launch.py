@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.gemini.hooks import GeminiHooks, marker_path
-from agent_relay.terminal.doors.gemini.record import forget
+from agent_relay.terminal.doors.gemini.record import KNOWN
 from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path
 from agent_relay.terminal.doors.launch import AgentPlace, Note, Prepared, Program
 from agent_relay.terminal.files.private_files import replace_private
@@ -48,7 +48,7 @@ class GeminiKit:
         self._veto_s = min(veto_s, MAX_VETO_S)
 
     def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
-        forget(place.folder)  # what is known of the last program
+        KNOWN.forget(place.folder)  # what is known of the last program
         reason, mend = _why_not(program)
         if reason:
             return Prepared(program, notes=(Note(reason, (GeminiHooks.name,), mend),))

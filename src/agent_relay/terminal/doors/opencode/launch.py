@@ -15,7 +15,7 @@ from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.launch import AgentPlace, Note, Prepared, Program
 from agent_relay.terminal.doors.opencode.loopback_http import HOST
 from agent_relay.terminal.doors.opencode.server import OpencodeServer
-from agent_relay.terminal.doors.opencode.sessions import forget_known, session_id, write_view_settings
+from agent_relay.terminal.doors.opencode.sessions import KNOWN, session_id, write_view_settings
 from agent_relay.terminal.doors.versions import objection_to_start
 from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.observations import Observation
@@ -45,7 +45,7 @@ class OpencodeKit:
         reason, mend = self._why_not(words, flags)
         if reason:
             return Prepared(program, notes=(Note(reason, (OpencodeServer.name,), mend),))
-        forget_known(place.folder)
+        KNOWN.forget(place.folder)  # what is known of the last program
         environment, facts = dict(program.environment), _address(program, flags)
         added = [] if "--port" in flags else ["--port", facts["port"], "--hostname", HOST]
         if "--port" not in flags:

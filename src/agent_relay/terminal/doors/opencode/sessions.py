@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from agent_relay.terminal.doors.known import KnownFile, add_name
 from agent_relay.terminal.doors.opencode.loopback_http import LoopbackHttp
 from agent_relay.terminal.files.private_files import read_private, replace_private
 from agent_relay.terminal.output.transcripts.records import as_count, as_dict, as_list, as_text, decode_record
@@ -26,7 +27,6 @@ HOME, SESSION = "home", "session"
 _POLL_S = 0.05
 _SESSION_ID = re.compile(r"ses[\w-]{1,100}", re.ASCII)
 OVERLAP_MS = 60_000  # what was said so long before the last thing that was heard, a wrapper before us has dealt with
-_FILE = "opencode-known.json"
 _MAX_OWN = 50
 SHOWN_S = 10.0  # until the terminal shows what it was told to
 MAX_DEPTH = 10
@@ -51,7 +51,7 @@ def view_path(folder: str) -> str:
 
 
 def write_view_settings(folder: str) -> str:
-    """What OPENCODE_TUI_CONFIG names. The view of an earlier program is forgotten."""
+    """The file for OPENCODE_TUI_CONFIG. The view of an earlier program is forgotten."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(view_path(folder))
     path = os.path.join(folder, "opencode-tui.json")
@@ -83,50 +83,43 @@ def session_id(value: object) -> str:
     return text if _SESSION_ID.fullmatch(text) else ""
 
 
-class Known(Struct):
+class OpencodeKnown(Struct):
     """`sessions` of this program, the latest last: others of the same project belong to other agents."""
 
     heard_ms: int = 0
     sessions: list[str] = []
 
 
-class KnownFile:
-    """`since_ms`: when the program was started; what was said before is history."""
+KNOWN = KnownFile("opencode-known.json", OpencodeKnown)
+
+
+class OwnSessions:
+    """Those of this program, and until when it was heard. `since_ms`: when it was started; what was said before is history."""
 
     def __init__(self, folder: str, since_ms: int) -> None:
-        self._path = os.path.join(folder, _FILE)
-        self._known = Known()
-        with contextlib.suppress(msgspec.MsgspecError):
-            self._known = msgspec.json.decode(read_private(self._path) or b"{}", type=Known)
+        self._folder = folder
+        self._known = KNOWN.load(folder)
         self.since_ms = max(since_ms, self._known.heard_ms - OVERLAP_MS)
 
     @property
-    def sessions(self) -> list[str]:
+    def latest(self) -> list[str]:
         """The latest first."""
         return self._known.sessions[::-1]
 
-    def add_session(self, session: str) -> None:
-        if session and session not in self._known.sessions:
-            self._known.sessions.append(session)
-            del self._known.sessions[:-_MAX_OWN]
-            self._write()
+    def add(self, session: str) -> None:
+        if add_name(self._known.sessions, session, _MAX_OWN):
+            self._save()
 
     def note_heard(self, at_ms: int) -> None:
         self._known.heard_ms = max(self._known.heard_ms, at_ms)
-        self._write()
+        self._save()
 
-    def _write(self) -> None:
+    def _save(self) -> None:
         with contextlib.suppress(OSError):  # a full disk must not keep the agent from being heard
-            replace_private(self._path, msgspec.json.encode(self._known))
+            KNOWN.save(self._folder, self._known)
 
 
-def forget_known(folder: str) -> None:
-    """Of a program that has ended."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(os.path.join(folder, _FILE))
-
-
-class Session(Struct, frozen=True):
+class OpencodeSession(Struct, frozen=True):
     """`mode`: with which agent and model it goes on. opencode takes its own defaults else, which may permit more."""
 
     id: str
@@ -136,10 +129,10 @@ class Session(Struct, frozen=True):
 class Sessions:
     """`used`: the one that the person asked for when starting it."""
 
-    def __init__(self, http: LoopbackHttp, folder: str, known: KnownFile, used: str = "") -> None:
+    def __init__(self, http: LoopbackHttp, folder: str, own: OwnSessions, used: str = "") -> None:
         self._http = http
         self._folder = folder
-        self._known = known
+        self._own = own
         self._used = used  # the last one that was written to, or that the terminal was told to show
         self._begun = ""  # by us; the terminal does not show it so far
         self._parents: dict[str, str] = {}
@@ -170,7 +163,7 @@ class Sessions:
     def note_used(self, session: str) -> None:
         if session_id(session) and not self.is_child(session):
             self._used = session
-            self._known.add_session(session)
+            self._own.add(session)
 
     def is_child(self, session: str) -> bool:
         """A session that the agent itself began for a task; its words are not for others."""
@@ -179,7 +172,7 @@ class Sessions:
     async def own(self) -> list[str]:
         """Those of this program, as far as they are known, the latest first. Raises HttpFailed."""
         shown = await self._find(await self._wanted())
-        return list(dict.fromkeys([*([shown.id] if shown is not None else []), *self._known.sessions]))
+        return list(dict.fromkeys([*([shown.id] if shown is not None else []), *self._own.latest]))
 
     async def latest(self) -> list[str]:
         """Those of this project, whoever's they are, the one that was changed last first. Raises HttpFailed."""
@@ -190,7 +183,7 @@ class Sessions:
 
     # --- where messages go -------------------------------------------------------------------------------------------
 
-    async def find_or_begin(self) -> Session | None:
+    async def find_or_begin(self) -> OpencodeSession | None:
         """Raises HttpFailed."""
         found = await self._find(await self._wanted())
         if found is not None:
@@ -210,7 +203,7 @@ class Sessions:
             return view.session
         return "" if view is not None and view.name == HOME else self._used
 
-    async def _find(self, session: str) -> Session | None:
+    async def _find(self, session: str) -> OpencodeSession | None:
         """The session, or the one it is a tool of."""
         for _ in range(MAX_DEPTH):
             if not session:
@@ -221,11 +214,11 @@ class Sessions:
                 return None
             self.note_info(info)
             if not self._parents[session]:
-                return Session(session, _mode(info))
+                return OpencodeSession(session, _mode(info))
             session = self._parents[session]
         return None
 
-    async def _begin(self) -> Session | None:
+    async def _begin(self) -> OpencodeSession | None:
         answer = await self._http.request("POST", "/session", {})
         info = as_dict(answer.json())
         id_ = session_id(info.get("id"))
@@ -234,7 +227,7 @@ class Sessions:
         self.note_info(info)
         self._begun = id_
         self.note_used(id_)
-        return Session(id_, _mode(info))
+        return OpencodeSession(id_, _mode(info))
 
     async def _show(self, session: str) -> None:
         """What a person has half written stays in the composer. Where nobody says what is shown, it is not waited for."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_relay.terminal.doors.claude import inbox as claude_inbox
-from agent_relay.terminal.doors.claude import record as claude_lookup
+from agent_relay.terminal.doors.claude import record as claude_record
 from agent_relay.terminal.doors.claude import session as claude_session
 from agent_relay.terminal.doors.door import DoorShut, DoorState, Whereabouts
 from tests.unit.terminal.doors.claude_cli import DEADLINE_S, Heard, Looks, Stage, message, play, until
@@ -20,7 +20,7 @@ from tests.unit.terminal.doors.claude_cli import DEADLINE_S, Heard, Looks, Stage
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claude_lookup, "WRITTEN_S", 0.1)
+    monkeypatch.setattr(claude_record, "WRITTEN_S", 0.1)
 
 
 def ids(heard: Heard) -> list[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent_relay.terminal.doors.claude.launch import ClaudeKit
-from agent_relay.terminal.doors.claude.record import KNOWN_FILE
+from agent_relay.terminal.doors.claude.record import KNOWN
 from agent_relay.terminal.doors.door import DoorShut
 from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
 from tests.unit.terminal.doors.claude_cli import Heard
@@ -126,6 +126,6 @@ def test_without_permission_checks_the_inbox_is_not_used_unless_the_user_lets_me
 
 
 def test_what_was_known_of_the_last_program_is_forgotten(tmp_path: Path) -> None:
-    (tmp_path / KNOWN_FILE).write_text(json.dumps({"pid": os.getpid(), "sessions": ["old"]}))
+    (tmp_path / KNOWN.name).write_text(json.dumps({"pid": os.getpid(), "sessions": ["old"]}))
     prepare(tmp_path)
-    assert not (tmp_path / KNOWN_FILE).exists()
+    assert not (tmp_path / KNOWN.name).exists()

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent_relay.terminal.doors.gemini.launch import EXTENSION, NAME, VARIABLE, GeminiKit
-from agent_relay.terminal.doors.gemini.record import Known, Session, load_known, save_known
+from agent_relay.terminal.doors.gemini.record import KNOWN, GeminiKnown
+from agent_relay.terminal.doors.known import Session
 from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
 from tests.unit.terminal.doors.heard import Heard
 
@@ -77,9 +78,9 @@ def test_without_the_extension_it_is_said_how_to_link_it(place: AgentPlace, tmp_
 
 
 def test_what_is_known_of_the_program_before_is_forgotten(place: AgentPlace) -> None:
-    save_known(place.folder, Known([Session("1", "/a")]))
+    KNOWN.save(place.folder, GeminiKnown([Session("1", "/a")]))
     prepare(place)
-    assert load_known(place.folder) == Known()
+    assert KNOWN.load(place.folder) == GeminiKnown()
 
 
 def test_the_version_is_that_of_the_package(place: AgentPlace, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
 from agent_relay.terminal.doors.opencode.events import IdMaker
 from agent_relay.terminal.doors.opencode.launch import OpencodeKit
-from agent_relay.terminal.doors.opencode.sessions import PLUGIN, KnownFile, View, read_view, view_path
+from agent_relay.terminal.doors.opencode.sessions import PLUGIN, OwnSessions, View, read_view, view_path
 from tests.unit.terminal.doors.heard import Heard
 
 INTRODUCTION = "Agent Relay: you are Bob."
@@ -169,14 +169,14 @@ def test_ids_grow_and_are_known_again_by_this_run_alone() -> None:
 
 
 def test_what_is_known_outlives_the_wrapper(tmp_path: Path) -> None:
-    known = KnownFile(str(tmp_path), 1_000)
-    assert (known.sessions, known.since_ms) == ([], 1_000)
+    known = OwnSessions(str(tmp_path), 1_000)
+    assert (known.latest, known.since_ms) == ([], 1_000)
     for session in ("ses_1", "ses_2", "ses_1"):
-        known.add_session(session)
+        known.add(session)
     known.note_heard(100_000)
-    later = KnownFile(str(tmp_path), 1_000)
-    assert (later.sessions, later.since_ms) == (["ses_2", "ses_1"], 40_000)
+    later = OwnSessions(str(tmp_path), 1_000)
+    assert (later.latest, later.since_ms) == (["ses_2", "ses_1"], 40_000)
     prepare(tmp_path)
-    assert KnownFile(str(tmp_path), 1_000).sessions == []
+    assert OwnSessions(str(tmp_path), 1_000).latest == []
     (tmp_path / "opencode-known.json").write_text("{")
-    assert KnownFile(str(tmp_path), 7).since_ms == 7
+    assert OwnSessions(str(tmp_path), 7).since_ms == 7
