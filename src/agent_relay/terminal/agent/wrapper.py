@@ -35,7 +35,7 @@ from agent_relay.terminal.delivery.message_text import introduction_for_start
 from agent_relay.terminal.delivery.pauses import Pauses
 from agent_relay.terminal.delivery.typist import Typist
 from agent_relay.terminal.doors.door import Decision, DoorError, NotOpen
-from agent_relay.terminal.doors.launch import AgentPlace, Kit, Note, Prepared, Program
+from agent_relay.terminal.doors.launch import AgentPlace, Launcher, Note, PreparedStart, Program
 from agent_relay.terminal.doors.versions import Versions
 from agent_relay.terminal.files.project_files import ProjectFiles
 from agent_relay.terminal.files.run_file import RunFile, digest
@@ -74,9 +74,9 @@ class Setup(Struct, frozen=True):
     project_id: str = ""
     root: str = ""  # of the project
     recorder: Recorder | None = None
-    kit: Kit | None = None  # the CLI's doors; without, everything is typed
+    launcher: Launcher | None = None  # the CLI's doors; without, everything is typed
     is_strict_about_doors: bool = False  # only those of a tested version
-    notes: tuple[Note, ...] = ()  # why there is no kit
+    notes: tuple[Note, ...] = ()  # why there is no launcher
     is_changed: bool = False  # flags or variables were added to what the person wrote
     announcement: str = ""  # shown in the terminal before the program
     enclose: Callable[[Program], Program] | None = None  # puts the program behind a wall
@@ -96,7 +96,7 @@ class Wrapper:
         self._terminal = make_terminal(self)
         profile = setup.profile
         # A door may tell the agent's words as exactly as a session file does.
-        is_heard = profile.transcript is not None or setup.kit is not None
+        is_heard = profile.transcript is not None or setup.launcher is not None
         self._watcher = Watcher(profile, prefix=setup.prefix, expects_transcript=is_heard)
         self._watcher.asks_for_reader = profile.is_generic
         keyboard = asyncio.Lock()
@@ -214,12 +214,12 @@ class Wrapper:
         self._log.begin()
         place = AgentPlace(setup.home.name, setup.home.team, setup.project_id)
         program = Program(tuple(setup.argv), setup.cwd, {**setup.environment, ENV_TOKEN: self._run_file.token})
-        prepared = Prepared(program)
-        if setup.kit is not None:
+        prepared = PreparedStart(program)
+        if setup.launcher is not None:
             introduction = (
                 introduction_for_start(setup.home.name, self._prefix, self._signed_prefix) if setup.has_introduction else ""
             )
-            prepared = await asyncio.to_thread(setup.kit.prepare, program, place, introduction)  # it may ask for a version
+            prepared = await asyncio.to_thread(setup.launcher.prepare, program, place, introduction)  # it may ask for a version
             self._run_file.note_facts(prepared.facts)
         started = prepared.program
         self._has_doors = started != program
@@ -263,14 +263,14 @@ class Wrapper:
         setup = self._setup
         facts = self._run_file.facts
         self._open_doors(
-            Prepared(Program(tuple(setup.argv), setup.cwd, setup.environment), facts, session_id=facts.get("session"))
+            PreparedStart(Program(tuple(setup.argv), setup.cwd, setup.environment), facts, session_id=facts.get("session"))
         )
 
-    def _open_doors(self, prepared: Prepared) -> None:
+    def _open_doors(self, prepared: PreparedStart) -> None:
         """They are tried while the program starts; until then nothing is handed in."""
         setup = self._setup
         place = AgentPlace(setup.home.name, setup.home.team, setup.project_id)
-        doors = [] if setup.kit is None else setup.kit.doors(prepared.program, place, prepared.facts, self._hearing)
+        doors = [] if setup.launcher is None else setup.launcher.doors(prepared.program, place, prepared.facts, self._hearing)
         versions = Versions(setup.profile.title, setup.profile.recorded, setup.is_strict_about_doors)
         self._deliverer.doorway = Doorway(
             doors, self._reporter, self._hearing.door_changed, [*setup.notes, *prepared.notes], versions, setup.profile.doors

@@ -46,7 +46,7 @@ class Versions(Struct, frozen=True):
     is_strict: bool = False
 
     def objection(self, version: str) -> tuple[str, str]:
-        """Why a door of this version is not used, and what to do; empty where it is used."""
+        """The reason why a door of this version is not used, and what to do; empty where it is used."""
         if not self.is_strict or self.is_tested(version):
             return "", ""
         way_out = f'`--{SETTING} {PROBE}` or `{SETTING} = "{PROBE}"` uses it if its probe passes.'
@@ -56,7 +56,7 @@ class Versions(Struct, frozen=True):
         return is_known(version, self.tested)
 
     def trial(self, version: str) -> str:
-        """What is to be known of a door until a message was read through it; empty for a tested version."""
+        """A note on a door until a message was read through it; empty for a tested version."""
         if self.is_tested(version):
             return ""
         return f"{self._say(version)}, but {self.tested} was tested: on trial until a first message is read"
@@ -71,7 +71,7 @@ def is_known(version: str, tested: str) -> bool:
 
 
 def objection_to_start(cli: str, version: str) -> tuple[str, str]:
-    """Why a CLI of this version is not started with what its doors need, and what to do; empty where it is."""
+    """The reason why a CLI of this version is not started with what its doors need, and what to do; empty where it is."""
     last, numbers = _BROKEN.get(cli), numbers_of(version)
     if last is None or not numbers or numbers > last:
         return "", ""
@@ -104,7 +104,7 @@ class _Cache(Struct):
 def ask_version(
     program: str, environment: Mapping[str, str] | None = None, cwd: str | None = None, timeout_s: float = ASK_S
 ) -> str:
-    """What `program --version` says; empty where it says none, or not in time."""
+    """The version that `program --version` says; empty where it says none, or not in time."""
     try:
         done = subprocess.run(  # noqa: S603 - a CLI of the person's own
             [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",

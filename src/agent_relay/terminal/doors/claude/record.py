@@ -112,7 +112,7 @@ def find_session(home: Path, known: ClaudeKnown) -> SessionRecord | None:
 
 
 def project_folders(home: Path, cwd: str) -> list[Path]:
-    """Where the session files of that directory are, or will be."""
+    """The folders where the session files of that directory are, or will be."""
     transcript = load_profiles()["claude"].transcript
     return [home / "projects" / name for name in project_names(transcript, cwd)] if transcript is not None and cwd else []
 

@@ -120,7 +120,7 @@ def _requests(id_: str, tool: str, given: dict[str, Any]) -> list[Request]:
 
 
 def _files(kind: str, given: dict[str, Any]) -> tuple[str | None, str]:
-    """What a tool for files is about: a path, None where it tells none, and a pattern of the files in there."""
+    """The files that a tool is about: a path, None where it tells none, and a pattern of the files in there."""
     if kind not in FILE_TOOLS:
         return None, ""
     path = next((text for text in (as_text(given.get(key)) for key in _PATHS) if text), None)

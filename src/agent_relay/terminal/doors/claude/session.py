@@ -280,7 +280,7 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
                 pass
 
     def _miss(self, now: float) -> None:
-        """What an idle session has had for long and did not take up."""
+        """Tells of what an idle session has had for long and did not take up."""
         if self._idle_since is None:
             return
         for handed in self.handed:

@@ -26,11 +26,10 @@ from agent_relay.terminal.doors.codex.server import CodexServer
 from agent_relay.terminal.doors.codex.stop import CodexStopHook
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.hooks import hook_socket_path
-from agent_relay.terminal.doors.launch import AgentPlace, Note, Prepared, Program
+from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli
 from agent_relay.terminal.files.private_files import make_private_folder
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.find import home_of
-from agent_relay.terminal.profiles.profile import Profile, Transcript, load_profiles
+from agent_relay.terminal.profiles.profile import load_profiles
 
 _WITH_VALUE = {
     "-c": "--config", "-m": "--model", "-s": "--sandbox", "-a": "--ask-for-approval", "-i": "--image", "-p": "--profile",
@@ -136,16 +135,16 @@ def _replace(given: Arguments, *, elsewhere: str = "", unserved: str = "") -> Ar
     )  # fmt: skip
 
 
-class CodexKit:
+class CodexLauncher:
     """`asks_for_hooks`: hooks of ours are passed where they are of use though nobody has trusted them, so that Codex asks."""
 
     def __init__(self, *, asks_for_hooks: bool = False) -> None:
         self._asks_for_hooks = asks_for_hooks
 
-    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
+    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> PreparedStart:
         given = read_arguments(program.argv)
         if given.elsewhere:
-            return Prepared(program, notes=(Note(given.elsewhere, ALL),))
+            return PreparedStart(program, notes=(Note(given.elsewhere, ALL),))
         KNOWN.forget(place.folder)  # what is known of the last program
         settings = _settings(program)
         notes: list[Note] = []
@@ -162,7 +161,7 @@ class CodexKit:
         environment = dict(program.environment)
         if reason:
             notes.append(Note(f"{reason} So it has no app-server.", (CodexServer.name,)))
-            is_hooked, note = self._decide_on_hooks(given, _home(program))
+            is_hooked, note = self._decide_on_hooks(given, home_of_cli("codex", program))
             notes += [note] if note is not None else []
             if is_hooked:
                 facts["hooks"] = hook_socket_path(place.folder, place.project_id, place.agent)
@@ -174,7 +173,7 @@ class CodexKit:
             facts["server"] = path = _socket_path(place, mark)
             argv = _launch(path, os.path.join(place.folder, LOG_FILE), given, told, given.with_flags(plain))
         changed = Program(tuple(argv), program.cwd, environment)
-        return Prepared(changed, facts, is_introduced=bool(told), notes=tuple(notes))
+        return PreparedStart(changed, facts, is_introduced=bool(told), notes=tuple(notes))
 
     def _decide_on_hooks(self, given: Arguments, home: Path) -> tuple[bool, Note | None]:
         """Whether it is started with ours, and what is to be known of that."""
@@ -193,10 +192,10 @@ class CodexKit:
     ) -> list[Door]:  # fmt: skip
         if not facts.get("codex"):
             return []
-        profile = _profile()
+        profile = load_profiles()["codex"]
         since = facts.get("since", "")
         codex = Codex(
-            facts["codex"], program.environment, program.cwd, _home(program), profile, facts.get("mark", ""),
+            facts["codex"], program.environment, program.cwd, home_of_cli("codex", program), profile, facts.get("mark", ""),
             int(since) if since.isdecimal() else 0,
         )  # fmt: skip
         hooks = facts.get("hooks", "")
@@ -206,16 +205,6 @@ class CodexKit:
         if hooks:
             doors.append(CodexStopHook(codex, hooks, place, listener))
         return doors
-
-
-def _profile() -> Profile:
-    return load_profiles()["codex"]
-
-
-def _home(program: Program) -> Path:
-    transcript = _profile().transcript
-    assert isinstance(transcript, Transcript)
-    return home_of(transcript, program.environment)
 
 
 def _socket_path(place: AgentPlace, mark: str) -> str:
@@ -249,7 +238,7 @@ def _toml(text: str) -> str:
 
 def _settings(program: Program) -> str:
     """The text of all the files that Codex reads settings from, as far as somebody may have put ours there."""
-    home = _home(program)
+    home = home_of_cli("codex", program)
     folders = [Path(program.cwd), *Path(program.cwd).parents]
     paths = [home / "config.toml", *(folder / ".codex" / "config.toml" for folder in folders), *_SYSTEM.glob("*.toml")]
     return "\n".join(_read(path) for path in paths)

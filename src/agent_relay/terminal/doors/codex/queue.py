@@ -158,7 +158,7 @@ class CodexQueue:
 
 
 async def run_codex(codex: Codex, *words: str) -> tuple[int | None, str]:
-    """How it ended, and what it said; None: not in time, and whether it did what it should nobody can say."""
+    """Its exit status, and what it said; None: not in time, and whether it did what it should nobody can say."""
     try:
         done = await asyncio.to_thread(
             subprocess.run, [codex.command, *words], cwd=codex.cwd, env=dict(codex.environment), timeout=RUN_S,

@@ -200,7 +200,7 @@ def _question(id_: str, entry: dict[str, Any]) -> Request:
 
 
 class _Told(Asked):
-    """What a hook told of."""
+    """A request that a hook told of."""
 
     def __init__(self, request: Request, command: str) -> None:
         super().__init__([request])

@@ -150,7 +150,7 @@ class CodexServer:
                 self._listener.door_lost(reason)
 
     async def close(self) -> None:
-        """What is still queued is taken back: it will reach the agent in another way."""
+        """Takes back what is still queued: it will reach the agent in another way."""
         self._is_over = True
         self._handed.close()
         for task in self._tasks:
@@ -303,14 +303,14 @@ class CodexServer:
         return True
 
     async def _catch_up(self) -> None:
-        """What was read before we were told of it."""
+        """Tells what was read before we were told of it."""
         paths = [thread.path for thread in KNOWN.load(self._place.folder)]
         for handed in self._handed:
             if await asyncio.to_thread(was_read, paths, handed.message):
                 self._handed.read(handed.message.uuid, "transcript")
 
     async def _move_queued(self, rpc: Rpc) -> None:
-        """What waits in a conversation that the person has left goes on to the next one."""
+        """Moves what waits in a conversation that the person has left to the next one."""
         async with self._order:
             for handed in [handed for handed in self._handed if handed.thread_id != self._threads.id]:
                 if await self._take_back(rpc, handed):

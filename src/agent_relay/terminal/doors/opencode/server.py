@@ -262,7 +262,7 @@ class OpencodeServer:
     # --- listening ---------------------------------------------------------------------------------------------------
 
     async def _catch_up(self) -> None:
-        """What may have happened while nobody listened."""
+        """Asks for what may have happened while nobody listened."""
         status = as_dict((await self._http.request("GET", "/session/status")).json())
         self._sessions.note_all_statuses({id_: as_text(as_dict(value).get("type")) for id_, value in status.items()})
         for kind in (PERMISSION, QUESTION):

@@ -230,7 +230,7 @@ class Sessions:
         return OpencodeSession(id_, _mode(info))
 
     async def _show(self, session: str) -> None:
-        """What a person has half written stays in the composer. Where nobody says what is shown, it is not waited for."""
+        """Leaves what a person has half written in the composer. Where nobody says what is shown, it is not waited for."""
         await self._http.request("POST", "/tui/select-session", {"sessionID": session})
         wanted = View(SESSION, session)
         if await wait_for_view(self._folder, lambda view: view in (None, wanted), SHOWN_S) == wanted:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
 from agent_relay.terminal.doors.opencode.events import IdMaker
-from agent_relay.terminal.doors.opencode.launch import OpencodeKit
+from agent_relay.terminal.doors.opencode.launch import OpencodeLauncher
 from agent_relay.terminal.doors.opencode.sessions import PLUGIN, OwnSessions, View, read_view, view_path
 from tests.unit.terminal.doors.heard import Heard
 
@@ -19,8 +19,8 @@ INTRODUCTION = "Agent Relay: you are Bob."
 
 def prepare(
     folder: Path, *words: str, introduction: str = INTRODUCTION, version: str = "", **environment: str
-) -> Prepared:  # fmt: skip
-    return OpencodeKit(lambda: version).prepare(
+) -> PreparedStart:  # fmt: skip
+    return OpencodeLauncher(lambda: version).prepare(
         Program(("opencode", *words), str(folder), environment), place(folder), introduction
     )
 
@@ -29,8 +29,8 @@ def place(folder: Path) -> AgentPlace:
     return AgentPlace("Bob", str(folder), "0123456789ab")
 
 
-def doors(folder: Path, prepared: Prepared) -> list[str]:
-    return [door.name for door in OpencodeKit().doors(prepared.program, place(folder), prepared.facts, Heard())]
+def doors(folder: Path, prepared: PreparedStart) -> list[str]:
+    return [door.name for door in OpencodeLauncher().doors(prepared.program, place(folder), prepared.facts, Heard())]
 
 
 def test_a_plain_start_is_given_a_port_a_password_a_view_and_the_introduction(tmp_path: Path) -> None:
