@@ -14,9 +14,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from agent_relay.terminal.doors.door import DoorMessage
+from agent_relay.terminal.doors.door import Decision, DoorMessage
 from agent_relay.terminal.doors.hooks import HookServer
-from agent_relay.terminal.doors.requests import DoorRequests
+from agent_relay.terminal.doors.requests import HookRequests
 from agent_relay.terminal.files.private_files import replace_private
 
 LOOK_S = 1.0
@@ -81,7 +81,7 @@ class Spool:
             os.unlink(self._marker)
 
 
-R = TypeVar("R", bound=DoorRequests[Any])
+R = TypeVar("R", bound=HookRequests[Any])
 
 
 class HookedSession(ABC, Generic[R]):
@@ -115,6 +115,15 @@ class HookedSession(ABC, Generic[R]):
         self.requests.close()
         if self._hooks is not None:
             await self._hooks.close()
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._tasks) and not self.is_over
+
+    async def answer(self, request_id: str, decision: Decision) -> None:
+        if self.is_open:
+            await self.look()  # a person may have answered a moment ago
+        self.requests.answer(request_id, decision)
 
     def hurry(self) -> None:
         """Something is to be looked for from now on."""

@@ -61,8 +61,9 @@ class Ledger(Generic[H]):
         return messages
 
     def find(self, text: str, key: str = "") -> list[H]:
-        """Those that this text shows, or this id."""
-        return [handed for known, handed in self._handed.items() if known == key or is_in(handed.message, text)]
+        """The one of this id; where there is none, those that this text shows."""
+        named = self._handed.get(key)
+        return [named] if named is not None else [handed for handed in self if is_in(handed.message, text)]
 
     def read(self, key: str, evidence: str) -> H | None:
         """The agent has it. It is told once, and not after the door was closed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from agent_relay.protocol.visible_text import clean
@@ -90,6 +91,14 @@ class DoorRequests(Generic[A]):
         asked.release(by)
         for request in asked.requests:
             self._listener.door_resolved(request.id, resolution, by)
+
+
+class HookRequests(DoorRequests[A], ABC):
+    """Those that a hook tells of."""
+
+    @abstractmethod
+    def answer(self, request_id: str, decision: Decision) -> None:
+        """Raises NotOpen when a person, or anybody else, was faster, and DoorError where only a person can answer."""
 
 
 def cut(value: object) -> str:

@@ -24,6 +24,7 @@ def test_it_is_found_by_its_mark_its_text_or_its_id() -> None:
     assert ledger.find(f"{message(1).text}\n\n{message(2).text}") == [first, second]
     assert ledger.find("", "theirs") == [second]
     assert ledger.find("", message(1).uuid) == [first]
+    assert ledger.find(f"it quotes {mark_of(message(1))}", "theirs") == [second]
     assert ledger.find("nothing of ours") == []
 
 

@@ -27,9 +27,9 @@ import msgspec
 from msgspec import Struct
 
 from agent_relay.sdk.peers import peer_uid
-from agent_relay.terminal.doors.claude.record import SessionRecord
+from agent_relay.terminal.doors.claude.record import KNOWN, SessionRecord
 from agent_relay.terminal.doors.claude.session import ClaudeSession, RecordWait
-from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, NotTaken, Probe
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed
 from agent_relay.terminal.output.observations import Observation
@@ -143,7 +143,7 @@ def _receipt(frame: dict[str, Any]) -> Receipt:
     return Receipt(as_text(frame.get("orig_msg_id")), as_text(frame.get("status")), reason)
 
 
-class ClaudeInbox:
+class ClaudeInbox(ClaudeSession):
     name = "claude inbox"
     can_start_turns = True
 
@@ -151,10 +151,7 @@ class ClaudeInbox:
         self, home: Path, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation],
         wait: RecordWait | None = None,
     ) -> None:  # fmt: skip
-        self._place = place
-        self._facts = facts
-        self._listener = listener
-        self._session = ClaudeSession(home, place, facts, listener, self._miss, wait)
+        super().__init__(home, place, facts, listener, wait)
         self._mailboxes: Mailboxes | None = None
         self._order = asyncio.Lock()
 
@@ -166,7 +163,7 @@ class ClaudeInbox:
                 "Without permission checks Claude Code holds every message from outside until a person accepts it.",
                 'Its setting "crossSessionInbound": "accept" lets them in.',
             )
-        record = await self._session.open()
+        record = await self._begin()
         _check(record)
         try:
             if not await _hand_over(record.socket_path, b""):
@@ -175,13 +172,13 @@ class ClaudeInbox:
             raise DoorShut(f"The inbox of Claude Code cannot be reached ({error.strerror or 'no answer'}).") from None
         owner = f"{self._place.project_id}\n{self._place.agent}"
         self._mailboxes = Mailboxes(os.path.dirname(record.socket_path), owner, self._take)
-        for sender in self._session.senders:
+        for sender in list(self._known.senders):
             await self._address(self._mailboxes, sender)
-        await self._session.look()
+        await self.look()
         return Probe(record.version)
 
     async def close(self) -> None:
-        await self._session.close()
+        await super().close()
         if self._mailboxes is not None:
             self._mailboxes.close()
 
@@ -189,20 +186,21 @@ class ClaudeInbox:
 
     async def deliver(self, message: DoorMessage) -> str:
         async with self._order:
-            if self._session.is_over or self._mailboxes is None or self._session.record is None:
+            if self.is_over or self._mailboxes is None or self._record is None:
                 raise DoorShut("The inbox of Claude Code is not open.")
             line = _line(message, await self._address(self._mailboxes, message.sender))
-            self._session.remember_sender(message.sender)
-            handed = self._session.hand(message)  # before it is written: the reading may be seen before we are told
+            if self._known.add_sender(message.sender):
+                KNOWN.save(self._place.folder, self._known)
+            handed = self._hand(message)  # before it is written: the reading may be seen before we are told
             try:
-                handed.is_taken = await _hand_over(self._session.record.socket_path, line)
+                handed.is_taken = await _hand_over(self._record.socket_path, line)
             except (BlockingIOError, TimeoutError):
-                self._session.handed.drop(message.uuid)
+                self._handed.drop(message.uuid)
                 raise NotTaken("The inbox of Claude Code is busy.") from None
             except OSError as error:
-                self._session.handed.drop(message.uuid)
+                self._handed.drop(message.uuid)
                 reason = f"The inbox of Claude Code is gone ({error.strerror or error})."
-                self._session.end(reason)
+                self._fail(reason)
                 raise DoorShut(reason) from None
             return "taken from the inbox" if handed.is_taken else "written to the inbox"
 
@@ -211,35 +209,25 @@ class ClaudeInbox:
             return await mailboxes.address(sender)
         except OSError as error:
             reason = f"A reply address could not be created beside the inbox of Claude Code ({error.strerror or error})."
-            self._session.end(reason)
+            self._fail(reason)
             raise DoorShut(reason) from None
 
     def _take(self, told: Receipt | Saying) -> None:
-        if self._session.is_over:
+        if self.is_over:
             return
         match told:
             case Receipt(uuid, status, reason):
-                handed = self._session.handed.get(uuid)
+                handed = self._handed.get(uuid)
                 if handed is not None and status != "held":  # held: a person is asked, and decides
-                    self._session.refuse(handed, reason)
+                    self._reject(handed, reason)
             case Saying(to, body, id_):
                 self._listener.door_said(to, body, id_)
 
     def _miss(self, handed: Handed) -> None:
-        self._session.end(
+        self._fail(
             f"Claude Code took message {handed.message.id} from its inbox but did not give it to the agent; this version may "
             "expect another format."
         )
-
-    # --- the rest --------------------------------------------------------------------------------------------------------
-
-    async def look_up(self, message: DoorMessage) -> Whereabouts:
-        return await self._session.look_up(message)
-
-    async def answer(self, request_id: str, decision: Decision) -> None:
-        if not self._session.is_over and self._session.record is not None:
-            await self._session.look()  # a person may have answered a moment ago
-        self._session.requests.answer(request_id, decision)
 
 
 def _check(record: SessionRecord) -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from agent_relay.protocol.tool_names import FILE_TOOLS, GLOB, GREP, LIST, kind_of
 from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, DoorState, Request, RequestKind, Resolution
-from agent_relay.terminal.doors.requests import DOOR, MAX_CHARACTERS, PERSON, Asked, DoorRequests, cut, refusal
+from agent_relay.terminal.doors.requests import DOOR, MAX_CHARACTERS, PERSON, Asked, HookRequests, cut, refusal
 from agent_relay.terminal.doors.signals import Decided
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
@@ -50,7 +50,7 @@ class _Held(Asked):
             self.output.set_result(None)
 
 
-class ClaudeRequests(DoorRequests[_Held]):
+class ClaudeRequests(HookRequests[_Held]):
     def __init__(self, listener: DoorListener[Observation]) -> None:
         super().__init__(listener, "claude")
 

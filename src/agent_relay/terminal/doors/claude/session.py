@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,22 +87,17 @@ class RecordWait(Struct):
 
 
 class ClaudeSession(HookedSession[ClaudeRequests]):
-    """`missed` is told of messages that an idle session does not take up. `give` says what the agent is told at the end of a tool
-    or a turn, if anything; `heed` is told of states after the listener."""
+    """A door adds how messages are handed over."""
 
     def __init__(
         self, home: Path, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation],
-        missed: Callable[[Handed], None], wait: RecordWait | None = None,
-        give: Callable[[str, dict[str, Any]], str | None] | None = None, heed: Callable[[DoorState], None] = lambda _: None,
+        wait: RecordWait | None = None,
     ) -> None:  # fmt: skip
         super().__init__("Claude Code", facts.get("hooks", ""), ClaudeRequests(listener))
         self._home = home
         self._place = place
         self._facts = facts
         self._listener = listener
-        self._missed = missed
-        self._give = give
-        self._heed = heed
         self._known = ClaudeKnown()
         self._reader = ClaudeSignals()
         self._tails: dict[Path, TranscriptTail] = {}
@@ -111,16 +107,16 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
         self._told: tuple[DoorState, str] | None = None
         self._wait = wait or RecordWait()
         self._is_ending = False  # it said so itself
-        self.record: SessionRecord | None = None
-        self.handed: Ledger[Handed] = Ledger(listener)
+        self._record: SessionRecord | None = None
+        self._handed: Ledger[Handed] = Ledger(listener)
 
     # --- opening and closing ---------------------------------------------------------------------------------------------
 
-    async def open(self) -> SessionRecord:
+    async def _begin(self) -> SessionRecord:
         """Waits for the session; raises DoorShut."""
         self._known = self._load_known()
         await self.listen()
-        self.record = record = await self._wait_for_record()
+        self._record = record = await self._wait_for_record()
         self._know(record)
         for path in await asyncio.to_thread(transcript_paths, self._home, self._known.sessions):
             self._tails[path] = TranscriptTail(path, self._reader, from_end=True)
@@ -147,27 +143,24 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
 
     async def close(self) -> None:
         self._stop.set()
-        self.handed.close()
+        self._handed.close()
         await super().close()
 
-    def end(self, reason: str) -> None:
+    def _fail(self, reason: str) -> None:
         """It does not go on: told once, and nothing after it."""
         if not self.is_over:
             self.is_over = True
             self._stop.set()
-            self.handed.close()
+            self._handed.close()
             self._listener.door_lost(reason)
-
-    def _fail(self, reason: str) -> None:
-        self.end(reason)
 
     # --- messages --------------------------------------------------------------------------------------------------------
 
-    def hand(self, message: DoorMessage) -> Handed:
+    def _hand(self, message: DoorMessage) -> Handed:
         """From now on its reading is looked for."""
-        return self.handed.add(Handed(message, asyncio.get_running_loop().time()))
+        return self._handed.add(Handed(message, asyncio.get_running_loop().time()))
 
-    def refuse(self, handed: Handed, reason: str) -> None:
+    def _reject(self, handed: Handed, reason: str) -> None:
         """A person, or a setting of theirs, does not want it."""
         if not self.is_over and not handed.is_refused:
             handed.is_refused = True
@@ -175,17 +168,9 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
 
     async def look_up(self, message: DoorMessage) -> Whereabouts:
         found = await look_up(self._home, self._load_known(), message)
-        if found is Whereabouts.HELD and not self.is_over and message.uuid not in self.handed:
-            self.hand(message)  # a wrapper that died gave it; its reading is told like any other
+        if found is Whereabouts.HELD and not self.is_over and message.uuid not in self._handed:
+            self._hand(message)  # a wrapper that died gave it; its reading is told like any other
         return found
-
-    def remember_sender(self, sender: str) -> None:
-        if self._known.add_sender(sender):
-            KNOWN.save(self._place.folder, self._known)
-
-    @property
-    def senders(self) -> list[str]:
-        return list(self._known.senders)
 
     # --- watching --------------------------------------------------------------------------------------------------------
 
@@ -204,7 +189,7 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
             await asyncio.sleep(STARTING_POLL_S)
 
     def _folders(self) -> list[Path]:
-        project = project_folders(self._home, self.record.cwd) if self.record is not None else []
+        project = project_folders(self._home, self._record.cwd) if self._record is not None else []
         projects = self._home / "projects"  # made by the first session of all
         above = projects if projects.is_dir() else self._home
         folders = {self._home / "sessions", above, *project, *(path.parent for path in self._tails)}
@@ -223,11 +208,11 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
             self._note_signal(signal)
         self._note_record(record, now)
         if not self.is_over:
-            self._miss(now)
+            self._find_missed(now)
 
     def _read_files(self) -> tuple[SessionRecord | None, list[Signal]]:
-        assert self.record is not None
-        record = read_session(self.record.path)
+        assert self._record is not None
+        record = read_session(self._record.path)
         sessions = {*self._known.sessions, record.session_id} if record is not None else {*self._known.sessions}
         for path in transcript_paths(self._home, sorted(sessions - {path.stem for path in self._tails})):
             self._tails[path] = TranscriptTail(path, self._reader)
@@ -239,10 +224,10 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
         if record is None or record.started_at != self._known.started_at or not record.is_alive:
             self._missing_since = self._missing_since if self._missing_since is not None else now
             if self._is_ending or now - self._missing_since >= GONE_S:
-                self.end("The session of Claude Code has ended.")
+                self._fail("The session of Claude Code has ended.")
             return
         self._missing_since = None
-        self.record = record
+        self._record = record
         self._know(record)
         if record.state is not DoorState.IDLE:
             self._idle_since = None
@@ -269,24 +254,36 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
     def _note_signal(self, signal: Signal) -> None:
         match signal:
             case Given(text, uuid):
-                for handed in self.handed.find(text, uuid):
-                    self.handed.read(handed.message.uuid, "transcript")
+                for handed in self._handed.find(text, uuid):
+                    self._handed.read(handed.message.uuid, "transcript")
             case NotGiven(text, reason):
-                for handed in self.handed.find(text):
-                    self.refuse(handed, reason)
+                for handed in self._handed.find(text):
+                    self._reject(handed, reason)
             case Decided():
                 self.requests.note_decided(signal)
             case _:
                 pass
 
-    def _miss(self, now: float) -> None:
+    @abstractmethod
+    def _miss(self, handed: Handed) -> None:
+        """An idle session does not take it up."""
+
+    def _heed(self, state: DoorState) -> None:
+        """The state has changed, and the listener was told."""
+
+    def _give(self, event: str, given: dict[str, Any]) -> str | None:
+        """The answer at the end of a tool or a turn, which the agent is given; None where there is nothing."""
+        del event, given
+        return None
+
+    def _find_missed(self, now: float) -> None:
         """Tells of what an idle session has had for long and did not take up."""
         if self._idle_since is None:
             return
-        for handed in self.handed:
+        for handed in self._handed:
             since = max(self._idle_since, handed.at)
             if handed.is_taken and not handed.is_refused and now - since >= UNREAD_S and not self.is_over:
-                self._missed(handed)
+                self._miss(handed)
 
     # --- hooks -----------------------------------------------------------------------------------------------------------
 
@@ -294,14 +291,14 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
         self._wait.hook_heard_at = self._wait.hook_heard_at or asyncio.get_running_loop().time()
         if self._known.add_session(as_text(given.get("session_id"))):
             KNOWN.save(self._place.folder, self._known)
-        self._due.set()
+        self.hurry()
         match event:
             case "PermissionRequest" if not self.is_over:
                 return await self.requests.ask(given)
             case "UserPromptSubmit":
                 self._note_prompt(as_text(given.get("prompt")), as_text(given.get("transcript_path")))
                 return None
-            case "PostToolUse" | "Stop" if not self.is_over and self._give is not None:
+            case "PostToolUse" | "Stop" if not self.is_over:
                 return self._give(event, given)
             case _:
                 self._note_told(event, given)
@@ -315,7 +312,7 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
                 seen = observe_tool(event, given)
                 if seen is not None:
                     self._listener.door_noticed(seen)
-            case "Notification" if self.record is not None and self.record.state is None:
+            case "Notification" if self._record is not None and self._record.state is None:
                 # Its record says it sooner, in words that we know; this is for those that we do not.
                 is_idle = given.get("notification_type") == "idle_prompt"
                 state = DoorState.IDLE if is_idle else DoorState.WAITING
@@ -331,8 +328,8 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
 
         def believe() -> None:
             if not os.path.exists(transcript):
-                for handed in self.handed.find(prompt):
-                    self.handed.read(handed.message.uuid, "hook")
+                for handed in self._handed.find(prompt):
+                    self._handed.read(handed.message.uuid, "hook")
 
-        if self.handed.find(prompt):
+        if self._handed.find(prompt):
             asyncio.get_running_loop().call_later(UNWRITTEN_S, believe)

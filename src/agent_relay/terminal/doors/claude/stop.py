@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from agent_relay.terminal.doors.claude.session import ClaudeSession, RecordWait
-from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, DoorState, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, DoorState, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.hook_door import MAX_BYTES, Spool, size_of
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed
@@ -26,7 +26,7 @@ def marker_path(folder: str) -> str:
     return os.path.join(folder, "claude-waiting")
 
 
-class ClaudeStopHook:
+class ClaudeStopHook(ClaudeSession):
     name = "claude stop hook"
     can_start_turns = False
 
@@ -34,24 +34,23 @@ class ClaudeStopHook:
         self, home: Path, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation],
         wait: RecordWait | None = None,
     ) -> None:  # fmt: skip
-        self._listener = listener
+        super().__init__(home, place, facts, listener, wait)
         self._spool = Spool(marker_path(place.folder))
-        self._session = ClaudeSession(home, place, facts, listener, self._miss, wait, self._give, self._heed)
 
     async def open(self) -> Probe:
-        record = await self._session.open()
+        record = await self._begin()
         self._spool.mark()
-        await self._session.look()
+        await self.look()
         return Probe(record.version)
 
     async def close(self) -> None:
-        await self._session.close()
+        await super().close()
         self._spool.take_all()
 
     async def deliver(self, message: DoorMessage) -> str:
-        if self._session.is_over or self._session.record is None:
+        if self.is_over or self._record is None:
             raise DoorShut("The hooks of Claude Code are not open.")
-        if self._session.record.state is DoorState.IDLE:
+        if self._record.state is DoorState.IDLE:
             raise NotTaken("The agent is idle, and its hooks run only while it works.")
         if size_of(message) > MAX_BYTES:
             asyncio.get_running_loop().call_soon(self._refuse, message, "It is too long for a hook of Claude Code.")
@@ -66,7 +65,7 @@ class ClaudeStopHook:
         if not messages:
             return None
         for message in messages:
-            self._session.hand(message).is_taken = True
+            self._hand(message).is_taken = True
         output = {"hookEventName": event, "additionalContext": "\n\n".join(message.text for message in messages)}
         return msgspec.json.encode({"hookSpecificOutput": output}).decode()
 
@@ -76,19 +75,14 @@ class ClaudeStopHook:
                 self._refuse(message, "The turn ended before a hook asked for it.")
 
     def _miss(self, handed: Handed) -> None:
-        self._session.handed.drop(handed.message.uuid)
+        self._handed.drop(handed.message.uuid)
         self._refuse(handed.message, "A hook gave it to Claude Code, but the agent did not get it.", was_given=True)
 
     def _refuse(self, message: DoorMessage, reason: str, *, was_given: bool = False) -> None:
-        if not self._session.is_over:
+        if not self.is_over:
             self._listener.door_refused(message.id, reason, was_given=was_given)
 
     async def look_up(self, message: DoorMessage) -> Whereabouts:
         if message in self._spool:
-            return Whereabouts.NOWHERE if self._session.is_over else Whereabouts.HELD
-        return await self._session.look_up(message)
-
-    async def answer(self, request_id: str, decision: Decision) -> None:
-        if not self._session.is_over and self._session.record is not None:
-            await self._session.look()
-        self._session.requests.answer(request_id, decision)
+            return Whereabouts.NOWHERE if self.is_over else Whereabouts.HELD
+        return await super().look_up(message)

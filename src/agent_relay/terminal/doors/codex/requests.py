@@ -21,7 +21,7 @@ from typing import Any
 
 from agent_relay.terminal.doors.codex.app_server import RequestId, Unreachable
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Request, RequestKind, Resolution
-from agent_relay.terminal.doors.requests import DOOR, PERSON, Asked, DoorRequests, cut
+from agent_relay.terminal.doors.requests import DOOR, PERSON, Asked, DoorRequests, HookRequests, cut
 from agent_relay.terminal.doors.signals import Decided
 from agent_relay.terminal.output.observations import Observation, command_of
 from agent_relay.terminal.output.transcripts.records import ToolCall, as_dict, as_list, as_text
@@ -212,7 +212,7 @@ class _Told(Asked):
         return self.command in ran if self.requests[0].tool == PATCH else self.command == ran
 
 
-class CodexHookRequests(DoorRequests[_Told]):
+class CodexHookRequests(HookRequests[_Told]):
     """Those that hooks tell of, which only the dialog can answer."""
 
     def __init__(self, listener: DoorListener[Observation]) -> None:

@@ -19,7 +19,7 @@ import msgspec
 from agent_relay.terminal.doors.codex.hooks import FLAG, PERMISSION, STOP, are_trusted, marker_path
 from agent_relay.terminal.doors.codex.record import KNOWN, Codex, CodexSignals, find_message, remember
 from agent_relay.terminal.doors.codex.requests import CodexHookRequests
-from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.hook_door import MAX_BYTES, HookedSession, Spool, size_of
 from agent_relay.terminal.doors.known import Session
 from agent_relay.terminal.doors.launch import AgentPlace
@@ -53,11 +53,6 @@ class HookedConversation(HookedSession[CodexHookRequests]):
             self._follow(known[-1])
             await self.look()
         self.watch()
-
-    async def answer(self, request_id: str, decision: Decision) -> None:
-        if self._tasks and not self.is_over:
-            await self.look()
-        self.requests.answer(request_id, decision)
 
     async def _take_hook(self, event: str, given: dict[str, Any]) -> str | None:
         if self.is_over:
@@ -144,12 +139,8 @@ class CodexStopHook(HookedConversation):
         await super().close()
         self._spool.take_all()
 
-    @property
-    def _is_open(self) -> bool:
-        return bool(self._tasks) and not self.is_over
-
     async def deliver(self, message: DoorMessage) -> str:
-        if not self._is_open:
+        if not self.is_open:
             raise DoorShut("The hooks of Codex are not open.")
         await self.look()
         if not self.is_working:
@@ -164,7 +155,7 @@ class CodexStopHook(HookedConversation):
 
     async def look_up(self, message: DoorMessage) -> Whereabouts:
         found = await find_message(self._folder, self._codex.home, message)
-        is_held = self._is_open and (message in self._spool or message.uuid in self._handed)
+        is_held = self.is_open and (message in self._spool or message.uuid in self._handed)
         return Whereabouts.HELD if is_held and found is not Whereabouts.READ else found
 
     @property

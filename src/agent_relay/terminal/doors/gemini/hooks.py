@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from agent_relay.protocol.visible_text import clean
-from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.gemini.record import KNOWN, GeminiSignals, was_given
 from agent_relay.terminal.doors.gemini.requests import QUESTION_TOOL, GeminiRequests, tool_of
 from agent_relay.terminal.doors.hook_door import HookedSession, Spool
@@ -108,7 +108,7 @@ class GeminiHooks(HookedSession[GeminiRequests]):
     # --- messages --------------------------------------------------------------------------------------------------------
 
     async def deliver(self, message: DoorMessage) -> str:
-        if self.is_over or not self._tasks:
+        if not self.is_open:
             raise DoorShut("The hooks of Gemini CLI are not open.")
         if self._is_working is False:
             raise NotTaken("The agent is idle, and its hooks run only while it works.")
@@ -126,11 +126,6 @@ class GeminiHooks(HookedSession[GeminiRequests]):
         is_ours = message in self._spool or message.uuid in self._handed
         is_alive = not self.is_over and (self.requests.is_open or _now() - self._last_sign <= QUIET_S)
         return Whereabouts.HELD if is_ours and is_alive else Whereabouts.NOWHERE
-
-    async def answer(self, request_id: str, decision: Decision) -> None:
-        if not self.is_over and self._tasks:
-            await self.look()
-        self.requests.answer(request_id, decision)
 
     def _refuse(self, messages: list[DoorMessage], reason: str, *, were_given: bool = False) -> None:
         for message in messages:

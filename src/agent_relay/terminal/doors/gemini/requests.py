@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, Request, RequestKind, Resolution
-from agent_relay.terminal.doors.requests import DOOR, PERSON, Asked, DoorRequests, cut, refusal
+from agent_relay.terminal.doors.requests import DOOR, PERSON, Asked, HookRequests, cut, refusal
 from agent_relay.terminal.doors.signals import Decided
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
@@ -50,7 +50,7 @@ class _Asked(Asked):
         return not subject or any(text and (text == subject or subject.endswith(f"/{text.removeprefix('./')}")) for text in texts)
 
 
-class GeminiRequests(DoorRequests[_Asked]):
+class GeminiRequests(HookRequests[_Asked]):
     def __init__(self, listener: DoorListener[Observation]) -> None:
         super().__init__(listener, "gemini")
         self._questions: list[dict[str, Any]] = []

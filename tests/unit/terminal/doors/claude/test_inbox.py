@@ -312,7 +312,7 @@ def test_an_inbox_that_is_removed_is_lost_once() -> None:
         stage.cli.be("busy")
         stage.cli.record_path.unlink()
         assert isinstance(inbox, claude_inbox.ClaudeInbox)
-        await asyncio.wait(inbox._session._tasks, timeout=DEADLINE_S)  # nobody watches it any more
+        await asyncio.wait(inbox._tasks, timeout=DEADLINE_S)  # nobody watches it any more
 
     stage = play(scene)
     assert len(stage.heard.of("lost")) == 1
