@@ -14,7 +14,7 @@ from agent_relay.terminal.files.private_files import read_private, replace_priva
 K = TypeVar("K")
 
 
-class Session(Struct, frozen=True):
+class KnownSession(Struct, frozen=True):
     """A conversation; `path` is that of its session file, empty for one that has none, or none yet."""
 
     id: str
@@ -53,6 +53,6 @@ def add_name(names: list[str], name: str, most: int) -> bool:
     return True
 
 
-def put_last(sessions: list[Session], session: Session, most: int) -> list[Session]:
+def put_last(sessions: list[KnownSession], session: KnownSession, most: int) -> list[KnownSession]:
     """With this one as the latest; the oldest go when there are more than `most`."""
     return [*(known for known in sessions if known.id != session.id), session][-most:]

@@ -25,7 +25,7 @@ class Handed(Struct):
 H = TypeVar("H", bound=Handed)
 
 
-class Ledger(Generic[H]):
+class HandoverLedger(Generic[H]):
     """In the order of handing over, by the ids that the CLI knows them by, which are the messages' own where none is named."""
 
     def __init__(self, listener: DoorListener[Observation]) -> None:

@@ -52,7 +52,7 @@ class TurnEnded(Struct, frozen=True):
     is_broken_off: bool = False  # by a person
 
 
-class Answered(Struct, frozen=True):
+class ModelAnswered(Struct, frozen=True):
     """The model has answered once."""
 
 
@@ -65,7 +65,7 @@ class Decided(Struct, frozen=True):
     by_hook: bool = False
 
 
-Signal: TypeAlias = Given | NotGiven | Queued | TurnBegan | TurnEnded | Answered | Decided
+Signal: TypeAlias = Given | NotGiven | Queued | TurnBegan | TurnEnded | ModelAnswered | Decided
 
 
 class SignalReader:
@@ -90,7 +90,7 @@ class SignalReader:
                 case Taking():
                     self._tell(Given(found.text, found.message_id or ""))
                 case Spending():
-                    self._tell(Answered())
+                    self._tell(ModelAnswered())
                 case ToolCall():
                     self._calls[found.id] = found
                     if len(self._calls) > _MAX_CALLS:

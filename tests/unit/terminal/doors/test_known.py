@@ -9,7 +9,7 @@ import pytest
 from agent_relay.terminal.doors.claude import record as claude
 from agent_relay.terminal.doors.codex import record as codex
 from agent_relay.terminal.doors.gemini import record as gemini
-from agent_relay.terminal.doors.known import KnownFile, Session, add_name, put_last
+from agent_relay.terminal.doors.known import KnownFile, KnownSession, add_name, put_last
 from agent_relay.terminal.doors.opencode import sessions as opencode
 
 ALL = [claude.KNOWN, codex.KNOWN, gemini.KNOWN, opencode.KNOWN]
@@ -26,8 +26,8 @@ def test_files_of_earlier_releases_are_read(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     folder = str(tmp_path)
     assert claude.KNOWN.load(folder) == claude.ClaudeKnown(7, 9, ["a", "b"], ["Alice"])
-    assert codex.KNOWN.load(folder) == [Session("a", "/a.jsonl"), Session("b")]
-    assert gemini.KNOWN.load(folder) == gemini.GeminiKnown([Session("a", "/a.jsonl")], ["a"])
+    assert codex.KNOWN.load(folder) == [KnownSession("a", "/a.jsonl"), KnownSession("b")]
+    assert gemini.KNOWN.load(folder) == gemini.GeminiKnown([KnownSession("a", "/a.jsonl")], ["a"])
     assert opencode.KNOWN.load(folder) == opencode.OpencodeKnown(5, ["ses_1"])
 
 
@@ -50,6 +50,6 @@ def test_the_oldest_are_forgotten() -> None:
     assert not add_name(names, "", 2)
     assert add_name(names, "c", 2)
     assert names == ["b", "c"]
-    sessions = [Session("a"), Session("b")]
-    assert put_last(sessions, Session("a", "/a"), 2) == [Session("b"), Session("a", "/a")]
-    assert put_last(sessions, Session("c"), 2) == [Session("b"), Session("c")]
+    sessions = [KnownSession("a"), KnownSession("b")]
+    assert put_last(sessions, KnownSession("a", "/a"), 2) == [KnownSession("b"), KnownSession("a", "/a")]
+    assert put_last(sessions, KnownSession("c"), 2) == [KnownSession("b"), KnownSession("c")]

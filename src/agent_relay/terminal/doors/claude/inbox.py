@@ -49,7 +49,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _TAG = re.compile(r"<(?=\s*(?:/\s*)?cross-session-message)", re.IGNORECASE)
 
 
-class Receipt(Struct, frozen=True):
+class InboxReceipt(Struct, frozen=True):
     """`status`: held, or expired with what happened in `reason`."""
 
     uuid: str
@@ -57,14 +57,14 @@ class Receipt(Struct, frozen=True):
     reason: str
 
 
-class Saying(Struct, frozen=True):
+class InboxReply(Struct, frozen=True):
     to: str
     body: str
     id: str
 
 
 class Mailboxes:
-    def __init__(self, folder: str, owner: str, take: Callable[[Receipt | Saying], None]) -> None:
+    def __init__(self, folder: str, owner: str, take: Callable[[InboxReceipt | InboxReply], None]) -> None:
         """`owner` tells the agents of all projects apart."""
         self._folder = folder
         self._owner = owner
@@ -108,7 +108,7 @@ class Mailboxes:
                 body = as_text(as_dict(frame.get("message")).get("content"))
                 wrapped = _WRAPPER.fullmatch(body)
                 id_ = as_text(frame.get("msg_id")) or hashlib.sha256(line).hexdigest()
-                self._take(Saying(sender, wrapped[1] if wrapped else body, id_))
+                self._take(InboxReply(sender, wrapped[1] if wrapped else body, id_))
             case _:
                 pass
 
@@ -137,10 +137,10 @@ def _bind(path: str) -> socket.socket:
     return listener
 
 
-def _receipt(frame: dict[str, Any]) -> Receipt:
+def _receipt(frame: dict[str, Any]) -> InboxReceipt:
     status = as_text(frame.get("status_detail")) or as_text(frame.get("status"))
     reason = as_text(frame.get("reason"))[:500] or f"Claude Code says: {status[:100]}"
-    return Receipt(as_text(frame.get("orig_msg_id")), as_text(frame.get("status")), reason)
+    return InboxReceipt(as_text(frame.get("orig_msg_id")), as_text(frame.get("status")), reason)
 
 
 class ClaudeInbox(ClaudeSession):
@@ -212,15 +212,15 @@ class ClaudeInbox(ClaudeSession):
             self._fail(reason)
             raise DoorShut(reason) from None
 
-    def _take(self, told: Receipt | Saying) -> None:
+    def _take(self, told: InboxReceipt | InboxReply) -> None:
         if self.is_over:
             return
         match told:
-            case Receipt(uuid, status, reason):
+            case InboxReceipt(uuid, status, reason):
                 handed = self._handed.get(uuid)
                 if handed is not None and status != "held":  # held: a person is asked, and decides
                     self._reject(handed, reason)
-            case Saying(to, body, id_):
+            case InboxReply(to, body, id_):
                 self._listener.door_said(to, body, id_)
 
     def _miss(self, handed: Handed) -> None:

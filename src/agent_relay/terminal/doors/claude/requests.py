@@ -27,7 +27,7 @@ _PATHS = ("file_path", "notebook_path", "path")
 _SUBJECTS = ("command", "file_path", "notebook_path", "path", "url", "query", "pattern", "plan")
 
 
-class _Held(Asked):
+class _HeldHook(Asked):
     """One hook that waits."""
 
     def __init__(self, id_: str, tool: str, given: dict[str, Any], now: float) -> None:
@@ -50,14 +50,14 @@ class _Held(Asked):
             self.output.set_result(None)
 
 
-class ClaudeRequests(HookRequests[_Held]):
+class ClaudeRequests(HookRequests[_HeldHook]):
     def __init__(self, listener: DoorListener[Observation]) -> None:
         super().__init__(listener, "claude")
 
     async def ask(self, given: dict[str, Any]) -> str | None:
         """The output of the hook; None leaves the dialog as it is."""
         now = asyncio.get_running_loop().time()
-        held = _Held(self._new_id(), as_text(given.get("tool_name")), as_dict(given.get("tool_input")), now)
+        held = _HeldHook(self._new_id(), as_text(given.get("tool_name")), as_dict(given.get("tool_input")), now)
         return await self._tell(held).output
 
     def answer(self, request_id: str, decision: Decision) -> None:
@@ -81,7 +81,7 @@ class ClaudeRequests(HookRequests[_Held]):
         resolution = held.granted if decided.was_run else Resolution.DENIED
         self._settle(held, resolution, DOOR if decided.by_hook and held.ours is resolution else PERSON)
 
-    def _match(self, decided: Decided) -> _Held | None:
+    def _match(self, decided: Decided) -> _HeldHook | None:
         same = [held for held in self._open if held.tool == decided.call.name]
         exact = [held for held in same if held.input == decided.call.arguments]
         # The hook may spell the input in another way; where only one is open there is no doubt.
@@ -95,7 +95,7 @@ class ClaudeRequests(HookRequests[_Held]):
             elif now - held.closed_at >= (GRACE_S if held.was_seen or held.ours else UNSEEN_S):
                 self._settle(held, *self._guess(held, state))
 
-    def _guess(self, held: _Held, state: DoorState | None) -> tuple[Resolution, str]:
+    def _guess(self, held: _HeldHook, state: DoorState | None) -> tuple[Resolution, str]:
         """Of a dialog that closed, where the session file does not say how: a refusal stands there at once, so a turn that
         goes on was allowed to."""
         if held.ours is not None:

@@ -35,7 +35,7 @@ from agent_relay.terminal.doors.claude.requests import ClaudeRequests
 from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, DoorState, Whereabouts
 from agent_relay.terminal.doors.hook_door import HookedSession
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.ledger import Handed, Ledger
+from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.signals import Decided, Given, NotGiven, Signal
 from agent_relay.terminal.output.observations import MAX_OUTPUT_CHARACTERS, Observation, ToolEnded, ToolStarted, show_input
 from agent_relay.terminal.output.transcripts.records import as_dict, as_text
@@ -108,7 +108,7 @@ class ClaudeSession(HookedSession[ClaudeRequests]):
         self._wait = wait or RecordWait()
         self._is_ending = False  # it said so itself
         self._record: SessionRecord | None = None
-        self._handed: Ledger[Handed] = Ledger(listener)
+        self._handed: HandoverLedger[Handed] = HandoverLedger(listener)
 
     # --- opening and closing ---------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from websockets.exceptions import WebSocketException
 
 from agent_relay.terminal.doors.codex.record import KNOWN, remember
 from agent_relay.terminal.doors.door import DoorState
-from agent_relay.terminal.doors.known import Session
+from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.output.transcripts.records import as_count, as_dict, as_text, decode_record
 from agent_relay.version import __version__
 
@@ -199,7 +199,7 @@ def _check_socket(path: str) -> None:
 class ServedThread(Struct, frozen=True):
     """A conversation, as the app-server tells of it."""
 
-    thread: Session
+    thread: KnownSession
     is_agents: bool  # a person's conversation, not one that Codex has with itself
     state: DoorState | None
     waiting_for: str
@@ -216,7 +216,7 @@ def read_thread(value: object) -> ServedThread | None:
     own = not told.get("ephemeral") and not told.get("parentThreadId") and told.get("threadSource") in {"user", None}
     state, waiting_for = read_status(as_dict(told.get("status")))
     used_at = max(as_count(told.get("recencyAt")), as_count(told.get("createdAt")))
-    return ServedThread(Session(id_, path if path.endswith(".jsonl") else ""), own, state, waiting_for, used_at)
+    return ServedThread(KnownSession(id_, path if path.endswith(".jsonl") else ""), own, state, waiting_for, used_at)
 
 
 def read_status(status: dict[str, Any]) -> tuple[DoorState | None, str]:

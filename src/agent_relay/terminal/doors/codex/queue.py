@@ -16,9 +16,9 @@ from pathlib import Path
 from agent_relay.terminal.doors.codex.record import KNOWN, Codex, CodexSignals, find_message, is_of, remember
 from agent_relay.terminal.doors.codex.stop import HookedConversation
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotOpen, NotTaken, Probe, Whereabouts
-from agent_relay.terminal.doors.known import Session
+from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.ledger import Handed, Ledger
+from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.signals import Given
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.find import find_sessions, holds, read_head
@@ -42,10 +42,10 @@ class CodexQueue:
         self._hooked = HookedConversation(hooks, place, listener) if hooks else None
         self._folder = place.folder
         self._listener = listener
-        self._thread: Session | None = None
+        self._thread: KnownSession | None = None
         self._reader = CodexSignals()
         self._tail: TranscriptTail | None = None
-        self._handed: Ledger[Handed] = Ledger(listener)
+        self._handed: HandoverLedger[Handed] = HandoverLedger(listener)
         self._order = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
         self._is_over = False
@@ -103,7 +103,7 @@ class CodexQueue:
     # --- the conversation ------------------------------------------------------------------------------------------------
 
     @property
-    def _hooked_thread(self) -> Session | None:
+    def _hooked_thread(self) -> KnownSession | None:
         """As a hook told it, who has told it already."""
         return self._hooked.thread if self._hooked is not None else None
 
@@ -128,7 +128,7 @@ class CodexQueue:
                 if any(is_of(signal, handed.message) for signal in given):
                     self._handed.read(handed.message.uuid, "transcript")
 
-    def _find(self) -> Session | None:
+    def _find(self) -> KnownSession | None:
         """The one that a hook named; the latest that holds our words; else the one that a door before this one knew."""
         codex = self._codex
         if self._hooked_thread is not None:
@@ -137,7 +137,7 @@ class CodexQueue:
             for path in find_sessions(codex.profile, codex.cwd, home=codex.home, since_ms=codex.since_ms):
                 head = read_head(codex.profile, path) if holds(path, codex.mark) else None
                 if head is not None and head.session_id:
-                    found = Session(head.session_id, str(path))
+                    found = KnownSession(head.session_id, str(path))
                     remember(self._folder, found)
                     return found
         known = [thread for thread in KNOWN.load(self._folder) if thread.path and Path(thread.path).exists()]

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from agent_relay.terminal.doors.door import DoorMessage, Whereabouts
-from agent_relay.terminal.doors.known import KnownFile, Session, put_last
+from agent_relay.terminal.doors.known import KnownFile, KnownSession, put_last
 from agent_relay.terminal.doors.ledger import mark_of
 from agent_relay.terminal.doors.signals import Given, SignalReader, TurnBegan, TurnEnded, find_signals
 from agent_relay.terminal.doors.versions import ask_version
@@ -46,10 +46,10 @@ class Codex(Struct, frozen=True):
         return await asyncio.to_thread(ask_version, self.command, self.environment, self.cwd)
 
 
-KNOWN = KnownFile("codex-threads.json", list[Session])  # the latest last
+KNOWN = KnownFile("codex-threads.json", list[KnownSession])  # the latest last
 
 
-def remember(folder: str, thread: Session) -> None:
+def remember(folder: str, thread: KnownSession) -> None:
     KNOWN.save(folder, put_last(KNOWN.load(folder), thread, MAX_REMEMBERED))
 
 

@@ -39,7 +39,7 @@ PATCH = "apply_patch"
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
-class _Held(Asked):
+class _ServerRequest(Asked):
     """One request of the server's; a question may have several parts, each a request of ours."""
 
     def __init__(self, rpc_id: RequestId, turn_id: str, item_id: str, requests: list[Request]) -> None:
@@ -59,7 +59,7 @@ class _Held(Asked):
             self.done.set_result(by)
 
 
-class CodexRequests(DoorRequests[_Held]):
+class CodexRequests(DoorRequests[_ServerRequest]):
     """Those of the app-server."""
 
     def __init__(self, listener: DoorListener[Observation], reply: Reply) -> None:
@@ -74,7 +74,7 @@ class CodexRequests(DoorRequests[_Held]):
             return  # told once more, because we subscribed once more
         requests = self._requests(self._new_id(), method, params)
         if requests:
-            self._tell(_Held(rpc_id, as_text(params.get("turnId")), item_id, requests))
+            self._tell(_ServerRequest(rpc_id, as_text(params.get("turnId")), item_id, requests))
 
     def _requests(self, id_: str, method: str, params: dict[str, Any]) -> list[Request]:
         if method == COMMAND:
@@ -106,7 +106,7 @@ class CodexRequests(DoorRequests[_Held]):
         else:
             await self._say(held, Resolution.DENIED, {"decision": "decline"})
 
-    async def _say(self, held: _Held, ours: Resolution, result: dict[str, Any]) -> None:
+    async def _say(self, held: _ServerRequest, ours: Resolution, result: dict[str, Any]) -> None:
         held.ours = ours
         try:
             await self._reply(held.rpc_id, result)
@@ -154,7 +154,7 @@ class CodexRequests(DoorRequests[_Held]):
         for held in list(self._open):
             self._end(held, Resolution.GONE)
 
-    def _end(self, held: _Held, resolution: Resolution) -> None:
+    def _end(self, held: _ServerRequest, resolution: Resolution) -> None:
         by = "" if resolution is Resolution.GONE else DOOR if held.ours is resolution else PERSON
         self._settle(held, resolution, by)
 
@@ -199,7 +199,7 @@ def _question(id_: str, entry: dict[str, Any]) -> Request:
     return Request(id_, RequestKind.QUESTION, cut(entry.get("question")), "request_user_input", "", options, details)
 
 
-class _Told(Asked):
+class _HookRequest(Asked):
     """A request that a hook told of."""
 
     def __init__(self, request: Request, command: str) -> None:
@@ -212,7 +212,7 @@ class _Told(Asked):
         return self.command in ran if self.requests[0].tool == PATCH else self.command == ran
 
 
-class CodexHookRequests(HookRequests[_Told]):
+class CodexHookRequests(HookRequests[_HookRequest]):
     """Those that hooks tell of, which only the dialog can answer."""
 
     def __init__(self, listener: DoorListener[Observation]) -> None:
@@ -220,7 +220,7 @@ class CodexHookRequests(HookRequests[_Told]):
 
     def ask(self, given: dict[str, Any]) -> None:
         tool, command = as_text(given.get("tool_name")), as_text(as_dict(given.get("tool_input")).get("command"))
-        self._tell(_Told(_request(self._new_id(), tool, command, as_text(given.get("cwd"))), command))
+        self._tell(_HookRequest(_request(self._new_id(), tool, command, as_text(given.get("cwd"))), command))
 
     def answer(self, request_id: str, decision: Decision) -> None:
         del decision

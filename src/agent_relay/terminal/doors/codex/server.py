@@ -27,7 +27,7 @@ from agent_relay.terminal.doors.codex.record import KNOWN, was_read
 from agent_relay.terminal.doors.codex.requests import CodexRequests
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, DoorState, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.ledger import Handed, Ledger
+from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 
@@ -46,7 +46,7 @@ _VERSION = re.compile(r"^[\w-]+/([\w.+-]+)")
 _log = logging.getLogger("agent_relay.terminal")
 
 
-class _Queued(Handed):
+class _QueuedMessage(Handed):
     thread_id: str = ""
     queued_id: str = ""  # by which it can be taken back
 
@@ -62,7 +62,7 @@ class CodexServer:
         self._rpc: Rpc | None = None
         self._threads = Threads(place.folder, listener.door_session)
         self._requests = CodexRequests(listener, self._reply)
-        self._handed: Ledger[_Queued] = Ledger(listener)
+        self._handed: HandoverLedger[_QueuedMessage] = HandoverLedger(listener)
         self._order = asyncio.Lock()
         self._due = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -164,7 +164,7 @@ class CodexServer:
                         await self._take_back(self._rpc, handed)
             await self._rpc.close()
 
-    async def _take_back(self, rpc: Rpc, handed: _Queued) -> bool:
+    async def _take_back(self, rpc: Rpc, handed: _QueuedMessage) -> bool:
         params = {"threadId": handed.thread_id, "queuedSubmissionId": handed.queued_id}
         return bool((await rpc.call("thread/queue/delete", params)).get("deleted"))
 
@@ -173,7 +173,7 @@ class CodexServer:
     async def deliver(self, message: DoorMessage) -> str:
         async with self._order:
             rpc = self._ready()
-            handed = self._handed.add(_Queued(message))  # before: it may be read before we are told
+            handed = self._handed.add(_QueuedMessage(message))  # before: it may be read before we are told
             self._is_delivering = True
             try:
                 await self._add(rpc, handed)
@@ -201,14 +201,14 @@ class CodexServer:
             raise NotTaken("Codex is reconnecting to its app-server.")
         return self._rpc
 
-    async def _add(self, rpc: Rpc, handed: _Queued) -> None:
+    async def _add(self, rpc: Rpc, handed: _QueuedMessage) -> None:
         handed.thread_id = self._threads.id
         given = [{"type": "text", "text": handed.message.text}]
         params = {"threadId": handed.thread_id, "clientUserMessageId": handed.message.uuid, "input": given}
         answer = await rpc.call("thread/queue/add", params)
         handed.queued_id = as_text(as_dict(answer.get("queuedSubmission")).get("id"))
 
-    async def _find_again(self, handed: _Queued) -> str:
+    async def _find_again(self, handed: _QueuedMessage) -> str:
         """The connection broke while it was handed over: whether the server has it is asked when it is back."""
         deadline = _now() + RELINK_S
         while not self._is_over and _now() < deadline:
@@ -230,7 +230,7 @@ class CodexServer:
         for _ in range(2):
             queued_id, is_known = await self._find_queued(message)
             if queued_id:
-                handed = self._handed.get(message.uuid) or self._handed.add(_Queued(message, thread_id=self._threads.id))
+                handed = self._handed.get(message.uuid) or self._handed.add(_QueuedMessage(message, thread_id=self._threads.id))
                 handed.queued_id = queued_id
                 return Whereabouts.HELD
             paths = [thread.path for thread in KNOWN.load(self._place.folder)]

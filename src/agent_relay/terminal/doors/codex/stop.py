@@ -21,9 +21,9 @@ from agent_relay.terminal.doors.codex.record import KNOWN, Codex, CodexSignals, 
 from agent_relay.terminal.doors.codex.requests import CodexHookRequests
 from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.hook_door import MAX_BYTES, HookedSession, Spool, size_of
-from agent_relay.terminal.doors.known import Session
+from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.ledger import Handed, Ledger
+from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.signals import Decided, Given, Signal, TurnBegan, TurnEnded
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_text
@@ -42,7 +42,7 @@ class HookedConversation(HookedSession[CodexHookRequests]):
         self._reader = CodexSignals()
         self._tail: TranscriptTail | None = None
         self._is_new = False  # nothing of its file was read so far
-        self.thread: Session | None = None
+        self.thread: KnownSession | None = None
         self.is_working = False
 
     async def begin(self) -> None:
@@ -68,13 +68,13 @@ class HookedConversation(HookedSession[CodexHookRequests]):
 
     def _meet(self, given: dict[str, Any]) -> None:
         """Remembers the conversation, which is another one after `/new`."""
-        thread = Session(as_text(given.get("session_id")), as_text(given.get("transcript_path")))
+        thread = KnownSession(as_text(given.get("session_id")), as_text(given.get("transcript_path")))
         if thread.id and thread.path.endswith(".jsonl") and thread != self.thread:
             remember(self._folder, thread)
             self._follow(thread)
             self._listener.door_session(thread.id)
 
-    def _follow(self, thread: Session) -> None:
+    def _follow(self, thread: KnownSession) -> None:
         self.thread, self._is_new = thread, True
         self._reader = CodexSignals()
         self._tail = TranscriptTail(Path(thread.path), self._reader) if thread.path else None
@@ -121,7 +121,7 @@ class CodexStopHook(HookedConversation):
         super().__init__(socket, place, listener)
         self._codex = codex
         self._spool = Spool(marker_path(place.folder))
-        self._handed: Ledger[Handed] = Ledger(listener)
+        self._handed: HandoverLedger[Handed] = HandoverLedger(listener)
 
     async def open(self) -> Probe:
         if not are_trusted(self._codex.home):

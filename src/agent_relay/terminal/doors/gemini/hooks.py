@@ -21,10 +21,10 @@ from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut,
 from agent_relay.terminal.doors.gemini.record import KNOWN, GeminiSignals, was_given
 from agent_relay.terminal.doors.gemini.requests import QUESTION_TOOL, GeminiRequests, tool_of
 from agent_relay.terminal.doors.hook_door import HookedSession, Spool
-from agent_relay.terminal.doors.known import Session
+from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.ledger import Handed, Ledger
-from agent_relay.terminal.doors.signals import Answered, Decided, Given, Signal, TurnEnded
+from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
+from agent_relay.terminal.doors.signals import Decided, Given, ModelAnswered, Signal, TurnEnded
 from agent_relay.terminal.doors.versions import is_known
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_text
@@ -61,7 +61,7 @@ class GeminiHooks(HookedSession[GeminiRequests]):
         self._tail: TranscriptTail | None = None
         self._started = asyncio.Event()
         self._spool = Spool(marker_path(place.folder), lambda: bool(self._helpers) or self.requests.is_open)
-        self._handed: Ledger[Handed] = Ledger(listener)
+        self._handed: HandoverLedger[Handed] = HandoverLedger(listener)
         self._tries: dict[str, int] = {}
         self._in_turn: list[DoorMessage] = []  # read in the turn that runs
         self._again: list[DoorMessage] = []  # read in a turn that was taken out of the conversation
@@ -167,7 +167,7 @@ class GeminiHooks(HookedSession[GeminiRequests]):
                     self._read(handed, "transcript")
             case TurnEnded():
                 self._cancel()
-            case Answered():
+            case ModelAnswered():
                 self._unheard += 1
                 if self._spool and self._unheard >= UNHEARD_ANSWERS:
                     self._fail("Gemini CLI no longer runs the relay's hooks.")
@@ -239,12 +239,12 @@ class GeminiHooks(HookedSession[GeminiRequests]):
     def _meet(self, given: dict[str, Any]) -> None:
         """Remembers the session, which is another one after `/clear`."""
         id_, path = as_text(given.get("session_id")), as_text(given.get("transcript_path"))
-        session = Session(id_, path if os.path.isabs(path) else "")
+        session = KnownSession(id_, path if os.path.isabs(path) else "")
         if id_ and self._known.add(session):
             KNOWN.save(self._folder, self._known)
             self._follow(session)
 
-    def _follow(self, session: Session) -> None:
+    def _follow(self, session: KnownSession) -> None:
         self._tail = TranscriptTail(Path(session.path), self._reader, from_end=True) if session.path else None
         self._listener.door_session(session.id[:_SHORT])
 

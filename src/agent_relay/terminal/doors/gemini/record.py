@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from agent_relay.terminal.doors.door import DoorMessage
-from agent_relay.terminal.doors.known import KnownFile, Session, put_last
+from agent_relay.terminal.doors.known import KnownFile, KnownSession, put_last
 from agent_relay.terminal.doors.ledger import is_in
 from agent_relay.terminal.doors.signals import Given, SignalReader, TurnEnded, find_signals
 from agent_relay.terminal.output.transcripts.gemini import GeminiReader
@@ -22,14 +22,14 @@ _CANCELLED = "Request cancelled."
 
 
 class GeminiKnown(Struct):
-    sessions: list[Session] = []
+    sessions: list[KnownSession] = []
     introduced: list[str] = []  # ids of the sessions whose agent was told what the relay is
 
     @property
     def paths(self) -> list[Path]:
         return [Path(session.path) for session in self.sessions if session.path]
 
-    def add(self, session: Session) -> bool:
+    def add(self, session: KnownSession) -> bool:
         """True: it is another one than the last."""
         if self.sessions and self.sessions[-1] == session:
             return False

@@ -29,7 +29,7 @@ _BLOCKED = "Tool execution blocked"
 _SUBJECTS = ("command", "file_path", "path", "url", "prompt", "query")
 
 
-class _Asked(Asked):
+class _Dialog(Asked):
     """`output`: a tool waits for a refusal."""
 
     def __init__(self, requests: list[Request], output: asyncio.Future[str | None] | None = None) -> None:
@@ -50,7 +50,7 @@ class _Asked(Asked):
         return not subject or any(text and (text == subject or subject.endswith(f"/{text.removeprefix('./')}")) for text in texts)
 
 
-class GeminiRequests(HookRequests[_Asked]):
+class GeminiRequests(HookRequests[_Dialog]):
     def __init__(self, listener: DoorListener[Observation]) -> None:
         super().__init__(listener, "gemini")
         self._questions: list[dict[str, Any]] = []
@@ -70,10 +70,10 @@ class GeminiRequests(HookRequests[_Asked]):
             return  # it was told already, when it could still be refused
         if kind == QUESTION_TOOL and self._questions:
             id_ = self._new_id()
-            self._tell(_Asked([_question(f"{id_}-{number}", entry) for number, entry in enumerate(self._questions, 1)]))
+            self._tell(_Dialog([_question(f"{id_}-{number}", entry) for number, entry in enumerate(self._questions, 1)]))
             self._questions = []
         else:
-            self._tell(_Asked([self._permission(tool, subject, cut(details.get("title")))]))
+            self._tell(_Dialog([self._permission(tool, subject, cut(details.get("title")))]))
 
     async def hold(self, tool: str, given: dict[str, Any], seconds: float) -> str | None:
         """The output of the hook for a tool that is about to run; None lets it take its way."""
@@ -81,7 +81,7 @@ class GeminiRequests(HookRequests[_Asked]):
             return None
         subject = next((cut(text) for text in (as_text(given.get(name)) for name in _SUBJECTS) if text), "")
         output: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._tell(_Asked([self._permission(cut(tool), subject, "")], output))
+        self._tell(_Dialog([self._permission(cut(tool), subject, "")], output))
         try:
             async with asyncio.timeout(seconds):
                 return await output

@@ -22,7 +22,7 @@ _SUBJECTS = ("command", "filepath", "file", "path", "url", "query", "pattern")
 Post = Callable[[str, dict[str, Any]], Awaitable[bool]]  # whether it was still open; raises DoorError
 
 
-class _Asked(Asked):
+class _OpenRequest(Asked):
     def __init__(self, id_: str, kind: str, session: str, requests: list[Request]) -> None:
         super().__init__(requests)
         self.id = id_
@@ -36,7 +36,7 @@ class _Asked(Asked):
         return not self.is_being_answered
 
 
-class OpencodeRequests(DoorRequests[_Asked]):
+class OpencodeRequests(DoorRequests[_OpenRequest]):
     def __init__(self, listener: DoorListener[Observation], post: Post) -> None:
         super().__init__(listener, "opencode")
         self._post = post
@@ -55,9 +55,9 @@ class OpencodeRequests(DoorRequests[_Asked]):
             return
         requests = _questions(id_, given) if kind == QUESTION else [_permission(id_, given)]
         if requests:
-            self._tell(_Asked(id_, kind, as_text(given.get("sessionID")), requests))
+            self._tell(_OpenRequest(id_, kind, as_text(given.get("sessionID")), requests))
 
-    def _get(self, id_: str) -> _Asked | None:
+    def _get(self, id_: str) -> _OpenRequest | None:
         return next((asked for asked in self._open if asked.id == id_), None)
 
     def note_ended(self, id_: str, resolution: Resolution) -> None:
@@ -81,7 +81,7 @@ class OpencodeRequests(DoorRequests[_Asked]):
         for given in listed:
             self.note_asked(kind, given)
 
-    def _settle(self, asked: _Asked, resolution: Resolution, by: str) -> None:
+    def _settle(self, asked: _OpenRequest, resolution: Resolution, by: str) -> None:
         self._swept.discard(asked.id)
         super()._settle(asked, resolution, by)
 
@@ -99,7 +99,7 @@ class OpencodeRequests(DoorRequests[_Asked]):
             answers = [[asked.answers[each.id]] for each in asked.requests]
             await self._reply(asked, f"/question/{asked.id}/reply", {"answers": answers}, Resolution.ANSWERED)
 
-    async def _answer_permission(self, asked: _Asked, decision: Decision) -> None:
+    async def _answer_permission(self, asked: _OpenRequest, decision: Decision) -> None:
         path = f"/permission/{asked.id}/reply"
         if decision.is_allowed:
             await self._reply(asked, path, {"reply": "once"}, Resolution.ALLOWED)
@@ -113,7 +113,7 @@ class OpencodeRequests(DoorRequests[_Asked]):
             self._swept -= others
             raise
 
-    async def _reply(self, asked: _Asked, path: str, body: dict[str, Any], resolution: Resolution) -> None:
+    async def _reply(self, asked: _OpenRequest, path: str, body: dict[str, Any], resolution: Resolution) -> None:
         asked.is_being_answered = True
         try:
             was_open = await self._post(path, body)

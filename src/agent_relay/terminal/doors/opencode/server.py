@@ -27,11 +27,11 @@ from agent_relay.terminal.doors.door import (
     Whereabouts,
 )
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.ledger import Handed, Ledger
+from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.opencode.events import Feed, HandedIds, IdMaker, Notices, Stored, Talk, find_given
 from agent_relay.terminal.doors.opencode.loopback_http import (
     REQUEST_S,
-    Answer,
+    HttpAnswer,
     HttpFailed,
     HttpRefused,
     LoopbackHttp,
@@ -69,7 +69,7 @@ class OpencodeServer:
         self._own = OwnSessions(place.folder, int(facts.get("since_ms", "0")))
         self._sessions = Sessions(self._http, place.folder, self._own, facts.get("session", ""))
         self._given: dict[str, HandedIds] = {}  # by uuid: asked for again, it must be the same message
-        self._handed: Ledger[Handed] = Ledger(listener)  # by opencode's id
+        self._handed: HandoverLedger[Handed] = HandoverLedger(listener)  # by opencode's id
         self._storing: dict[str, asyncio.Future[str]] = {}  # by opencode's id: empty, or why it was not stored
         self._order = asyncio.Lock()
         self._feed = Feed(self._http, self._catch_up, self._take, self._lose)
@@ -352,7 +352,7 @@ class OpencodeServer:
             self._listener.door_state(*now)
 
 
-def _version(answer: Answer) -> str:
+def _version(answer: HttpAnswer) -> str:
     if answer.status == 401:
         raise DoorShut("The server of opencode does not know the password it was started with.")
     found = as_dict(answer.json())

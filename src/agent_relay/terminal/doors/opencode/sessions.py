@@ -35,7 +35,7 @@ _MAX_PARENTS = 1_000
 _WORKING = frozenset({"busy", "retry"})
 
 
-class View(Struct, frozen=True):
+class TerminalView(Struct, frozen=True):
     """`session` is empty where none is shown, or none yet."""
 
     name: str
@@ -59,15 +59,15 @@ def write_view_settings(folder: str) -> str:
     return path
 
 
-def read_view(folder: str) -> View | None:
+def read_view(folder: str) -> TerminalView | None:
     """None: the plugin has said nothing so far."""
     found = decode_record(read_private(view_path(folder)) or b"")
     if found is None:
         return None
-    return View(as_text(found.get("name")), session_id(found.get("session")))
+    return TerminalView(as_text(found.get("name")), session_id(found.get("session")))
 
 
-async def wait_for_view(folder: str, is_wanted: Callable[[View | None], bool], seconds: float) -> View | None:
+async def wait_for_view(folder: str, is_wanted: Callable[[TerminalView | None], bool], seconds: float) -> TerminalView | None:
     """The view once it is the wanted one, or the one there is when the time is over."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
@@ -232,7 +232,7 @@ class Sessions:
     async def _show(self, session: str) -> None:
         """Leaves what a person has half written in the composer. Where nobody says what is shown, it is not waited for."""
         await self._http.request("POST", "/tui/select-session", {"sessionID": session})
-        wanted = View(SESSION, session)
+        wanted = TerminalView(SESSION, session)
         if await wait_for_view(self._folder, lambda view: view in (None, wanted), SHOWN_S) == wanted:
             self._begun = ""
 

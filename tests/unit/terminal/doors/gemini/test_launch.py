@@ -11,7 +11,7 @@ import pytest
 
 from agent_relay.terminal.doors.gemini.launch import EXTENSION, NAME, VARIABLE, GeminiLauncher
 from agent_relay.terminal.doors.gemini.record import KNOWN, GeminiKnown
-from agent_relay.terminal.doors.known import Session
+from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
 from tests.unit.terminal.doors.heard import Heard
 
@@ -78,7 +78,7 @@ def test_without_the_extension_it_is_said_how_to_link_it(place: AgentPlace, tmp_
 
 
 def test_what_is_known_of_the_program_before_is_forgotten(place: AgentPlace) -> None:
-    KNOWN.save(place.folder, GeminiKnown([Session("1", "/a")]))
+    KNOWN.save(place.folder, GeminiKnown([KnownSession("1", "/a")]))
     prepare(place)
     assert KNOWN.load(place.folder) == GeminiKnown()
 

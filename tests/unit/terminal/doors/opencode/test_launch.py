@@ -11,7 +11,7 @@ import pytest
 from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
 from agent_relay.terminal.doors.opencode.events import IdMaker
 from agent_relay.terminal.doors.opencode.launch import OpencodeLauncher
-from agent_relay.terminal.doors.opencode.sessions import PLUGIN, OwnSessions, View, read_view, view_path
+from agent_relay.terminal.doors.opencode.sessions import PLUGIN, OwnSessions, TerminalView, read_view, view_path
 from tests.unit.terminal.doors.heard import Heard
 
 INTRODUCTION = "Agent Relay: you are Bob."
@@ -144,15 +144,15 @@ def test_the_session_that_is_asked_for_is_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "view"),
     [
-        ('{"name":"home","session":""}', View("home")),
-        ('{"name":"session","session":"ses_1"}', View("session", "ses_1")),
-        ('{"name":"session","session":"dummy"}', View("session")),
-        ('{"name":"session","session":"ses_../../x"}', View("session")),
-        ('{"name":5}', View("")),
+        ('{"name":"home","session":""}', TerminalView("home")),
+        ('{"name":"session","session":"ses_1"}', TerminalView("session", "ses_1")),
+        ('{"name":"session","session":"dummy"}', TerminalView("session")),
+        ('{"name":"session","session":"ses_../../x"}', TerminalView("session")),
+        ('{"name":5}', TerminalView("")),
         ("nonsense", None),
     ],
 )
-def test_a_view_is_read_with_care(tmp_path: Path, text: str, view: View | None) -> None:
+def test_a_view_is_read_with_care(tmp_path: Path, text: str, view: TerminalView | None) -> None:
     Path(view_path(str(tmp_path))).write_text(text)
     assert read_view(str(tmp_path)) == view
 
