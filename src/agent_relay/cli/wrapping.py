@@ -33,10 +33,8 @@ from agent_relay.terminal.backends.choice import Backend, Choice
 from agent_relay.terminal.backends.orphans import keep_orphans
 from agent_relay.terminal.delivery.inbox_file import INBOX_FILE
 from agent_relay.terminal.delivery.queue import DeliveryQueue
-from agent_relay.terminal.doors.launch import Note, Program
-from agent_relay.terminal.doors.program_version import VersionLookup
-from agent_relay.terminal.doors.registry import ASKED_FOR_VERSION, kit_for
-from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING
+from agent_relay.terminal.doors.launch import ASKED_FOR_VERSION, Note, Program, launcher_for
+from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, VersionLookup
 from agent_relay.terminal.files.project_files import find_work_folder
 from agent_relay.terminal.output.outbox import drop
 from agent_relay.terminal.profiles.custom_profile import customise
@@ -218,7 +216,7 @@ def _make_setup(
         project_id=place.project_id,
         root=place.root,
         recorder=recorder,
-        kit=kit_for(profile, asks_for_hooks=wish.asks_for_hooks, version=version) if closed is None else None,
+        launcher=launcher_for(profile, asks_for_hooks=wish.asks_for_hooks, version=version) if closed is None else None,
         is_strict_about_doors=wish.doors == KNOWN,
         notes=() if closed is None or not profile.doors else (closed,),
         is_changed=argv != list(wish.argv) or bool(added.launch.environment.keys() - os.environ.keys()),

@@ -43,7 +43,7 @@ class AgentParts:
         self._setup = setup
         self._plan = plan
         # A door may tell the agent's words as exactly as a session file does.
-        is_heard = profile.transcript is not None or setup.kit is not None
+        is_heard = profile.transcript is not None or setup.launcher is not None
         self.watcher = watcher = Watcher(
             profile, prefix=setup.prefix, nonce=run.nonce, is_strict=setup.is_strict, asks_for_reader=profile.is_generic,
             expects_transcript=is_heard,
@@ -80,9 +80,9 @@ class AgentParts:
     def make_doors(self) -> deque[Door]:
         """Of the program that runs; they are tried while it starts, and until then nothing is handed in."""
         setup, prepared = self._setup, self._plan.prepared
-        if setup.kit is None:
+        if setup.launcher is None:
             return deque()
-        return deque(setup.kit.doors(prepared.program, setup.place, prepared.facts, self.observer))
+        return deque(setup.launcher.doors(prepared.program, setup.place, prepared.facts, self.observer))
 
 
 def _make_follower(setup: AgentSetup, plan: StartPlan, handed: HandedMessages) -> SessionFollower | None:

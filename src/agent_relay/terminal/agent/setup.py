@@ -13,7 +13,7 @@ from agent_relay.terminal.agent.plain_start import announce
 from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.terminal import Terminal, TerminalListener
 from agent_relay.terminal.delivery.message_text import Wording, introduction_for_start
-from agent_relay.terminal.doors.launch import AgentPlace, Kit, Note, Prepared, Program
+from agent_relay.terminal.doors.launch import AgentPlace, Launcher, Note, PreparedStart, Program
 from agent_relay.terminal.files.run_file import RunFile, begin_run, take_up_run
 from agent_relay.terminal.output.parser import DEFAULT_PREFIX, Syntax
 from agent_relay.terminal.profiles.profile import Profile
@@ -41,9 +41,9 @@ class AgentSetup(Struct, frozen=True):
     project_id: str = ""
     root: str = ""  # of the project
     recorder: Recorder | None = None
-    kit: Kit | None = None  # the CLI's doors; without, everything is typed
+    launcher: Launcher | None = None  # the CLI's doors; without, everything is typed
     is_strict_about_doors: bool = False  # only those of a tested version
-    notes: tuple[Note, ...] = ()  # why there is no kit
+    notes: tuple[Note, ...] = ()  # why there is no launcher
     is_changed: bool = False  # flags or variables were added to what the person wrote
     announcement: str = ""  # shown in the terminal before the program
     enclose: Callable[[Program], Program] | None = None  # puts the program behind a wall
@@ -57,7 +57,7 @@ class StartPlan(Struct, frozen=True):
     run: RunFile
     wording: Wording
     program: Program  # to be started
-    prepared: Prepared  # for the doors
+    prepared: PreparedStart  # for the doors
     is_taken_up: bool = False  # the program runs already
     is_run_known: bool = True  # False: nothing was left of the run that is taken up
     has_doors: bool = False  # the program was prepared for them
@@ -76,10 +76,10 @@ async def plan_start(setup: AgentSetup) -> StartPlan:
     run = begin_run(setup.home.team)
     wording = _wording(setup, run)
     program = Program(tuple(setup.argv), setup.cwd, {**setup.environment, ENV_TOKEN: run.token})
-    prepared = Prepared(program)
-    if setup.kit is not None:
+    prepared = PreparedStart(program)
+    if setup.launcher is not None:
         introduction = introduction_for_start(wording) if setup.has_introduction else ""
-        prepared = await asyncio.to_thread(setup.kit.prepare, program, setup.place, introduction)  # it may ask for a version
+        prepared = await asyncio.to_thread(setup.launcher.prepare, program, setup.place, introduction)  # it may ask for a version
         run.note_facts(prepared.facts)
     started = prepared.program
     if setup.enclose is not None:
@@ -94,7 +94,7 @@ def _plan_to_take_up(setup: AgentSetup) -> StartPlan:
     known = take_up_run(setup.home.team)
     run = known or begin_run(setup.home.team)
     program = Program(tuple(setup.argv), setup.cwd, setup.environment)
-    prepared = Prepared(program, run.facts, session_id=run.facts.get("session"))
+    prepared = PreparedStart(program, run.facts, session_id=run.facts.get("session"))
     return StartPlan(
         run, _wording(setup, run), program, prepared, is_taken_up=True, is_run_known=known is not None
     )  # fmt: skip

@@ -148,7 +148,7 @@ class DoorListener(Protocol[O_contra]):
         ...
 
     def door_heard(self, text: str, id_: str) -> None:
-        """What the agent said, verbatim and whole; commands in it are carried out. `id_` is the same if it is told again."""
+        """Words of the agent, verbatim and whole; commands in it are carried out. `id_` is the same if it is told again."""
         ...
 
     def door_session(self, session_id: str) -> None:
@@ -187,7 +187,7 @@ class Door(Protocol):
         ...
 
     async def look_up(self, message: DoorMessage) -> Whereabouts:
-        """Where a message is that was handed over, by us or by a wrapper that died: looked up in the CLI's own record."""
+        """The place of a message that was handed over, by us or by a wrapper that died: looked up in the CLI's own record."""
         ...
 
     async def answer(self, request_id: str, decision: Decision) -> None:

@@ -1,14 +1,22 @@
-"""How a CLI is started so that its doors can be opened, and found again by a later wrapper."""
+"""The start of a CLI, such that its doors can be opened, and found again by a later wrapper.
+
+A CLI's module is imported only for that CLI: some are heavy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.output.observations import Observation
+from agent_relay.terminal.output.transcripts.find import home_of
+from agent_relay.terminal.profiles.profile import Profile, load_profiles
+
+ASKED_FOR_VERSION = frozenset({"opencode"})  # CLIs of which it decides how they are started
 
 
 class Program(Struct, frozen=True):
@@ -18,7 +26,7 @@ class Program(Struct, frozen=True):
 
 
 class AgentPlace(Struct, frozen=True):
-    """Where the agent's own files are; `folder` is the user's alone."""
+    """An agent, and the folder of its own files, which is the user's alone."""
 
     agent: str
     folder: str
@@ -26,7 +34,7 @@ class AgentPlace(Struct, frozen=True):
 
 
 class Note(Struct, frozen=True):
-    """What people should know of a start. `doors`: those that are not there because of it; `mend`: what to do."""
+    """Something that people should know of a start. `doors`: those that are not there because of it; `mend`: what to do."""
 
     text: str
     doors: tuple[str, ...] = ()
@@ -37,7 +45,7 @@ class Note(Struct, frozen=True):
         return f"{self.text} {self.mend}".strip()
 
 
-class Prepared(Struct, frozen=True):
+class PreparedStart(Struct, frozen=True):
     """`facts` are kept, privately, as long as the program runs: a later wrapper finds the doors by them."""
 
     program: Program
@@ -47,10 +55,10 @@ class Prepared(Struct, frozen=True):
     notes: tuple[Note, ...] = ()  # what could not be prepared, and why
 
 
-class Kit(Protocol):
-    """One CLI's."""
+class Launcher(Protocol):
+    """Prepares the start of one CLI, and knows its doors."""
 
-    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
+    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> PreparedStart:
         """Adds flags and variables and writes files of our own. Nothing of the user's is edited, and nothing the user asked
         for is changed: where a flag of theirs is in the way, it is left out and noted. `introduction` may be empty."""
         ...
@@ -60,3 +68,34 @@ class Kit(Protocol):
     ) -> list[Door]:
         """The doors of a program that was started so, the best first. None of them is open yet."""
         ...
+
+
+def home_of_cli(cli: str, program: Program) -> Path:
+    """The folder where this CLI keeps its settings and session files, for this program."""
+    transcript = load_profiles()[cli].transcript
+    assert transcript is not None
+    return home_of(transcript, program.environment)
+
+
+def launcher_for(profile: Profile, *, asks_for_hooks: bool = False, version: Callable[[], str] = lambda: "") -> Launcher | None:
+    """None for a CLI that can only be typed to. `asks_for_hooks`: a CLI that runs hooks only with the person's word may ask.
+    `version`: of the program, which may take a while to be found."""
+    match profile.name if profile.doors else "":
+        case "claude":
+            from agent_relay.terminal.doors.claude.launch import ClaudeLauncher
+
+            return ClaudeLauncher()
+        case "codex":
+            from agent_relay.terminal.doors.codex.launch import CodexLauncher
+
+            return CodexLauncher(asks_for_hooks=asks_for_hooks)
+        case "gemini":
+            from agent_relay.terminal.doors.gemini.launch import GeminiLauncher
+
+            return GeminiLauncher()
+        case "opencode":
+            from agent_relay.terminal.doors.opencode.launch import OpencodeLauncher
+
+            return OpencodeLauncher(version)
+        case _:
+            return None

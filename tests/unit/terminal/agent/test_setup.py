@@ -11,7 +11,7 @@ from agent_relay.protocol.places import ENV_TOKEN
 from agent_relay.terminal.agent.launch import Home
 from agent_relay.terminal.agent.setup import AgentSetup, StartPlan, plan_start
 from agent_relay.terminal.doors.door import Door
-from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
 from agent_relay.terminal.files.run_file import begin_run
 from agent_relay.terminal.profiles.profile import load_profiles
 
@@ -21,10 +21,10 @@ class Doors:
 
     introduction = ""
 
-    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
+    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> PreparedStart:
         self.introduction = introduction
         changed = Program((*program.argv, "--hooks"), program.cwd, program.environment)
-        return Prepared(changed, {"session": "s1"}, is_introduced=True)
+        return PreparedStart(changed, {"session": "s1"}, is_introduced=True)
 
     def doors(self, program: Program, place: AgentPlace, facts: Mapping[str, str], listener: Any) -> list[Door]:
         raise NotImplementedError
@@ -61,11 +61,11 @@ def test_the_words_carry_the_nonce_of_the_run_where_only_that_counts(tmp_path: P
 
 def test_doors_are_prepared_and_found_again_by_the_next_wrapper(tmp_path: Path) -> None:
     doors = Doors()
-    found = plan(tmp_path, kit=doors, enclose=None)
+    found = plan(tmp_path, launcher=doors, enclose=None)
     assert found.program.argv == ("agent", "-x", "--hooks")
     assert (found.has_doors, found.introduces) == (True, True)
     assert "you are Bob" in doors.introduction
-    again = plan(tmp_path, kit=doors, is_running=yes)
+    again = plan(tmp_path, launcher=doors, is_running=yes)
     assert (again.is_taken_up, again.is_run_known, again.introduces, again.has_doors) == (True, True, True, False)
     assert again.run.id == found.run.id
     assert again.prepared.session_id == "s1"

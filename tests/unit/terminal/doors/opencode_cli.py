@@ -20,7 +20,7 @@ from typing import Any
 from agent_relay.terminal.doors.door import DoorMessage
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.opencode.server import OpencodeServer
-from agent_relay.terminal.doors.opencode.view import view_path
+from agent_relay.terminal.doors.opencode.sessions import view_path
 from agent_relay.terminal.files.private_files import replace_private
 from tests.unit.terminal.doors.heard import Heard
 

@@ -3,29 +3,43 @@
 A message is one line of JSON on a connection of its own. The session closes the connection once it has read it; that is
 waited for, so that the next one cannot overtake it. Nothing else is said there: the reading is learnt from the session
 file, trouble from the socket that stands as the sender's address.
+
+There is such a socket for each sender. Through it come the agent's own answers to that sender, and word of messages that were
+not given to the agent. The latter is sent only to sockets in Claude Code's own folder of sockets, so ours are there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
+import logging
 import os
 import re
 import socket
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 import msgspec
+from msgspec import Struct
 
 from agent_relay.sdk.peers import peer_uid
-from agent_relay.terminal.doors.claude.mailbox import Mailboxes, Receipt, Saying
-from agent_relay.terminal.doors.claude.record import SessionRecord
-from agent_relay.terminal.doors.claude.session import ClaudeSession, Handed, RecordWait
-from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.claude.record import KNOWN, SessionRecord
+from agent_relay.terminal.doors.claude.session import ClaudeSession, RecordWait
+from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, NotTaken, Probe
 from agent_relay.terminal.doors.launch import AgentPlace
+from agent_relay.terminal.doors.ledger import Handed
 from agent_relay.terminal.output.observations import Observation
+from agent_relay.terminal.output.transcripts.records import as_dict, as_text, decode_record
 
+MAX_LINE_BYTES = 4_194_304
+MAX_MAILBOXES = 64  # the one that was not written to for longest is closed first
+READ_S = 5.0
+_WRAPPER = re.compile(r"\s*<cross-session-message\b[^>]*>\n?(.*?)\n?</cross-session-message>\s*", re.DOTALL)
+_log = logging.getLogger("agent_relay.terminal")
 PEER_PROTOCOL = 1
 _UPDATE = "A later release of Agent Relay may support it; until then messages go another way."
 HAND_OVER_S = 5.0
@@ -35,7 +49,101 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _TAG = re.compile(r"<(?=\s*(?:/\s*)?cross-session-message)", re.IGNORECASE)
 
 
-class ClaudeInbox:
+class InboxReceipt(Struct, frozen=True):
+    """`status`: held, or expired with what happened in `reason`."""
+
+    uuid: str
+    status: str
+    reason: str
+
+
+class InboxReply(Struct, frozen=True):
+    to: str
+    body: str
+    id: str
+
+
+class Mailboxes:
+    def __init__(self, folder: str, owner: str, take: Callable[[InboxReceipt | InboxReply], None]) -> None:
+        """`owner` tells the agents of all projects apart."""
+        self._folder = folder
+        self._owner = owner
+        self._take = take
+        self._servers: dict[str, asyncio.Server] = {}
+
+    async def address(self, sender: str) -> str:
+        """Raises OSError when it cannot be made."""
+        path = self._path(sender)
+        server = self._servers.pop(sender, None)
+        if server is None:
+            server = await self._listen(path, sender)
+            while len(self._servers) >= MAX_MAILBOXES:
+                self._close_one(next(iter(self._servers)))
+        self._servers[sender] = server
+        return f"uds:{path}"
+
+    def _path(self, sender: str) -> str:
+        digest = hashlib.sha256(f"{self._owner}\n{sender}".encode()).hexdigest()[:16]
+        return os.path.join(self._folder, f"relay-{digest}.sock")
+
+    async def _listen(self, path: str, sender: str) -> asyncio.Server:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                async with asyncio.timeout(READ_S):
+                    line = await reader.readline()
+                self._read(line, sender)
+            except (OSError, ValueError, TimeoutError) as error:
+                _log.info("an answer of Claude Code was not understood: %s", type(error).__name__)
+            finally:
+                writer.close()  # at once: the agent's tool waits for it
+
+        return await asyncio.start_unix_server(serve, sock=_bind(path), limit=MAX_LINE_BYTES)
+
+    def _read(self, line: bytes, sender: str) -> None:
+        frame = decode_record(line) or {}
+        match frame.get("type"):
+            case "control" if frame.get("action") == "peer_message_status":
+                self._take(_receipt(frame))
+            case "user":
+                body = as_text(as_dict(frame.get("message")).get("content"))
+                wrapped = _WRAPPER.fullmatch(body)
+                id_ = as_text(frame.get("msg_id")) or hashlib.sha256(line).hexdigest()
+                self._take(InboxReply(sender, wrapped[1] if wrapped else body, id_))
+            case _:
+                pass
+
+    def _close_one(self, sender: str) -> None:
+        self._servers.pop(sender).close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._path(sender))
+
+    def close(self) -> None:
+        for sender in list(self._servers):
+            self._close_one(sender)
+
+
+def _bind(path: str) -> socket.socket:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # of a wrapper that died
+    listener = socket.socket(socket.AF_UNIX)
+    before = os.umask(0o177)
+    try:
+        listener.bind(path)
+    except OSError:
+        listener.close()
+        raise
+    finally:
+        os.umask(before)
+    return listener
+
+
+def _receipt(frame: dict[str, Any]) -> InboxReceipt:
+    status = as_text(frame.get("status_detail")) or as_text(frame.get("status"))
+    reason = as_text(frame.get("reason"))[:500] or f"Claude Code says: {status[:100]}"
+    return InboxReceipt(as_text(frame.get("orig_msg_id")), as_text(frame.get("status")), reason)
+
+
+class ClaudeInbox(ClaudeSession):
     name = "claude inbox"
     can_start_turns = True
 
@@ -43,10 +151,7 @@ class ClaudeInbox:
         self, home: Path, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation],
         wait: RecordWait | None = None,
     ) -> None:  # fmt: skip
-        self._place = place
-        self._facts = facts
-        self._listener = listener
-        self._session = ClaudeSession(home, place, facts, listener, listener.door_lost, self._miss, wait)
+        super().__init__(home, place, facts, listener, wait)
         self._mailboxes: Mailboxes | None = None
         self._order = asyncio.Lock()
 
@@ -58,7 +163,7 @@ class ClaudeInbox:
                 "Without permission checks Claude Code holds every message from outside until a person accepts it.",
                 'Its setting "crossSessionInbound": "accept" lets them in.',
             )
-        record = await self._session.open()
+        record = await self._begin()
         _check(record)
         try:
             if not await _hand_over(record.socket_path, b""):
@@ -67,13 +172,13 @@ class ClaudeInbox:
             raise DoorShut(f"The inbox of Claude Code cannot be reached ({error.strerror or 'no answer'}).") from None
         owner = f"{self._place.project_id}\n{self._place.agent}"
         self._mailboxes = Mailboxes(os.path.dirname(record.socket_path), owner, self._take)
-        for sender in self._session.senders:
+        for sender in list(self._known.senders):
             await self._address(self._mailboxes, sender)
-        await self._session.look()
+        await self.look()
         return Probe(record.version)
 
     async def close(self) -> None:
-        await self._session.close()
+        await super().close()
         if self._mailboxes is not None:
             self._mailboxes.close()
 
@@ -81,20 +186,21 @@ class ClaudeInbox:
 
     async def deliver(self, message: DoorMessage) -> str:
         async with self._order:
-            if self._session.is_over or self._mailboxes is None or self._session.record is None:
+            if self.is_over or self._mailboxes is None or self._record is None:
                 raise DoorShut("The inbox of Claude Code is not open.")
             line = _line(message, await self._address(self._mailboxes, message.sender))
-            self._session.remember_sender(message.sender)
-            handed = self._session.hand(message)  # before it is written: the reading may be seen before we are told
+            if self._known.add_sender(message.sender):
+                KNOWN.save(self._place.folder, self._known)
+            handed = self._hand(message)  # before it is written: the reading may be seen before we are told
             try:
-                handed.is_taken = await _hand_over(self._session.record.socket_path, line)
+                handed.is_taken = await _hand_over(self._record.socket_path, line)
             except (BlockingIOError, TimeoutError):
-                self._session.handed.pop(message.uuid, None)
+                self._handed.drop(message.uuid)
                 raise NotTaken("The inbox of Claude Code is busy.") from None
             except OSError as error:
-                self._session.handed.pop(message.uuid, None)
+                self._handed.drop(message.uuid)
                 reason = f"The inbox of Claude Code is gone ({error.strerror or error})."
-                self._session.end(reason)
+                self._fail(reason)
                 raise DoorShut(reason) from None
             return "taken from the inbox" if handed.is_taken else "written to the inbox"
 
@@ -103,35 +209,25 @@ class ClaudeInbox:
             return await mailboxes.address(sender)
         except OSError as error:
             reason = f"A reply address could not be created beside the inbox of Claude Code ({error.strerror or error})."
-            self._session.end(reason)
+            self._fail(reason)
             raise DoorShut(reason) from None
 
-    def _take(self, told: Receipt | Saying) -> None:
-        if self._session.is_over:
+    def _take(self, told: InboxReceipt | InboxReply) -> None:
+        if self.is_over:
             return
         match told:
-            case Receipt(uuid, status, reason):
-                handed = self._session.handed.get(uuid)
+            case InboxReceipt(uuid, status, reason):
+                handed = self._handed.get(uuid)
                 if handed is not None and status != "held":  # held: a person is asked, and decides
-                    self._session.refuse(handed, reason)
-            case Saying(to, body, id_):
+                    self._reject(handed, reason)
+            case InboxReply(to, body, id_):
                 self._listener.door_said(to, body, id_)
 
     def _miss(self, handed: Handed) -> None:
-        self._session.end(
+        self._fail(
             f"Claude Code took message {handed.message.id} from its inbox but did not give it to the agent; this version may "
             "expect another format."
         )
-
-    # --- the rest --------------------------------------------------------------------------------------------------------
-
-    async def look_up(self, message: DoorMessage) -> Whereabouts:
-        return await self._session.look_up(message)
-
-    async def answer(self, request_id: str, decision: Decision) -> None:
-        if not self._session.is_over and self._session.record is not None:
-            await self._session.look()  # a person may have answered a moment ago
-        self._session.requests.answer(request_id, decision)
 
 
 def _check(record: SessionRecord) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
@@ -13,18 +12,15 @@ from pathlib import Path
 import msgspec
 
 from agent_relay.terminal.doors.claude.inbox import ClaudeInbox
-from agent_relay.terminal.doors.claude.record import KNOWN_FILE
-from agent_relay.terminal.doors.claude.session import RecordWait
+from agent_relay.terminal.doors.claude.record import KNOWN
+from agent_relay.terminal.doors.claude.session import TOOL_ENDED, TOOL_STARTED, RecordWait
 from agent_relay.terminal.doors.claude.stop import ClaudeStopHook, marker_path
-from agent_relay.terminal.doors.claude.tools import TOOL_ENDED, TOOL_STARTED
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path, notice_command
-from agent_relay.terminal.doors.launch import AgentPlace, Note, Prepared, Program
+from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli
 from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.find import home_of
 from agent_relay.terminal.output.transcripts.records import as_dict, decode_record
-from agent_relay.terminal.profiles.profile import Profile, Transcript, load_profiles
 
 SETTINGS_FILE = "claude-settings.json"
 HOOK_S = 10
@@ -52,17 +48,18 @@ _TELLING = {  # it does not wait; by the names under which we hear of them
 }  # fmt: skip
 
 
-class ClaudeKit:
-    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
+class ClaudeLauncher:
+    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> PreparedStart:
         words = program.argv[1:]
         flags = _flags(words)
         if words and words[0] in _SUBCOMMANDS:
-            return Prepared(program, notes=(Note(f"`claude {words[0]}` opens no session that could receive messages.", ALL),))
+            return PreparedStart(
+                program, notes=(Note(f"`claude {words[0]}` opens no session that could receive messages.", ALL),)
+            )
         if flags.keys() & _ELSEWHERE:
             found = min(flags.keys() & _ELSEWHERE)
-            return Prepared(program, notes=(Note(f"With {found} Claude Code opens no session here.", ALL),))
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(place.folder, KNOWN_FILE))  # what is known of the last program
+            return PreparedStart(program, notes=(Note(f"With {found} Claude Code opens no session here.", ALL),))
+        KNOWN.forget(place.folder)  # what is known of the last program
         notes: list[Note] = []
         resumes = flags.keys() & _RESUMES
         session_id = flags.get("--session-id") or (None if resumes else str(uuid.uuid4()))
@@ -82,29 +79,19 @@ class ClaudeKit:
             added += ["--append-system-prompt", introduction]
         argv = (program.argv[0], *added, *words)
         changed = Program(argv, program.cwd, program.environment)
-        return Prepared(changed, facts, is_introduced, session_id, tuple(notes))
+        return PreparedStart(changed, facts, is_introduced, session_id, tuple(notes))
 
     def doors(
         self, program: Program, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]
     ) -> list[Door]:  # fmt: skip
         if not facts.get("door"):
             return []
-        home = _home(program)
+        home = home_of_cli("claude", program)
         wait = RecordWait()  # both look for the same record
         doors: list[Door] = [ClaudeInbox(home, place, facts, listener, wait)]
         if facts.get("hooks"):
             doors.append(ClaudeStopHook(home, place, facts, listener, wait))
         return doors
-
-
-def _profile() -> Profile:
-    return load_profiles()["claude"]
-
-
-def _home(program: Program) -> Path:
-    transcript = _profile().transcript
-    assert isinstance(transcript, Transcript)
-    return home_of(transcript, program.environment)
 
 
 def _flags(words: Sequence[str]) -> dict[str, str]:
@@ -128,7 +115,7 @@ def _bypasses(flags: Mapping[str, str], program: Program) -> bool:
         return False
     given = flags.get("--settings", "")
     sources = [given.encode() if given.lstrip().startswith("{") else _read(os.path.join(program.cwd, given) if given else "")]
-    sources.append(_read(str(_home(program) / "settings.json")))
+    sources.append(_read(str(home_of_cli("claude", program) / "settings.json")))
     return not any(as_dict(decode_record(source)).get("crossSessionInbound") == "accept" for source in sources)
 
 

@@ -36,7 +36,7 @@ def marker_path(folder: str) -> str:
 
 
 def hook_flags() -> list[str]:
-    """What Codex is started with: the same words for every agent."""
+    """Flags that Codex is started with: the same for every agent."""
     return [word for event in _EVENTS for word in ("-c", f"hooks.{event}={_toml(event)}")]
 
 
@@ -51,8 +51,8 @@ def are_trusted(home: Path) -> bool:
 
 
 def write_script(place: AgentPlace, socket: str) -> str:
-    """What the hooks run for this agent, with the event as its only word; returns where it is. The end of a turn is asked about,
-    while something waits; of the rest we are only told, and Codex does not wait for it."""
+    """Writes what the hooks run for this agent, with the event as its only word; returns where it is. The end of a turn is asked
+    about, while something waits; of the rest we are only told, and Codex does not wait for it."""
     told = [f"{event}) {notice_command(socket, event, ANSWER_S)} ;;" for event in (PROMPT, PERMISSION)]
     marker = shlex.quote(marker_path(place.folder))
     asked = f"{STOP}) if [ -e {marker} ]; then {hook_command(socket, STOP, ANSWER_S)}; fi ;;"

@@ -2,7 +2,8 @@
 
 Started plainly, Codex shares one server among all its terminals. There nobody can say which conversation is whose before its
 first turn, and what an agent runs gets the environment of whoever came first, the relay's name for it included. So each
-agent has a server of its own, which lives and ends with its terminal.
+agent has a server of its own, which lives and ends with its terminal. Which doors there can be depends on what the user
+started it with.
 """
 
 from __future__ import annotations
@@ -11,25 +12,38 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from msgspec import Struct
 
 from agent_relay.interpreter import run_script
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
-from agent_relay.terminal.doors.codex.arguments import Arguments, read_arguments
 from agent_relay.terminal.doors.codex.hooks import FLAG, VARIABLE, are_trusted, hook_flags, write_script
-from agent_relay.terminal.doors.codex.queue import Codex, CodexQueue
-from agent_relay.terminal.doors.codex.record import KNOWN_FILE
+from agent_relay.terminal.doors.codex.queue import CodexQueue
+from agent_relay.terminal.doors.codex.record import KNOWN, Codex
 from agent_relay.terminal.doors.codex.server import CodexServer
 from agent_relay.terminal.doors.codex.stop import CodexStopHook
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.hooks import hook_socket_path
-from agent_relay.terminal.doors.launch import AgentPlace, Note, Prepared, Program
+from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli
 from agent_relay.terminal.files.private_files import make_private_folder
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.find import home_of
-from agent_relay.terminal.profiles.profile import Profile, Transcript, load_profiles
+from agent_relay.terminal.profiles.profile import load_profiles
 
+_WITH_VALUE = {
+    "-c": "--config", "-m": "--model", "-s": "--sandbox", "-a": "--ask-for-approval", "-i": "--image", "-p": "--profile",
+    "-C": "--cd",
+}  # fmt: skip
+_VALUED = frozenset({
+    *_WITH_VALUE.values(), "--enable", "--disable", "--add-dir", "--local-provider", "--remote", "--remote-auth-token-env",
+})  # fmt: skip
+_SETTINGS = frozenset({"--config", "--enable", "--disable"})
+_PERMISSIONS = frozenset({"--sandbox", "--ask-for-approval", "--approve-for-me"})
+_RESUMING = frozenset({"resume", "fork"})
+# Those that were tried with a server beside the terminal, and mean the same there.
+_SERVED = frozenset({*_SETTINGS, *_PERMISSIONS, "--model", "--search", "--no-alt-screen", "--last", "--all"})
+_ELSEWHERE = frozenset({"--help", "-h", "--version", "-V", "--remote"})
 LAUNCHER = Path(__file__).with_name("server_launcher.py")
 LOG_FILE = "codex-server.log"
 _OURS = "AGENT_RELAY_"
@@ -37,17 +51,101 @@ _SYSTEM = Path("/etc/codex")
 ALL = (CodexServer.name, CodexQueue.name, CodexStopHook.name)
 
 
-class CodexKit:
+class Arguments(Struct, frozen=True):
+    """`settings`: the words of `-c` and its like. `elsewhere`: why there is no conversation here that could be written to;
+    `unserved`: why it cannot have a server of its own."""
+
+    program: str
+    words: list[str]
+    command: str = ""  # `resume` or `fork`
+    command_at: int = 0
+    settings: list[str] = []
+    elsewhere: str = ""
+    unserved: str = ""
+
+    @property
+    def resumes(self) -> bool:
+        return bool(self.command)
+
+    def mentions(self, name: str) -> bool:
+        return any(name in word for word in self.settings)
+
+    def with_flags(self, flags: Sequence[str]) -> list[str]:
+        """The whole command with these flags, where they belong."""
+        at = self.command_at + 1 if self.command else 0
+        return [self.program, *self.words[:at], *flags, *self.words[at:]]
+
+
+def read_arguments(argv: Sequence[str]) -> Arguments:
+    program, words = argv[0], list(argv[1:])
+    flags: list[str] = []
+    settings: list[str] = []
+    command, command_at, elsewhere = "", 0, ""
+    is_first, at = True, 0
+    while at < len(words) and words[at] != "--":
+        name, value, length = _flag(words, at)
+        if name:
+            flags.append(name)
+            if name in _SETTINGS:
+                settings += [name, value]
+        elif is_first:
+            is_first = False
+            if words[at] in _RESUMING:
+                command, command_at = words[at], at
+            elif not any(character.isspace() for character in words[at]):
+                elsewhere = f"`codex {words[at]}` may not be a conversation that can receive messages."
+        at += length
+    given = Arguments(program, words, command, command_at, settings)
+    found = next((name for name in flags if name in _ELSEWHERE), "")
+    if found or elsewhere:
+        return _replace(given, elsewhere=elsewhere or f"With {found} the conversation does not run here.")
+    return _replace(given, unserved=_why_unserved(given, flags))
+
+
+def _why_unserved(given: Arguments, flags: list[str]) -> str:
+    unknown = next((name for name in flags if name not in _SERVED), "")
+    if unknown:
+        return f"You started Codex with {unknown}, which means something else with an app-server."
+    permits = any(name in _PERMISSIONS for name in flags) or given.mentions("approval_policy") or given.mentions("sandbox_mode")
+    if given.resumes and permits:
+        return "Through an app-server, Codex cannot resume a conversation with other permissions."
+    if given.mentions("permissions"):
+        return "You gave Codex your own permissions."
+    return ""
+
+
+def _flag(words: list[str], at: int) -> tuple[str, str, int]:
+    """Its long name, its value, and how many words it takes; no name for what is no flag."""
+    word = words[at]
+    if not word.startswith("-") or word == "-":
+        return "", "", 1
+    if word.startswith("--"):
+        name, is_joined, value = word.partition("=")
+    else:
+        name, value = _WITH_VALUE.get(word[:2], word), word[2:].removeprefix("=")
+        is_joined = value
+    if name not in _VALUED or is_joined:
+        return name, value, 1
+    return name, words[at + 1] if at + 1 < len(words) else "", 2
+
+
+def _replace(given: Arguments, *, elsewhere: str = "", unserved: str = "") -> Arguments:
+    return Arguments(
+        given.program, given.words, given.command, given.command_at, given.settings, elsewhere, unserved
+    )  # fmt: skip
+
+
+class CodexLauncher:
     """`asks_for_hooks`: hooks of ours are passed where they are of use though nobody has trusted them, so that Codex asks."""
 
     def __init__(self, *, asks_for_hooks: bool = False) -> None:
         self._asks_for_hooks = asks_for_hooks
 
-    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
+    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> PreparedStart:
         given = read_arguments(program.argv)
         if given.elsewhere:
-            return Prepared(program, notes=(Note(given.elsewhere, ALL),))
-        Path(place.folder, KNOWN_FILE).unlink(missing_ok=True)  # what is known of the last program
+            return PreparedStart(program, notes=(Note(given.elsewhere, ALL),))
+        KNOWN.forget(place.folder)  # what is known of the last program
         settings = _settings(program)
         notes: list[Note] = []
         mark = f"relay-{secrets.token_hex(4)}"
@@ -63,7 +161,7 @@ class CodexKit:
         environment = dict(program.environment)
         if reason:
             notes.append(Note(f"{reason} So it has no app-server.", (CodexServer.name,)))
-            is_hooked, note = self._decide_on_hooks(given, _home(program))
+            is_hooked, note = self._decide_on_hooks(given, home_of_cli("codex", program))
             notes += [note] if note is not None else []
             if is_hooked:
                 facts["hooks"] = hook_socket_path(place.folder, place.project_id, place.agent)
@@ -75,7 +173,7 @@ class CodexKit:
             facts["server"] = path = _socket_path(place, mark)
             argv = _launch(path, os.path.join(place.folder, LOG_FILE), given, told, given.with_flags(plain))
         changed = Program(tuple(argv), program.cwd, environment)
-        return Prepared(changed, facts, is_introduced=bool(told), notes=tuple(notes))
+        return PreparedStart(changed, facts, is_introduced=bool(told), notes=tuple(notes))
 
     def _decide_on_hooks(self, given: Arguments, home: Path) -> tuple[bool, Note | None]:
         """Whether it is started with ours, and what is to be known of that."""
@@ -94,10 +192,10 @@ class CodexKit:
     ) -> list[Door]:  # fmt: skip
         if not facts.get("codex"):
             return []
-        profile = _profile()
+        profile = load_profiles()["codex"]
         since = facts.get("since", "")
         codex = Codex(
-            facts["codex"], program.environment, program.cwd, _home(program), profile, facts.get("mark", ""),
+            facts["codex"], program.environment, program.cwd, home_of_cli("codex", program), profile, facts.get("mark", ""),
             int(since) if since.isdecimal() else 0,
         )  # fmt: skip
         hooks = facts.get("hooks", "")
@@ -107,16 +205,6 @@ class CodexKit:
         if hooks:
             doors.append(CodexStopHook(codex, hooks, place, listener))
         return doors
-
-
-def _profile() -> Profile:
-    return load_profiles()["codex"]
-
-
-def _home(program: Program) -> Path:
-    transcript = _profile().transcript
-    assert isinstance(transcript, Transcript)
-    return home_of(transcript, program.environment)
 
 
 def _socket_path(place: AgentPlace, mark: str) -> str:
@@ -150,7 +238,7 @@ def _toml(text: str) -> str:
 
 def _settings(program: Program) -> str:
     """The text of all the files that Codex reads settings from, as far as somebody may have put ours there."""
-    home = _home(program)
+    home = home_of_cli("codex", program)
     folders = [Path(program.cwd), *Path(program.cwd).parents]
     paths = [home / "config.toml", *(folder / ".codex" / "config.toml" for folder in folders), *_SYSTEM.glob("*.toml")]
     return "\n".join(_read(path) for path in paths)

@@ -11,21 +11,18 @@ import contextlib
 import logging
 import sqlite3
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec import Struct
-
-from agent_relay.terminal.doors.codex.record import Thread, find_message, is_of, load_known, remember
-from agent_relay.terminal.doors.codex.session import HookedSession
+from agent_relay.terminal.doors.codex.record import KNOWN, Codex, CodexSignals, find_message, is_of, remember
+from agent_relay.terminal.doors.codex.stop import HookedConversation
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotOpen, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.program_version import ask_version
+from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
+from agent_relay.terminal.doors.signals import Given
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.codex import CodexReader
 from agent_relay.terminal.output.transcripts.find import find_sessions, holds, read_head
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
-from agent_relay.terminal.profiles.profile import Profile
 
 RUN_S = 15.0
 LOOK_S = 1.0
@@ -35,18 +32,6 @@ _USAGE = 2  # it does not know what it was asked for, and has done nothing
 _log = logging.getLogger("agent_relay.terminal")
 
 
-class Codex(Struct, frozen=True):
-    """The program that was started, as far as this door needs to know it."""
-
-    command: str
-    environment: Mapping[str, str]
-    cwd: str
-    home: Path
-    profile: Profile
-    mark: str  # words that only this agent was given
-    since_ms: int
-
-
 class CodexQueue:
     name = "codex queue"
     can_start_turns = True
@@ -54,12 +39,13 @@ class CodexQueue:
     def __init__(self, codex: Codex, place: AgentPlace, listener: DoorListener[Observation], hooks: str = "") -> None:
         """`hooks`: the socket where they are heard, for a program that was started with them."""
         self._codex = codex
-        self._hooked = HookedSession(hooks, place, listener) if hooks else None
+        self._hooked = HookedConversation(hooks, place, listener) if hooks else None
         self._folder = place.folder
         self._listener = listener
-        self._thread: Thread | None = None
+        self._thread: KnownSession | None = None
+        self._reader = CodexSignals()
         self._tail: TranscriptTail | None = None
-        self._handed: dict[str, DoorMessage] = {}
+        self._handed: HandoverLedger[Handed] = HandoverLedger(listener)
         self._order = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
         self._is_over = False
@@ -72,16 +58,17 @@ class CodexQueue:
             raise DoorShut("This version of Codex has no `codex queue`.", "Update Codex.")
         if self._hooked is not None:
             try:
-                await self._hooked.open()
+                await self._hooked.begin()
             except OSError as error:  # they only add to what is known without them
                 _log.warning("the hooks cannot be listened to: %s", error.strerror or type(error).__name__)
         await self._look()
         self._watching = asyncio.create_task(self._watch())
         note = "" if self._thread else "until the agent's first turn messages are typed"
-        return Probe(await read_version(self._codex), note)
+        return Probe(await self._codex.version(), note)
 
     async def close(self) -> None:
         self._is_over = True
+        self._handed.close()
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
@@ -99,24 +86,24 @@ class CodexQueue:
                 raise NotTaken("The conversation has not begun.")
             if len(message.text) > MAX_CHARACTERS:
                 raise NotTaken("It is too long for a command line.")
-            self._handed[message.id] = message
+            self._handed.add(Handed(message))
             status, _ = await run_codex(self._codex, "queue", "--thread", thread.id, "--message", message.text)
             if status is None and await self.look_up(message) is not Whereabouts.NOWHERE:
                 return "queued, it seems"
             if status == _USAGE:
-                self._handed.pop(message.id, None)
+                self._handed.drop(message.uuid)
                 raise DoorShut(
                     "`codex queue` does not take `--thread` and `--message` in this version of Codex.", "Update Codex."
                 )
             if status != 0:
-                self._handed.pop(message.id, None)
+                self._handed.drop(message.uuid)
                 raise NotTaken(f"`codex queue` failed ({'no answer' if status is None else status}).")
             return "queued in the conversation"
 
     # --- the conversation ------------------------------------------------------------------------------------------------
 
     @property
-    def _hooked_thread(self) -> Thread | None:
+    def _hooked_thread(self) -> KnownSession | None:
         """As a hook told it, who has told it already."""
         return self._hooked.thread if self._hooked is not None else None
 
@@ -131,17 +118,17 @@ class CodexQueue:
         if thread is not None and thread != self._thread:
             is_other = thread != self._hooked_thread and (self._thread is None or thread.id != self._thread.id)
             self._thread = thread
-            self._tail = TranscriptTail(Path(thread.path), CodexReader())
+            self._tail = TranscriptTail(Path(thread.path), self._reader)
             if is_other and not self._is_over:
                 self._listener.door_session(thread.id)
         if self._tail is not None and self._handed:
-            for record in await asyncio.to_thread(self._tail.poll):
-                for message in [message for message in self._handed.values() if is_of(record, message)]:
-                    self._handed.pop(message.id, None)
-                    if not self._is_over:
-                        self._listener.door_read(message.id, "transcript")
+            await asyncio.to_thread(self._tail.poll)
+            given = [signal for signal in self._reader.take() if isinstance(signal, Given)]
+            for handed in self._handed:
+                if any(is_of(signal, handed.message) for signal in given):
+                    self._handed.read(handed.message.uuid, "transcript")
 
-    def _find(self) -> Thread | None:
+    def _find(self) -> KnownSession | None:
         """The one that a hook named; the latest that holds our words; else the one that a door before this one knew."""
         codex = self._codex
         if self._hooked_thread is not None:
@@ -150,35 +137,28 @@ class CodexQueue:
             for path in find_sessions(codex.profile, codex.cwd, home=codex.home, since_ms=codex.since_ms):
                 head = read_head(codex.profile, path) if holds(path, codex.mark) else None
                 if head is not None and head.session_id:
-                    found = Thread(head.session_id, str(path))
+                    found = KnownSession(head.session_id, str(path))
                     remember(self._folder, found)
                     return found
-        known = [thread for thread in load_known(self._folder) if thread.path and Path(thread.path).exists()]
+        known = [thread for thread in KNOWN.load(self._folder) if thread.path and Path(thread.path).exists()]
         return known[-1] if known else None
 
     # --- the rest --------------------------------------------------------------------------------------------------------
 
     async def look_up(self, message: DoorMessage) -> Whereabouts:
         found = await find_message(self._folder, self._codex.home, message)
-        if found is Whereabouts.HELD:
-            self._handed.setdefault(message.id, message)
+        if found is Whereabouts.HELD and message.uuid not in self._handed:
+            self._handed.add(Handed(message))
         return found
 
     async def answer(self, request_id: str, decision: Decision) -> None:
         if self._hooked is None:
             raise NotOpen("`codex queue` takes messages only.")
-        if not self._is_over:
-            await self._hooked.look()
-        self._hooked.requests.answer(request_id, decision)
-
-
-async def read_version(codex: Codex) -> str:
-    """As it says itself; empty where it does not."""
-    return await asyncio.to_thread(ask_version, codex.command, codex.environment, codex.cwd)
+        await self._hooked.answer(request_id, decision)
 
 
 async def run_codex(codex: Codex, *words: str) -> tuple[int | None, str]:
-    """How it ended, and what it said; None: not in time, and whether it did what it should nobody can say."""
+    """Its exit status, and what it said; None: not in time, and whether it did what it should nobody can say."""
     try:
         done = await asyncio.to_thread(
             subprocess.run, [codex.command, *words], cwd=codex.cwd, env=dict(codex.environment), timeout=RUN_S,

@@ -1,89 +1,56 @@
-"""What Codex writes down about a conversation (`~/.codex/sessions/…/rollout-*.jsonl`), and what we remember of the agent's.
+"""Codex's own record of a conversation (`~/.codex/sessions/…/rollout-*.jsonl`), and what we remember of the agent's.
 
 A conversation is a thread of Codex's; `/new` and `/resume` lead to another one. The ones that were the agent's are kept in
-its folder, for a later wrapper and for the door that comes after this one.
+its folder, for a later wrapper and for the door that comes after this one. A session file tells that turns begin and end, what
+the agent was given, and what became of a tool.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from agent_relay.terminal.doors.door import DoorMessage, DoorState, Whereabouts
-from agent_relay.terminal.doors.marks import mark_of
-from agent_relay.terminal.files.private_files import read_private, replace_private
+from agent_relay.terminal.doors.door import DoorMessage, Whereabouts
+from agent_relay.terminal.doors.known import KnownFile, KnownSession, put_last
+from agent_relay.terminal.doors.ledger import mark_of
+from agent_relay.terminal.doors.signals import Given, SignalReader, TurnBegan, TurnEnded, find_signals
+from agent_relay.terminal.doors.versions import ask_version
 from agent_relay.terminal.output.transcripts.codex import CodexReader
-from agent_relay.terminal.output.transcripts.records import Record, Taking, as_count, as_dict, as_text, decode_record
+from agent_relay.terminal.output.transcripts.records import ToolResult, as_dict
+from agent_relay.terminal.profiles.profile import Profile
 
-KNOWN_FILE = "codex-threads.json"
 MAX_REMEMBERED = 16
 _SCANNED_BYTES = 67_108_864  # of the end of a file; what was handed over lately stands there
+_ABORTED = "aborted by user"
 
 
-class Thread(Struct, frozen=True):
-    """A conversation; `path` is empty until it is written down, with its first turn."""
+class Codex(Struct, frozen=True):
+    """The program that was started, as far as its doors need to know it."""
 
-    id: str
-    path: str = ""
+    command: str
+    environment: Mapping[str, str]
+    cwd: str
+    home: Path
+    profile: Profile
+    mark: str  # words that only this agent was given
+    since_ms: int
 
-
-class ServedThread(Struct, frozen=True):
-    """As the app-server tells of it."""
-
-    thread: Thread
-    is_agents: bool  # a person's conversation, not one that Codex has with itself
-    state: DoorState | None
-    waiting_for: str
-    used_at: int
-
-
-def load_known(folder: str) -> list[Thread]:
-    """The agent's threads, the latest last."""
-    try:
-        return msgspec.json.decode(read_private(os.path.join(folder, KNOWN_FILE)) or b"[]", type=list[Thread])
-    except msgspec.DecodeError:
-        return []
+    async def version(self) -> str:
+        """As it says itself; empty where it does not."""
+        return await asyncio.to_thread(ask_version, self.command, self.environment, self.cwd)
 
 
-def remember(folder: str, thread: Thread) -> None:
-    others = [known for known in load_known(folder) if known.id != thread.id]
-    replace_private(os.path.join(folder, KNOWN_FILE), msgspec.json.encode([*others, thread][-MAX_REMEMBERED:]))
+KNOWN = KnownFile("codex-threads.json", list[KnownSession])  # the latest last
 
 
-def read_thread(value: object) -> ServedThread | None:
-    """None for anything that has no id."""
-    told = as_dict(value)
-    id_ = as_text(told.get("id"))
-    if not id_:
-        return None
-    path = as_text(told.get("path"))
-    own = not told.get("ephemeral") and not told.get("parentThreadId") and told.get("threadSource") in {"user", None}
-    state, waiting_for = read_status(as_dict(told.get("status")))
-    used_at = max(as_count(told.get("recencyAt")), as_count(told.get("createdAt")))
-    return ServedThread(Thread(id_, path if path.endswith(".jsonl") else ""), own, state, waiting_for, used_at)
-
-
-def read_status(status: dict[str, Any]) -> tuple[DoorState | None, str]:
-    """What the thread does, and what it waits for; None when it does not say, or says what we do not know."""
-    match status.get("type"):
-        case "idle" | "systemError":
-            return DoorState.IDLE, ""
-        case "active":
-            flags = status.get("activeFlags")
-            if isinstance(flags, list) and "waitingOnApproval" in flags:
-                return DoorState.WAITING, "permission"
-            if isinstance(flags, list) and "waitingOnUserInput" in flags:
-                return DoorState.WAITING, "question"
-            return DoorState.WORKING, ""
-        case _:
-            return None, ""
+def remember(folder: str, thread: KnownSession) -> None:
+    KNOWN.save(folder, put_last(KNOWN.load(folder), thread, MAX_REMEMBERED))
 
 
 def is_queued(home: Path, message: DoorMessage) -> bool | None:
@@ -101,7 +68,7 @@ def is_queued(home: Path, message: DoorMessage) -> bool | None:
 
 async def find_message(folder: str, home: Path, message: DoorMessage) -> Whereabouts:
     """By what Codex has written down: in the agent's conversations, and in its own queue."""
-    paths = [thread.path for thread in load_known(folder)]
+    paths = [thread.path for thread in KNOWN.load(folder)]
     if await asyncio.to_thread(was_read, paths, message):
         return Whereabouts.READ
     match await asyncio.to_thread(is_queued, home, message):
@@ -115,28 +82,33 @@ async def find_message(folder: str, home: Path, message: DoorMessage) -> Whereab
 
 def was_read(paths: list[str], message: DoorMessage) -> bool:
     """Whether one of these files has it as something the agent was given. Reads files: for a thread."""
-    return any(_holds(Path(path), message) for path in paths if path)
+    found = (find_signals(Path(path), CodexSignals(), message, _SCANNED_BYTES) for path in paths if path)
+    return any(isinstance(signal, Given) and is_of(signal, message) for signals in found for signal in signals)
 
 
-def _holds(path: Path, message: DoorMessage) -> bool:
-    words = (message.uuid.encode(), mark_of(message).encode())
-    reader = CodexReader()
-    try:
-        with path.open("rb") as file:
-            file.seek(max(path.stat().st_size - _SCANNED_BYTES, 0))
-            for line in file:
-                # Nearly no line needs to be decoded.
-                if any(word in line for word in words) and _has_taken(reader, line, message):
-                    return True
-    except OSError:
-        return False
-    return False
-
-
-def _has_taken(reader: CodexReader, line: bytes, message: DoorMessage) -> bool:
-    return any(is_of(record, message) for record in reader.read(decode_record(line) or {}))
-
-
-def is_of(record: Record, message: DoorMessage) -> bool:
+def is_of(given: Given, message: DoorMessage) -> bool:
     """By our id, or word for word, several of them together: the text has an id of its own in it."""
-    return isinstance(record, Taking) and (record.message_id == message.uuid or message.text.strip() in record.text)
+    return given.uuid == message.uuid or message.text.strip() in given.text
+
+
+class CodexSignals(SignalReader):
+    def __init__(self) -> None:
+        super().__init__(CodexReader())
+
+    def _end(self, result: ToolResult, record: dict[str, Any]) -> None:
+        if result.output.endswith(_ABORTED):
+            # Nobody can say here whether it ran before a person broke it off; that its turn was broken off follows.
+            self._calls.pop(result.id, None)
+        else:
+            super()._end(result, record)
+
+    def _read_other(self, record: dict[str, Any]) -> None:
+        match record.get("type"), as_dict(record.get("payload")).get("type"):
+            case "event_msg", "task_started":
+                self._tell(TurnBegan())
+            case "event_msg", "task_complete":
+                self._tell(TurnEnded())
+            case "event_msg", "turn_aborted":
+                self._tell(TurnEnded(is_broken_off=True))
+            case _:
+                pass

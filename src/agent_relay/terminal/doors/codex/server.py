@@ -13,14 +13,21 @@ import logging
 import re
 from typing import Any
 
-from msgspec import Struct
-
-from agent_relay.terminal.doors.codex.record import load_known, read_status, was_read
-from agent_relay.terminal.doors.codex.requests import Requests
-from agent_relay.terminal.doors.codex.rpc import CLOSE_S, Refused, RequestId, Rpc, Unreachable, has_visitor
-from agent_relay.terminal.doors.codex.threads import Threads
+from agent_relay.terminal.doors.codex.app_server import (
+    CLOSE_S,
+    Refused,
+    RequestId,
+    Rpc,
+    Threads,
+    Unreachable,
+    has_visitor,
+    read_status,
+)
+from agent_relay.terminal.doors.codex.record import KNOWN, was_read
+from agent_relay.terminal.doors.codex.requests import CodexRequests
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, DoorState, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.launch import AgentPlace
+from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 
@@ -39,8 +46,7 @@ _VERSION = re.compile(r"^[\w-]+/([\w.+-]+)")
 _log = logging.getLogger("agent_relay.terminal")
 
 
-class _Handed(Struct):
-    message: DoorMessage
+class _QueuedMessage(Handed):
     thread_id: str = ""
     queued_id: str = ""  # by which it can be taken back
 
@@ -55,8 +61,8 @@ class CodexServer:
         self._listener = listener
         self._rpc: Rpc | None = None
         self._threads = Threads(place.folder, listener.door_session)
-        self._requests = Requests(listener, self._reply)
-        self._handed: dict[str, _Handed] = {}  # by uuid, in order
+        self._requests = CodexRequests(listener, self._reply)
+        self._handed: HandoverLedger[_QueuedMessage] = HandoverLedger(listener)
         self._order = asyncio.Lock()
         self._due = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -138,13 +144,15 @@ class CodexServer:
         """Told once: here, or to whoever is handing something over at that moment."""
         if not self._is_over:
             self._is_over = True
+            self._handed.close()
             self._requests.close()
             if not self._is_delivering:
                 self._listener.door_lost(reason)
 
     async def close(self) -> None:
-        """What is still queued is taken back: it will reach the agent in another way."""
+        """Takes back what is still queued: it will reach the agent in another way."""
         self._is_over = True
+        self._handed.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -152,11 +160,11 @@ class CodexServer:
         if self._rpc is not None:
             with contextlib.suppress(Refused, Unreachable, TimeoutError):
                 async with asyncio.timeout(CLOSE_S):
-                    for handed in list(self._handed.values()):
+                    for handed in self._handed:
                         await self._take_back(self._rpc, handed)
             await self._rpc.close()
 
-    async def _take_back(self, rpc: Rpc, handed: _Handed) -> bool:
+    async def _take_back(self, rpc: Rpc, handed: _QueuedMessage) -> bool:
         params = {"threadId": handed.thread_id, "queuedSubmissionId": handed.queued_id}
         return bool((await rpc.call("thread/queue/delete", params)).get("deleted"))
 
@@ -165,12 +173,12 @@ class CodexServer:
     async def deliver(self, message: DoorMessage) -> str:
         async with self._order:
             rpc = self._ready()
-            handed = self._handed[message.uuid] = _Handed(message)  # before: it may be read before we are told
+            handed = self._handed.add(_QueuedMessage(message))  # before: it may be read before we are told
             self._is_delivering = True
             try:
                 await self._add(rpc, handed)
             except Refused as error:
-                self._handed.pop(message.uuid, None)
+                self._handed.drop(message.uuid)
                 self._due.set()
                 raise NotTaken(f"Codex did not take it: {error}") from None
             except Unreachable:
@@ -193,24 +201,24 @@ class CodexServer:
             raise NotTaken("Codex is reconnecting to its app-server.")
         return self._rpc
 
-    async def _add(self, rpc: Rpc, handed: _Handed) -> None:
+    async def _add(self, rpc: Rpc, handed: _QueuedMessage) -> None:
         handed.thread_id = self._threads.id
         given = [{"type": "text", "text": handed.message.text}]
         params = {"threadId": handed.thread_id, "clientUserMessageId": handed.message.uuid, "input": given}
         answer = await rpc.call("thread/queue/add", params)
         handed.queued_id = as_text(as_dict(answer.get("queuedSubmission")).get("id"))
 
-    async def _find_again(self, handed: _Handed) -> str:
+    async def _find_again(self, handed: _QueuedMessage) -> str:
         """The connection broke while it was handed over: whether the server has it is asked when it is back."""
         deadline = _now() + RELINK_S
         while not self._is_over and _now() < deadline:
             where = await self.look_up(handed.message)
             if where is Whereabouts.READ:
-                self._read(handed.message.uuid)
+                self._handed.read(handed.message.uuid, "transcript")
             if where in {Whereabouts.READ, Whereabouts.HELD}:
                 return where.value
             if where is Whereabouts.NOWHERE:
-                self._handed.pop(handed.message.uuid, None)
+                self._handed.drop(handed.message.uuid)
                 raise NotTaken("The app-server of Codex ended while it was handed over.")
             await asyncio.sleep(POLL_S)
         self._end("The app-server of Codex is gone.")
@@ -222,9 +230,10 @@ class CodexServer:
         for _ in range(2):
             queued_id, is_known = await self._find_queued(message)
             if queued_id:
-                self._handed.setdefault(message.uuid, _Handed(message, self._threads.id, queued_id)).queued_id = queued_id
+                handed = self._handed.get(message.uuid) or self._handed.add(_QueuedMessage(message, thread_id=self._threads.id))
+                handed.queued_id = queued_id
                 return Whereabouts.HELD
-            paths = [thread.path for thread in load_known(self._place.folder)]
+            paths = [thread.path for thread in KNOWN.load(self._place.folder)]
             if await asyncio.to_thread(was_read, paths, message):
                 return Whereabouts.READ
             if not is_known:
@@ -294,16 +303,16 @@ class CodexServer:
         return True
 
     async def _catch_up(self) -> None:
-        """What was read before we were told of it."""
-        paths = [thread.path for thread in load_known(self._place.folder)]
-        for handed in list(self._handed.values()):
+        """Tells what was read before we were told of it."""
+        paths = [thread.path for thread in KNOWN.load(self._place.folder)]
+        for handed in self._handed:
             if await asyncio.to_thread(was_read, paths, handed.message):
-                self._read(handed.message.uuid)
+                self._handed.read(handed.message.uuid, "transcript")
 
     async def _move_queued(self, rpc: Rpc) -> None:
-        """What waits in a conversation that the person has left goes on to the next one."""
+        """Moves what waits in a conversation that the person has left to the next one."""
         async with self._order:
-            for handed in [handed for handed in self._handed.values() if handed.thread_id != self._threads.id]:
+            for handed in [handed for handed in self._handed if handed.thread_id != self._threads.id]:
                 if await self._take_back(rpc, handed):
                     await self._add(rpc, handed)
 
@@ -349,7 +358,7 @@ class CodexServer:
                 item = as_dict(params.get("item"))
                 self._requests.note_item(item, is_completed=True)
                 if item.get("type") == "userMessage":
-                    self._read(as_text(item.get("clientId")))
+                    self._handed.read(as_text(item.get("clientId")), "transcript")
             case "turn/completed":
                 self._requests.note_turn_over(as_dict(params.get("turn")))
             case _:
@@ -362,11 +371,6 @@ class CodexServer:
         if (state, waiting_for) != self._told:
             self._told = (state, waiting_for)
             self._listener.door_state(state, waiting_for)
-
-    def _read(self, uuid: str) -> None:
-        handed = self._handed.pop(uuid, None)
-        if handed is not None and not self._is_over:
-            self._listener.door_read(handed.message.id, "transcript")
 
     # --- requests --------------------------------------------------------------------------------------------------------
 

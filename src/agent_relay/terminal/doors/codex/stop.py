@@ -3,123 +3,181 @@
 It reaches only an agent that works; an idle one is typed to. Messages wait here until the hook asks for them, and several go
 at once. With a tool's result Codex would take one as well, but gives it to the agent as a word of its developer, which a
 colleague's is not.
+
+A hook says which conversation it is, with the first prompt of each, and what is asked. Everything else stands in the session
+file, as soon as a hook could tell it: whether a turn runs, and what the agent was given.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
+import asyncio
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from agent_relay.terminal.doors.codex.hooks import FLAG, are_trusted, marker_path
-from agent_relay.terminal.doors.codex.queue import Codex, read_version
-from agent_relay.terminal.doors.codex.record import find_message
-from agent_relay.terminal.doors.codex.session import HookedSession
-from agent_relay.terminal.doors.codex.signals import Given, TurnEnded
-from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.codex.hooks import FLAG, PERMISSION, STOP, are_trusted, marker_path
+from agent_relay.terminal.doors.codex.record import KNOWN, Codex, CodexSignals, find_message, remember
+from agent_relay.terminal.doors.codex.requests import CodexHookRequests
+from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.hook_door import MAX_BYTES, HookedSession, Spool, size_of
+from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.marks import is_in
-from agent_relay.terminal.files.private_files import replace_private
+from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
+from agent_relay.terminal.doors.signals import Decided, Given, Signal, TurnBegan, TurnEnded
 from agent_relay.terminal.output.observations import Observation
+from agent_relay.terminal.output.transcripts.records import as_text
+from agent_relay.terminal.output.transcripts.tail import TranscriptTail
 
-MAX_BYTES = 9_000  # of more than about 10,000 Codex leaves out the middle, and puts the whole into a file
 _REWRITTEN = frozenset("<>&")
 
 
-class CodexStopHook:
+class HookedConversation(HookedSession[CodexHookRequests]):
+    """The conversation of one Codex whose hooks reach us at `socket`: which it is, whether a turn runs, what is asked."""
+
+    def __init__(self, socket: str, place: AgentPlace, listener: DoorListener[Observation]) -> None:
+        super().__init__("Codex", socket, CodexHookRequests(listener))
+        self._folder = place.folder
+        self._listener = listener
+        self._reader = CodexSignals()
+        self._tail: TranscriptTail | None = None
+        self._is_new = False  # nothing of its file was read so far
+        self.thread: KnownSession | None = None
+        self.is_working = False
+
+    async def begin(self) -> None:
+        """Raises OSError where the hooks cannot be listened to."""
+        await self.listen()
+        known = KNOWN.load(self._folder)
+        if known:  # the conversation went on under a wrapper, or a door, before this one
+            self._follow(known[-1])
+            await self.look()
+        self.watch()
+
+    async def _take_hook(self, event: str, given: dict[str, Any]) -> str | None:
+        if self.is_over:
+            return None
+        is_helpers = bool(given.get("agent_id"))  # a helper of the agent's own, in a conversation of its own
+        if not is_helpers:
+            self._meet(given)
+        await self.look()
+        if event == PERMISSION:
+            self.requests.ask(given)
+            self.hurry()
+        return self._give() if event == STOP and not is_helpers else None
+
+    def _meet(self, given: dict[str, Any]) -> None:
+        """Remembers the conversation, which is another one after `/new`."""
+        thread = KnownSession(as_text(given.get("session_id")), as_text(given.get("transcript_path")))
+        if thread.id and thread.path.endswith(".jsonl") and thread != self.thread:
+            remember(self._folder, thread)
+            self._follow(thread)
+            self._listener.door_session(thread.id)
+
+    def _follow(self, thread: KnownSession) -> None:
+        self.thread, self._is_new = thread, True
+        self._reader = CodexSignals()
+        self._tail = TranscriptTail(Path(thread.path), self._reader) if thread.path else None
+
+    async def _look(self) -> None:
+        if self._tail is not None:
+            await asyncio.to_thread(self._tail.poll)
+        signals = self._reader.take()
+        if self._is_new and signals:
+            self._is_new = False
+            signals = _latest(signals)
+        for signal in signals:
+            if not self.is_over:
+                self._note(signal)
+
+    def _note(self, signal: Signal) -> None:
+        match signal:
+            case TurnBegan():
+                self.is_working = True
+            case TurnEnded(is_broken_off):
+                self.is_working = False
+                self.requests.note_turn_over(is_broken_off=is_broken_off)
+            case Decided():
+                self.requests.note_decided(signal)
+            case _:
+                pass
+
+    def _give(self) -> str | None:
+        """The answer at the end of a turn, with which the agent goes on; None where it does not."""
+        return None
+
+
+def _latest(signals: list[Signal]) -> list[Signal]:
+    """Of a conversation that went on before we came: what the agent was given, and whether a turn runs."""
+    turns = [signal for signal in signals if isinstance(signal, TurnBegan | TurnEnded)]
+    return [*(signal for signal in signals if isinstance(signal, Given)), *turns[-1:]]
+
+
+class CodexStopHook(HookedConversation):
     name = "codex stop hook"
     can_start_turns = False
 
     def __init__(self, codex: Codex, socket: str, place: AgentPlace, listener: DoorListener[Observation]) -> None:
+        super().__init__(socket, place, listener)
         self._codex = codex
-        self._folder = place.folder
-        self._listener = listener
-        self._session = HookedSession(socket, place, listener)
-        self._session.give = self._give
-        self._session.heed = self._heed
-        self._session.is_awaited = lambda: bool(self._waiting or self._handed)
-        self._waiting: list[DoorMessage] = []
-        self._handed: list[DoorMessage] = []  # given to Codex, and not seen in the session file so far
-        self._is_open = False
+        self._spool = Spool(marker_path(place.folder))
+        self._handed: HandoverLedger[Handed] = HandoverLedger(listener)
 
     async def open(self) -> Probe:
         if not are_trusted(self._codex.home):
             how = f"Start it with `wrap {FLAG}`, and choose “Trust all and continue”."
             raise DoorShut("Codex was not told to trust the relay's hooks.", how)
         try:
-            await self._session.open()
+            await self.begin()
         except OSError as error:
             raise DoorShut(f"The hooks cannot be listened to ({error.strerror or type(error).__name__}).") from None
-        self._is_open = True
-        self._mark()
-        note = "" if self._session.thread else "it is heard of with the agent's first turn"
-        return Probe(await read_version(self._codex), note)
+        self._spool.mark()
+        note = "" if self.thread else "it is heard of with the agent's first turn"
+        return Probe(await self._codex.version(), note)
 
     async def close(self) -> None:
-        self._is_open = False
-        await self._session.close()
-        self._waiting.clear()
-        self._mark()
-
-    # --- messages --------------------------------------------------------------------------------------------------------
+        await super().close()
+        self._spool.take_all()
 
     async def deliver(self, message: DoorMessage) -> str:
-        if not self._is_open:
+        if not self.is_open:
             raise DoorShut("The hooks of Codex are not open.")
-        await self._session.look()
-        if not self._session.is_working:
+        await self.look()
+        if not self.is_working:
             raise NotTaken("The agent is idle, and the hook runs only at the end of a turn.")
-        if _size(message) > MAX_BYTES:
+        if size_of(message) > MAX_BYTES:
             raise NotTaken("It is too long for a Codex hook.")
         if _REWRITTEN & set(message.text):
             raise NotTaken("Codex would escape its angle brackets and ampersands.")
-        self._waiting.append(message)
-        self._mark()
-        self._session.hurry()
+        self._spool.add(message)
+        self.hurry()
         return "waits for the end of the turn"
-
-    def _give(self) -> str | None:
-        room, count = MAX_BYTES, 0
-        for message in self._waiting:
-            room -= _size(message)
-            count += room >= 0
-        given, self._waiting = self._waiting[:count], self._waiting[count:]
-        self._handed += given
-        self._mark()
-        reason = "\n\n".join(message.text for message in given)
-        return msgspec.json.encode({"decision": "block", "reason": reason}).decode() if given else None
-
-    def _heed(self, signal: Given | TurnEnded) -> None:
-        match signal:
-            case Given(text):
-                for message in [message for message in self._handed if is_in(message, text)]:
-                    self._handed.remove(message)
-                    self._listener.door_read(message.id, "transcript")
-            case TurnEnded():
-                handed, unread = self._handed, [*self._handed, *self._waiting]
-                self._handed, self._waiting = [], []
-                self._mark()
-                for message in unread:
-                    self._listener.door_refused(message.id, "The turn ended before it was read.", was_given=message in handed)
-
-    def _mark(self) -> None:
-        if self._waiting:
-            replace_private(marker_path(self._folder), b"")
-        else:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(marker_path(self._folder))
 
     async def look_up(self, message: DoorMessage) -> Whereabouts:
         found = await find_message(self._folder, self._codex.home, message)
-        is_held = self._is_open and message in (*self._waiting, *self._handed)
+        is_held = self.is_open and (message in self._spool or message.uuid in self._handed)
         return Whereabouts.HELD if is_held and found is not Whereabouts.READ else found
 
-    async def answer(self, request_id: str, decision: Decision) -> None:
-        if self._is_open:
-            await self._session.look()
-        self._session.requests.answer(request_id, decision)
+    @property
+    def _is_busy(self) -> bool:
+        return bool(self._spool or self._handed) or super()._is_busy
 
+    def _give(self) -> str | None:
+        messages = self._spool.take(MAX_BYTES)
+        for message in messages:
+            self._handed.add(Handed(message))
+        reason = "\n\n".join(message.text for message in messages)
+        return msgspec.json.encode({"decision": "block", "reason": reason}).decode() if messages else None
 
-def _size(message: DoorMessage) -> int:
-    return len(f"{message.text}\n\n".encode())
+    def _note(self, signal: Signal) -> None:
+        super()._note(signal)
+        match signal:
+            case Given(text):
+                for handed in self._handed.find(text):
+                    self._handed.read(handed.message.uuid, "transcript")
+            case TurnEnded():
+                given, waiting = self._handed.take_all(), self._spool.take_all()
+                for message in [*given, *waiting]:
+                    self._listener.door_refused(message.id, "The turn ended before it was read.", was_given=message in given)
+            case _:
+                pass

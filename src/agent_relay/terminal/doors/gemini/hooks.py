@@ -9,79 +9,59 @@ off runs no hook.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from agent_relay.protocol.visible_text import clean
-from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
-from agent_relay.terminal.doors.gemini.record import Session, load_known, save_known
+from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.gemini.record import KNOWN, GeminiSignals, was_given
 from agent_relay.terminal.doors.gemini.requests import QUESTION_TOOL, GeminiRequests, tool_of
-from agent_relay.terminal.doors.gemini.signals import Answered, Cancelled, Decided, Given, Signal, SignalReader, was_given
-from agent_relay.terminal.doors.hooks import HookServer
+from agent_relay.terminal.doors.hook_door import HookedSession, Spool
+from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.marks import is_in
+from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
+from agent_relay.terminal.doors.signals import Decided, Given, ModelAnswered, Signal, TurnEnded
 from agent_relay.terminal.doors.versions import is_known
-from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_text
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
 from agent_relay.terminal.profiles.profile import load_profiles
 
-MARKER_FILE = "gemini-waiting"  # after a tool we are asked only while it is there, so that tools cost next to nothing else
 START_S = 60.0  # a start with its first dialogs; a program of which no hook was heard by then runs none
-LOOK_S = 1.0
-BUSY_LOOK_S = 0.1  # while something is on its way
 QUIET_S = 30.0  # with no sign of work for so long, messages wait no longer: typed ones are queued by the CLI itself
 UNTAKEN_S = 20.0  # the CLI goes on within a second of the end of the turn that we prevented
 UNHEARD_ANSWERS = 4  # of a working agent, none of them with a hook: they are not run any more
 MAX_CONTEXT_CHARACTERS = 8_000  # with a tool's result, which the CLI may shorten
 MAX_TRIES = 2
 _HELPER_TOOL = "invoke_agent"
+_SHORT = 8  # characters of its id that stand in the name of a session's file
 _SIGNS = " (In this note &lt; and &gt; stand for the less-than and the greater-than sign: write the signs themselves.)"
 _AGAIN = "These messages arrived during the cancelled request:"
-_log = logging.getLogger("agent_relay.terminal")
-
-
-class _Handed(Struct):
-    """Given to the CLI, and not seen in the session file so far."""
-
-    message: DoorMessage
-    at: float
-    is_at_end: bool  # of a turn
-    is_taken: bool = False  # the CLI makes a prompt of it
 
 
 def marker_path(folder: str) -> str:
-    return os.path.join(folder, MARKER_FILE)
+    return os.path.join(folder, "gemini-waiting")
 
 
-class GeminiHooks:
+class GeminiHooks(HookedSession[GeminiRequests]):
     name = "gemini hooks"
     can_start_turns = False
 
     def __init__(self, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]) -> None:
+        super().__init__("Gemini CLI", facts["hooks"], GeminiRequests(listener))
         self._folder = place.folder
         self._facts = facts
         self._listener = listener
-        self._server = HookServer(facts["hooks"], self._take_hook)
-        self._requests = GeminiRequests(listener)
-        self._known = load_known(place.folder)
-        self._reader = SignalReader()
+        self._known = KNOWN.load(place.folder)
+        self._reader = GeminiSignals()
         self._tail: TranscriptTail | None = None
-        self._looking = asyncio.Lock()
         self._started = asyncio.Event()
-        self._due = asyncio.Event()  # there is something to look for
-        self._task: asyncio.Task[None] | None = None
-        self._is_over = False
-        self._waiting: list[DoorMessage] = []
-        self._handed: list[_Handed] = []
+        self._spool = Spool(marker_path(place.folder), lambda: bool(self._helpers) or self.requests.is_open)
+        self._handed: HandoverLedger[Handed] = HandoverLedger(listener)
         self._tries: dict[str, int] = {}
         self._in_turn: list[DoorMessage] = []  # read in the turn that runs
         self._again: list[DoorMessage] = []  # read in a turn that was taken out of the conversation
@@ -97,7 +77,7 @@ class GeminiHooks:
 
     async def open(self) -> Probe:
         try:
-            await self._server.open()
+            await self.listen()
         except OSError as error:
             raise DoorShut(f"The hooks cannot be listened to ({error.strerror or type(error).__name__}).") from None
         self._mark()
@@ -112,35 +92,29 @@ class GeminiHooks:
                     f"Gemini CLI ran none of the relay's hooks within {START_S:.0f} s.",
                     "See `/hooks` and `/extensions` in Gemini CLI: they may be disabled.",
                 ) from None
-        self._task = asyncio.create_task(self._run())
+        self.watch()
         return Probe(self._facts.get("version", ""), introduces=bool(self._facts.get("introduction")))
 
     async def close(self) -> None:
-        self._is_over = True
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        self._requests.close()
-        await self._server.close()
-        self._waiting.clear()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(marker_path(self._folder))
+        await super().close()
+        self._spool.take_all()
+        self._spool.close()
 
-    def _lose(self, reason: str) -> None:
-        if not self._is_over:
-            self._is_over = True
+    def _fail(self, reason: str) -> None:
+        if not self.is_over:
+            self.is_over = True
             self._listener.door_lost(reason)
 
     # --- messages --------------------------------------------------------------------------------------------------------
 
     async def deliver(self, message: DoorMessage) -> str:
-        if self._is_over or self._task is None:
+        if not self.is_open:
             raise DoorShut("The hooks of Gemini CLI are not open.")
         if self._is_working is False:
             raise NotTaken("The agent is idle, and its hooks run only while it works.")
-        self._waiting.append(message)
+        self._spool.add(message)
         self._note_sign()
-        self._mark()
+        self.hurry()
         return "waits for the next tool or the end of the turn"
 
     async def look_up(self, message: DoorMessage) -> Whereabouts:
@@ -149,33 +123,24 @@ class GeminiHooks:
         for path in reversed(self._known.paths):
             if await asyncio.to_thread(was_given, path, message):
                 return Whereabouts.READ
-        is_ours = message in self._waiting or any(handed.message == message for handed in self._handed)
-        is_alive = not self._is_over and (self._requests.is_open or _now() - self._last_sign <= QUIET_S)
+        is_ours = message in self._spool or message.uuid in self._handed
+        is_alive = not self.is_over and (self.requests.is_open or _now() - self._last_sign <= QUIET_S)
         return Whereabouts.HELD if is_ours and is_alive else Whereabouts.NOWHERE
-
-    async def answer(self, request_id: str, decision: Decision) -> None:
-        if not self._is_over and self._task is not None:
-            await self._look()
-        self._requests.answer(request_id, decision)
 
     def _refuse(self, messages: list[DoorMessage], reason: str, *, were_given: bool = False) -> None:
         for message in messages:
             self._tries.pop(message.uuid, None)
-            if not self._is_over:
+            if not self.is_over:
                 self._listener.door_refused(message.id, reason, was_given=were_given)
 
     def _hand(self, message: DoorMessage, *, is_at_end: bool) -> str:
         self._tries[message.uuid] = self._tries.get(message.uuid, 0) + 1
-        self._handed.append(_Handed(message, _now(), is_at_end))
+        self._handed.add(Handed(message, _now(), is_at_end=is_at_end))
         return message.text
 
     def _mark(self) -> None:
-        self._due.set()
-        if self._waiting or self._helpers or self._requests.is_open:
-            replace_private(marker_path(self._folder), b"")
-        else:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(marker_path(self._folder))
+        self.hurry()
+        self._spool.mark()
 
     def _note_sign(self) -> None:
         self._unheard = 0
@@ -183,87 +148,74 @@ class GeminiHooks:
 
     # --- the session file ------------------------------------------------------------------------------------------------
 
-    async def _run(self) -> None:
-        while not self._is_over:
-            is_busy = self._handed or self._requests.is_open or self._waiting
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(BUSY_LOOK_S if is_busy else LOOK_S):
-                    await self._due.wait()
-            self._due.clear()
-            try:
-                await self._look()
-                self._give_back()
-            except Exception:  # noqa: BLE001 - a fault must end as a lost door, not as silence
-                _log.exception("the session of Gemini CLI cannot be watched")
-                self._lose("The session of Gemini CLI can no longer be watched.")
+    @property
+    def _is_busy(self) -> bool:
+        return bool(self._handed or self._spool) or super()._is_busy
 
     async def _look(self) -> None:
-        """Reads what is new, and tells it."""
-        async with self._looking:
-            if self._tail is not None:
-                await asyncio.to_thread(self._tail.poll)
-            for signal in self._reader.take():
-                if not self._is_over:
-                    self._note(signal)
+        if self._tail is not None:
+            await asyncio.to_thread(self._tail.poll)
+        for signal in self._reader.take():
+            if not self.is_over:
+                self._note(signal)
 
     def _note(self, signal: Signal) -> None:
         self._last_sign = _now()
         match signal:
             case Given(text):
-                for handed in [handed for handed in self._handed if is_in(handed.message, text)]:
+                for handed in self._handed.find(text):
                     self._read(handed, "transcript")
-            case Cancelled():
+            case TurnEnded():
                 self._cancel()
-            case Answered():
+            case ModelAnswered():
                 self._unheard += 1
-                if self._waiting and self._unheard >= UNHEARD_ANSWERS:
-                    self._lose("Gemini CLI no longer runs the relay's hooks.")
+                if self._spool and self._unheard >= UNHEARD_ANSWERS:
+                    self._fail("Gemini CLI no longer runs the relay's hooks.")
             case Decided():
-                self._requests.note_decided(signal)
+                self.requests.note_decided(signal)
                 self._mark()
+            case _:
+                pass
 
-    def _read(self, handed: _Handed, evidence: str) -> None:
+    def _read(self, handed: Handed, evidence: str) -> None:
         self._has_proof = True
-        self._handed.remove(handed)
         self._tries.pop(handed.message.uuid, None)
         self._in_turn.append(handed.message)
-        self._listener.door_read(handed.message.id, evidence)
+        self._handed.read(handed.message.uuid, evidence)
 
     def _cancel(self) -> None:
         """Nobody was told what came too late; what was read is not remembered by the agent, and is told with the next prompt."""
         self._again += self._in_turn
         if self._was_introduced_in_turn:
             self._known.introduced = self._known.introduced[:-1]
-            save_known(self._folder, self._known)
+            KNOWN.save(self._folder, self._known)
         self._end_turn("The turn was cancelled before it was read.")
 
     def _end_turn(self, reason: str) -> None:
-        given, waiting = [handed.message for handed in self._handed], self._waiting
-        self._handed, self._waiting, self._in_turn = [], [], []
+        given, waiting, self._in_turn = self._handed.take_all(), self._spool.take_all(), []
         self._is_working, self._was_introduced_in_turn, self._helpers = False, False, 0
         self._refuse(given, reason, were_given=True)
         self._refuse(waiting, reason)
-        if not self._is_over:
-            self._requests.note_turn_over()
+        if not self.is_over:
+            self.requests.note_turn_over()
         self._mark()
 
-    def _give_back(self) -> None:
+    def _tend(self) -> None:
+        """Gives back what the CLI does not take."""
         now = _now()
         late = [handed for handed in self._handed if handed.is_at_end and not handed.is_taken and now - handed.at > UNTAKEN_S]
         if late:
             self._end_turn("Gemini CLI got it but did not continue.")
-        elif self._waiting and not self._requests.is_open and now - self._last_sign > QUIET_S:
-            waiting, self._waiting = self._waiting, []
-            self._mark()
-            self._refuse(waiting, "No hook asked for it for a while.")
+        elif self._spool and not self.requests.is_open and now - self._last_sign > QUIET_S:
+            self._refuse(self._spool.take_all(), "No hook asked for it for a while.")
 
     # --- hooks -----------------------------------------------------------------------------------------------------------
 
     async def _take_hook(self, event: str, given: dict[str, Any]) -> str | None:
-        if self._is_over:
+        if self.is_over:
             return None
         self._meet(given)
-        await self._look()
+        await self.look()
         self._note_sign()
         self._started.set()
         match event:
@@ -278,7 +230,7 @@ class GeminiHooks:
             case "BeforeTool" | "AfterTool" | "BeforeAnyTool":
                 return await self._take_tool(event, given)
             case "Notification" if given.get("notification_type") == "ToolPermission":
-                self._requests.ask(as_dict(given.get("details")))
+                self.requests.ask(as_dict(given.get("details")))
                 self._mark()
                 return None
             case _:
@@ -287,14 +239,14 @@ class GeminiHooks:
     def _meet(self, given: dict[str, Any]) -> None:
         """Remembers the session, which is another one after `/clear`."""
         id_, path = as_text(given.get("session_id")), as_text(given.get("transcript_path"))
-        session = Session(id_, path if os.path.isabs(path) else "")
+        session = KnownSession(id_, path if os.path.isabs(path) else "")
         if id_ and self._known.add(session):
-            save_known(self._folder, self._known)
+            KNOWN.save(self._folder, self._known)
             self._follow(session)
 
-    def _follow(self, session: Session) -> None:
+    def _follow(self, session: KnownSession) -> None:
         self._tail = TranscriptTail(Path(session.path), self._reader, from_end=True) if session.path else None
-        self._listener.door_session(session.short_id)
+        self._listener.door_session(session.id[:_SHORT])
 
     @property
     def _keeps_file(self) -> bool:
@@ -304,16 +256,16 @@ class GeminiHooks:
         tool, tool_input = tool_of(given)
         match event:
             case "BeforeAnyTool":
-                return await self._requests.hold(tool, tool_input, float(self._facts.get("veto_s", 0)))
+                return await self.requests.hold(tool, tool_input, float(self._facts.get("veto_s", 0)))
             case "BeforeTool" if tool == QUESTION_TOOL:
-                self._requests.expect_question(tool_input)
+                self.requests.expect_question(tool_input)
                 return None
             case "BeforeTool":
                 self._helpers += tool == _HELPER_TOOL
                 self._mark()
                 return None
         self._helpers = max(self._helpers - (tool == _HELPER_TOOL), 0)
-        self._requests.note_ran(tool, tool_input)
+        self.requests.note_ran(tool, tool_input)
         output = None
         # A tool of a helper's would tell the helper, and one that failed nobody.
         if not self._helpers and not as_dict(given.get("tool_response")).get("error") and self._keeps_file:
@@ -322,14 +274,14 @@ class GeminiHooks:
         return output
 
     def _begin_turn(self, prompt: str) -> str | None:
-        for handed in [handed for handed in self._handed if is_in(handed.message, prompt)]:
+        for handed in self._handed.find(prompt):
             handed.is_taken = True
             if not self._keeps_file:
                 self._read(handed, "hook")  # there is no other record
         if not any(handed.is_taken for handed in self._handed):  # another turn: it ended in a way that we did not hear of
-            given, self._handed, self._in_turn = [handed.message for handed in self._handed], [], []
+            given, self._in_turn = self._handed.take_all(), []
             if self._has_proof:
-                self._waiting[:0] = given
+                self._spool.put_back(given)
             else:
                 self._refuse(given, "Its turn ended without a sign that it was read.", were_given=True)
         self._is_working = True
@@ -341,7 +293,7 @@ class GeminiHooks:
         if self._facts.get("introduction") and session not in self._known.introduced:
             self._known.introduced = [*self._known.introduced, session]
             self._was_introduced_in_turn = True
-            save_known(self._folder, self._known)
+            KNOWN.save(self._folder, self._known)
             texts.append(self._facts["introduction"])
         if self._again:
             texts += [_AGAIN, *(message.text for message in self._again)]
@@ -351,33 +303,31 @@ class GeminiHooks:
         return _output("BeforeAgent", text + (_SIGNS if "<" in text or ">" in text else "")) if text else None
 
     def _give_with_tool(self) -> str | None:
-        texts: list[str] = []
-        while self._waiting and _is_plain(self._waiting[0].text):
-            if sum(map(len, texts)) + len(self._waiting[0].text) > MAX_CONTEXT_CHARACTERS:
-                break
-            texts.append(self._hand(self._waiting.pop(0), is_at_end=False))
+        messages = self._spool.take(MAX_CONTEXT_CHARACTERS, _room_with_tool)
+        texts = [self._hand(message, is_at_end=False) for message in messages]
         return _output("AfterTool", "\n\n".join(texts)) if texts else None
 
     def _give_at_end(self) -> str | None:
         # What went with a tool and does not stand in the session file by now got lost on the way.
-        lost, self._handed = [handed.message for handed in self._handed], []
+        lost = self._handed.take_all()
         tries = MAX_TRIES if self._has_proof else 1
         hopeless = [message for message in lost if self._tries.get(message.uuid, 0) >= tries]
         self._refuse(hopeless, "Gemini CLI got it but did not give it to the agent.", were_given=True)
-        self._waiting[:0] = [message for message in lost if message not in hopeless]
-        waiting, self._waiting = self._waiting, []
+        self._spool.put_back([message for message in lost if message not in hopeless])
+        waiting = self._spool.take_all()
         if not waiting:
             self._end_turn("")
             return None
         texts = [self._hand(message, is_at_end=True) for message in waiting]
-        self._mark()
+        self.hurry()
         senders = ", ".join(dict.fromkeys(clean(message.sender)[:64] for message in waiting))
         notice = f"Agent Relay hands over {len(texts)} message{'s' if len(texts) > 1 else ''} from {senders}."
         return msgspec.json.encode({"decision": "block", "reason": "\n\n".join(texts), "systemMessage": notice}).decode()
 
 
-def _is_plain(text: str) -> bool:
-    return "<" not in text and ">" not in text and len(text) <= MAX_CONTEXT_CHARACTERS
+def _room_with_tool(message: DoorMessage) -> int:
+    """In characters. One with an angle bracket never goes with a tool."""
+    return MAX_CONTEXT_CHARACTERS + 1 if "<" in message.text or ">" in message.text else len(message.text)
 
 
 def _output(event: str, context: str) -> str:

@@ -16,14 +16,12 @@ from pathlib import Path
 
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.gemini.hooks import GeminiHooks, marker_path
-from agent_relay.terminal.doors.gemini.record import forget
+from agent_relay.terminal.doors.gemini.record import KNOWN
 from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path
-from agent_relay.terminal.doors.launch import AgentPlace, Note, Prepared, Program
+from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli
 from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.find import home_of
 from agent_relay.terminal.output.transcripts.records import as_dict, as_text, decode_record
-from agent_relay.terminal.profiles.profile import Profile, load_profiles
 
 EXTENSION = Path(__file__).with_name("extension")
 NAME = "agent-relay"  # of the extension
@@ -41,23 +39,23 @@ _ELSEWHERE = frozenset({
 _SANDBOX = frozenset({"-s", "--sandbox"})
 
 
-class GeminiKit:
+class GeminiLauncher:
     """`veto_s`: for how long a tool that can do harm waits, before it runs or asks, for somebody to refuse it from outside."""
 
     def __init__(self, veto_s: float = 0.0) -> None:
         self._veto_s = min(veto_s, MAX_VETO_S)
 
-    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
-        forget(place.folder)  # what is known of the last program
+    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> PreparedStart:
+        KNOWN.forget(place.folder)  # what is known of the last program
         reason, mend = _why_not(program)
         if reason:
-            return Prepared(program, notes=(Note(reason, (GeminiHooks.name,), mend),))
+            return PreparedStart(program, notes=(Note(reason, (GeminiHooks.name,), mend),))
         socket = hook_socket_path(place.folder, place.project_id, place.agent)
         script = os.path.join(place.folder, SCRIPT_FILE)
         replace_private(script, _script(place, socket, self._veto_s).encode())
         version = _installed_version(program)
         facts = {"hooks": socket, "introduction": introduction, "version": version, "veto_s": f"{self._veto_s:g}"}
-        return Prepared(Program(program.argv, program.cwd, {**program.environment, VARIABLE: script}), facts)
+        return PreparedStart(Program(program.argv, program.cwd, {**program.environment, VARIABLE: script}), facts)
 
     def doors(
         self, program: Program, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]
@@ -66,12 +64,8 @@ class GeminiKit:
         return [GeminiHooks(place, facts, listener)] if facts.get("hooks") else []
 
 
-def _profile() -> Profile:
-    return load_profiles()["gemini"]
-
-
 def _why_not(program: Program) -> tuple[str, str]:
-    """Why its hooks cannot be used, and what to do; empty where they can."""
+    """The reason why its hooks cannot be used, and what to do; empty where they can."""
     words = program.argv[1:]
     flags = _flags(words)
     if words and words[0] in _SUBCOMMANDS:
@@ -91,9 +85,7 @@ def _why_not(program: Program) -> tuple[str, str]:
 
 
 def _is_linked(program: Program) -> bool:
-    transcript = _profile().transcript
-    assert transcript is not None
-    return (home_of(transcript, program.environment) / "extensions" / NAME).is_dir()
+    return (home_of_cli("gemini", program) / "extensions" / NAME).is_dir()
 
 
 def _flags(words: Sequence[str]) -> dict[str, list[str]]:
@@ -112,7 +104,7 @@ def _flags(words: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _script(place: AgentPlace, socket: str, veto_s: float) -> str:
-    """What the extension runs, with the event as its only word. It prints what the CLI is to hear, or nothing."""
+    """The script that the extension runs, with the event as its only word. It prints what the CLI is to hear, or nothing."""
     marker = shlex.quote(marker_path(place.folder))
     cases = {event: hook_command(socket, event, HOOK_S) for event in _EVENTS}
     cases["AfterTool"] = f"if [ -e {marker} ]; then {hook_command(socket, 'AfterTool', HOOK_S)}; fi"

@@ -1,54 +1,56 @@
-"""What a door remembers of the session of Gemini CLI that is this agent's, for a later wrapper: as its hooks told it."""
+"""The session of Gemini CLI that is this agent's: what its hooks told of it, remembered for a later wrapper, and its file.
+
+The session file tells what the agent was given, that it answered, and how a tool's question ended.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
-from agent_relay.terminal.files.private_files import load_private, save_private
+from agent_relay.terminal.doors.door import DoorMessage
+from agent_relay.terminal.doors.known import KnownFile, KnownSession, put_last
+from agent_relay.terminal.doors.ledger import is_in
+from agent_relay.terminal.doors.signals import Given, SignalReader, TurnEnded, find_signals
+from agent_relay.terminal.output.transcripts.gemini import GeminiReader
+from agent_relay.terminal.output.transcripts.records import as_text
 
-KNOWN_FILE = "gemini-session.json"
 MAX_REMEMBERED = 64  # sessions of one process: each `/clear` begins another
-_SHORT = 8  # characters of its id that stand in the name of a session's file
+_CANCELLED = "Request cancelled."
 
 
-class Session(Struct, frozen=True):
-    id: str
-    path: str  # empty for one that keeps no file
-
-    @property
-    def short_id(self) -> str:
-        return self.id[:_SHORT]
-
-
-class Known(Struct):
-    sessions: list[Session] = []
+class GeminiKnown(Struct):
+    sessions: list[KnownSession] = []
     introduced: list[str] = []  # ids of the sessions whose agent was told what the relay is
 
     @property
     def paths(self) -> list[Path]:
         return [Path(session.path) for session in self.sessions if session.path]
 
-    def add(self, session: Session) -> bool:
+    def add(self, session: KnownSession) -> bool:
         """True: it is another one than the last."""
         if self.sessions and self.sessions[-1] == session:
             return False
-        self.sessions = [known for known in self.sessions if known.id != session.id][1 - MAX_REMEMBERED :]
-        self.sessions.append(session)
+        self.sessions = put_last(self.sessions, session, MAX_REMEMBERED)
         return True
 
 
-def load_known(folder: str) -> Known:
-    return load_private(os.path.join(folder, KNOWN_FILE), Known)
+KNOWN = KnownFile("gemini-session.json", GeminiKnown)
 
 
-def save_known(folder: str, known: Known) -> None:
-    save_private(os.path.join(folder, KNOWN_FILE), known)
+class GeminiSignals(SignalReader):
+    def __init__(self) -> None:
+        super().__init__(GeminiReader())
+
+    def _read_other(self, record: dict[str, Any]) -> None:
+        """Of a turn that a person broke off, what was said and given in it is taken out of the conversation again."""
+        if record.get("type") == "info" and as_text(record.get("content")) == _CANCELLED:
+            self._tell(TurnEnded(is_broken_off=True))
 
 
-def forget(folder: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(os.path.join(folder, KNOWN_FILE))
+def was_given(path: Path, message: DoorMessage) -> bool:
+    """Whether this session file has it as something the agent was given. Reads files: for a thread."""
+    signals = find_signals(path, GeminiSignals(), message)
+    return any(isinstance(signal, Given) and is_in(message, signal.text) for signal in signals)

@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from agent_relay.terminal.doors.door import Door, DoorListener
-from agent_relay.terminal.doors.launch import AgentPlace, Note, Prepared, Program
-from agent_relay.terminal.doors.loopback_http import HOST
-from agent_relay.terminal.doors.opencode.known import forget_known
+from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program
+from agent_relay.terminal.doors.opencode.loopback_http import HOST
 from agent_relay.terminal.doors.opencode.server import OpencodeServer
-from agent_relay.terminal.doors.opencode.view import session_id, write_view_settings
+from agent_relay.terminal.doors.opencode.sessions import KNOWN, session_id, write_view_settings
 from agent_relay.terminal.doors.versions import objection_to_start
 from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.observations import Observation
@@ -34,19 +33,19 @@ _PORTS = range(20_000, 32_000)
 _OWN_ADDRESS = frozenset({"--hostname", "--mdns", "--mdns-domain", "--cors"})
 
 
-class OpencodeKit:
+class OpencodeLauncher:
     """`version`: of the program that will be started; empty where it is not known."""
 
     def __init__(self, version: Callable[[], str] = lambda: "") -> None:
         self._version = version
 
-    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> Prepared:
+    def prepare(self, program: Program, place: AgentPlace, introduction: str) -> PreparedStart:
         words = program.argv[1:]
         flags = _flags(words)
         reason, mend = self._why_not(words, flags)
         if reason:
-            return Prepared(program, notes=(Note(reason, (OpencodeServer.name,), mend),))
-        forget_known(place.folder)
+            return PreparedStart(program, notes=(Note(reason, (OpencodeServer.name,), mend),))
+        KNOWN.forget(place.folder)  # what is known of the last program
         environment, facts = dict(program.environment), _address(program, flags)
         added = [] if "--port" in flags else ["--port", facts["port"], "--hostname", HOST]
         if "--port" not in flags:
@@ -63,10 +62,10 @@ class OpencodeKit:
         if is_introduced:
             environment[CONFIG] = _introduce(place.folder, introduction)
         changed = Program((program.argv[0], *added, *words), program.cwd, environment)
-        return Prepared(changed, facts, is_introduced, None, tuple(notes))
+        return PreparedStart(changed, facts, is_introduced, None, tuple(notes))
 
     def _why_not(self, words: Sequence[str], flags: Mapping[str, str]) -> tuple[str, str]:
-        """Why its server cannot be used, and what to do; empty where it can."""
+        """The reason why its server cannot be used, and what to do; empty where it can."""
         if words and words[0] in _SUBCOMMANDS:
             return f"`opencode {words[0]}` opens no session that could receive messages.", ""
         if flags.keys() & _ELSEWHERE:
@@ -88,7 +87,7 @@ class OpencodeKit:
 
 
 def _address(program: Program, flags: Mapping[str, str]) -> dict[str, str]:
-    """Where its server will be, and what it wants to hear. A port of the user's is used as they set it up."""
+    """The address of its server, and what it wants to hear. A port of the user's is used as they set it up."""
     own = program.environment.get(PASSWORD, "")
     return {
         "port": flags.get("--port") or str(_free_port()),

@@ -14,8 +14,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from agent_relay.terminal.doors.door import (
     Decision,
     DoorError,
@@ -29,15 +27,18 @@ from agent_relay.terminal.doors.door import (
     Whereabouts,
 )
 from agent_relay.terminal.doors.launch import AgentPlace
-from agent_relay.terminal.doors.loopback_http import REQUEST_S, Answer, HttpFailed, HttpRefused, LoopbackHttp, owner_of_port
-from agent_relay.terminal.doors.opencode.feed import Feed
-from agent_relay.terminal.doors.opencode.ids import HandedIds, IdMaker
-from agent_relay.terminal.doors.opencode.known import KnownFile
-from agent_relay.terminal.doors.opencode.notices import Notices
-from agent_relay.terminal.doors.opencode.requests import PERMISSION, QUESTION, Requests
-from agent_relay.terminal.doors.opencode.sessions import Sessions
-from agent_relay.terminal.doors.opencode.talk import Stored, Talk, find_given
-from agent_relay.terminal.doors.opencode.view import session_id, wait_for_view
+from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
+from agent_relay.terminal.doors.opencode.events import Feed, HandedIds, IdMaker, Notices, Stored, Talk, find_given
+from agent_relay.terminal.doors.opencode.loopback_http import (
+    REQUEST_S,
+    HttpAnswer,
+    HttpFailed,
+    HttpRefused,
+    LoopbackHttp,
+    owner_of_port,
+)
+from agent_relay.terminal.doors.opencode.requests import PERMISSION, QUESTION, OpencodeRequests
+from agent_relay.terminal.doors.opencode.sessions import OwnSessions, Sessions, session_id, wait_for_view
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 
@@ -51,11 +52,6 @@ MAX_LOOKED_UP = 12  # sessions
 EVIDENCE = "session"
 
 
-class _Handed(Struct, frozen=True):
-    message_id: str
-    uuid: str
-
-
 class OpencodeServer:
     name = "opencode server"
     can_start_turns = True
@@ -67,13 +63,13 @@ class OpencodeServer:
         port = int(facts["port"])
         self._http = LoopbackHttp(port, facts.get("username", ""), facts.get("password", ""))
         self._ids = IdMaker(facts["secret"])
-        self._requests = Requests(listener, self._post_answer)
+        self._requests = OpencodeRequests(listener, self._post_answer)
         self._talk = Talk(self._note_stored, self._note_read, self._note_heard)
         self._notices = Notices(listener.door_noticed)
-        self._known = KnownFile(place.folder, int(facts.get("since_ms", "0")))
-        self._sessions = Sessions(self._http, place.folder, self._known, facts.get("session", ""))
+        self._own = OwnSessions(place.folder, int(facts.get("since_ms", "0")))
+        self._sessions = Sessions(self._http, place.folder, self._own, facts.get("session", ""))
         self._given: dict[str, HandedIds] = {}  # by uuid: asked for again, it must be the same message
-        self._handed: dict[str, _Handed] = {}  # by opencode's id: not read so far
+        self._handed: HandoverLedger[Handed] = HandoverLedger(listener)  # by opencode's id
         self._storing: dict[str, asyncio.Future[str]] = {}  # by opencode's id: empty, or why it was not stored
         self._order = asyncio.Lock()
         self._feed = Feed(self._http, self._catch_up, self._take, self._lose)
@@ -130,6 +126,7 @@ class OpencodeServer:
 
     async def close(self) -> None:
         self._is_over = True
+        self._handed.close()
         self._requests.close()
         await self._feed.close()
         self._fail_storing("The door was closed.")
@@ -138,6 +135,7 @@ class OpencodeServer:
         """Told once, and nothing after it."""
         if not self._is_over:
             self._is_over = True
+            self._handed.close()
             self._requests.close()
             self._fail_storing(reason)
             if self._is_open:
@@ -197,11 +195,11 @@ class OpencodeServer:
         return where in (Whereabouts.READ, Whereabouts.HELD)
 
     def _hand(self, id_: str, message: DoorMessage) -> None:
-        self._handed[id_] = _Handed(message.id, message.uuid)
+        self._handed.add(Handed(message), id_)
         self._talk.expect(id_)
 
     def _unhand(self, id_: str) -> None:
-        self._handed.pop(id_, None)
+        self._handed.drop(id_)
         self._talk.forget(id_)
 
     def _fail_storing(self, reason: str) -> None:
@@ -264,7 +262,7 @@ class OpencodeServer:
     # --- listening ---------------------------------------------------------------------------------------------------
 
     async def _catch_up(self) -> None:
-        """What may have happened while nobody listened."""
+        """Asks for what may have happened while nobody listened."""
         status = as_dict((await self._http.request("GET", "/session/status")).json())
         self._sessions.note_all_statuses({id_: as_text(as_dict(value).get("type")) for id_, value in status.items()})
         for kind in (PERMISSION, QUESTION):
@@ -334,17 +332,16 @@ class OpencodeServer:
         self._sessions.note_used(stored.session)
 
     def _note_read(self, id_: str) -> None:
-        handed = self._handed.pop(id_, None)
+        handed = self._handed.read(id_, EVIDENCE)
         self._talk.forget(id_)
-        if handed is not None and not self._is_over:
-            self._given.pop(handed.uuid, None)
-            self._listener.door_read(handed.message_id, EVIDENCE)
+        if handed is not None:
+            self._given.pop(handed.message.uuid, None)
 
     def _note_heard(self, session: str, text: str, part: str, ended_ms: int) -> None:
-        if self._is_over or ended_ms < self._known.since_ms or self._sessions.is_child(session):
+        if self._is_over or ended_ms < self._own.since_ms or self._sessions.is_child(session):
             return
         self._listener.door_heard(text, part)
-        self._known.note_heard(ended_ms)
+        self._own.note_heard(ended_ms)
 
     def _tell_state(self) -> None:
         waiting_for = self._requests.waiting_for
@@ -355,7 +352,7 @@ class OpencodeServer:
             self._listener.door_state(*now)
 
 
-def _version(answer: Answer) -> str:
+def _version(answer: HttpAnswer) -> str:
     if answer.status == 401:
         raise DoorShut("The server of opencode does not know the password it was started with.")
     found = as_dict(answer.json())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_relay.terminal.doors.claude import inbox as claude_inbox
-from agent_relay.terminal.doors.claude import lookup as claude_lookup
+from agent_relay.terminal.doors.claude import record as claude_record
 from agent_relay.terminal.doors.claude import session as claude_session
 from agent_relay.terminal.doors.door import DoorShut, DoorState, Whereabouts
 from tests.unit.terminal.doors.claude_cli import DEADLINE_S, Heard, Looks, Stage, message, play, until
@@ -20,7 +20,7 @@ from tests.unit.terminal.doors.claude_cli import DEADLINE_S, Heard, Looks, Stage
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claude_lookup, "WRITTEN_S", 0.1)
+    monkeypatch.setattr(claude_record, "WRITTEN_S", 0.1)
 
 
 def ids(heard: Heard) -> list[str]:
@@ -312,7 +312,7 @@ def test_an_inbox_that_is_removed_is_lost_once() -> None:
         stage.cli.be("busy")
         stage.cli.record_path.unlink()
         assert isinstance(inbox, claude_inbox.ClaudeInbox)
-        await asyncio.wait(inbox._session._tasks, timeout=DEADLINE_S)  # nobody watches it any more
+        await asyncio.wait(inbox._tasks, timeout=DEADLINE_S)  # nobody watches it any more
 
     stage = play(scene)
     assert len(stage.heard.of("lost")) == 1
@@ -439,7 +439,7 @@ def test_the_agent_answers_the_sender_it_was_written_by() -> None:
     "line", [b"\n", b"nonsense\n", b"[1]\n", b"\xff\xfe\n", b'{"type": "user"', b'{"type": "control", "status": 7}\n']
 )
 def test_garbage_on_the_way_back_is_not_heard(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_relay.terminal.doors.claude.mailbox.READ_S", 0.3)
+    monkeypatch.setattr("agent_relay.terminal.doors.claude.inbox.READ_S", 0.3)
 
     async def scene(stage: Stage) -> None:
         inbox = await stage.open_inbox()

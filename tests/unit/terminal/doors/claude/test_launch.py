@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.terminal.doors.claude.launch import ClaudeKit
-from agent_relay.terminal.doors.claude.record import KNOWN_FILE
+from agent_relay.terminal.doors.claude.launch import ClaudeLauncher
+from agent_relay.terminal.doors.claude.record import KNOWN
 from agent_relay.terminal.doors.door import DoorShut
-from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
 from tests.unit.terminal.doors.claude_cli import Heard
 
 INTRODUCTION = "Relay notice [0a1b2c3d]: you are Bob."
 
 
-def prepare(folder: Path, *words: str) -> Prepared:
+def prepare(folder: Path, *words: str) -> PreparedStart:
     environment = {"CLAUDE_CONFIG_DIR": str(folder / "claude")}
-    return ClaudeKit().prepare(Program(("claude", *words), str(folder), environment), place(folder), INTRODUCTION)
+    return ClaudeLauncher().prepare(Program(("claude", *words), str(folder), environment), place(folder), INTRODUCTION)
 
 
 def place(folder: Path) -> AgentPlace:
@@ -70,7 +70,7 @@ def test_what_opens_no_session_here_is_left_alone(tmp_path: Path, words: list[st
     assert prepared.program.argv == ("claude", *words)
     assert not prepared.is_introduced
     assert prepared.notes
-    assert ClaudeKit().doors(prepared.program, place(tmp_path), prepared.facts, Heard()) == []
+    assert ClaudeLauncher().doors(prepared.program, place(tmp_path), prepared.facts, Heard()) == []
 
 
 @pytest.mark.parametrize("words", [["--resume", "abc"], ["--resume=abc"], ["-r"], ["-c"], ["--continue"], ["--from-pr", "7"]])
@@ -93,7 +93,7 @@ def test_where_the_user_has_settings_ours_are_left_out_and_said_so(tmp_path: Pat
     assert prepared.program.argv[-len(words) :] == tuple(words)
     assert prepared.program.argv.count("--settings") <= 1
     assert len(prepared.notes) == 1
-    doors = ClaudeKit().doors(prepared.program, place(tmp_path), prepared.facts, Heard())
+    doors = ClaudeLauncher().doors(prepared.program, place(tmp_path), prepared.facts, Heard())
     assert [door.name for door in doors] == ["claude inbox"]
 
 
@@ -114,7 +114,7 @@ def test_without_permission_checks_the_inbox_is_not_used_unless_the_user_lets_me
 ) -> None:
     (tmp_path / "claude").mkdir()
     held = prepare(tmp_path, *words)
-    inbox, _ = ClaudeKit().doors(held.program, place(tmp_path), held.facts, Heard())
+    inbox, _ = ClaudeLauncher().doors(held.program, place(tmp_path), held.facts, Heard())
     with pytest.raises(DoorShut, match="until a person accepts it") as error:
         asyncio.run(inbox.open())
     assert "crossSessionInbound" in error.value.mend
@@ -126,6 +126,6 @@ def test_without_permission_checks_the_inbox_is_not_used_unless_the_user_lets_me
 
 
 def test_what_was_known_of_the_last_program_is_forgotten(tmp_path: Path) -> None:
-    (tmp_path / KNOWN_FILE).write_text(json.dumps({"pid": os.getpid(), "sessions": ["old"]}))
+    (tmp_path / KNOWN.name).write_text(json.dumps({"pid": os.getpid(), "sessions": ["old"]}))
     prepare(tmp_path)
-    assert not (tmp_path / KNOWN_FILE).exists()
+    assert not (tmp_path / KNOWN.name).exists()

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.doors.claude import lookup as claude_lookup
+from agent_relay.terminal.doors.claude import record as claude_record
 from agent_relay.terminal.doors.claude import session as claude_session
-from agent_relay.terminal.doors.claude.stop import MAX_BYTES
 from agent_relay.terminal.doors.door import DoorShut, DoorState, NotTaken, Whereabouts
+from agent_relay.terminal.doors.hook_door import MAX_BYTES
 from tests.unit.terminal.doors.claude_cli import Stage, message, play, until
 
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claude_lookup, "WRITTEN_S", 0.1)
+    monkeypatch.setattr(claude_record, "WRITTEN_S", 0.1)
 
 
 def context(output: str) -> str:

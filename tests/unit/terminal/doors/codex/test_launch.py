@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from agent_relay.terminal.doors.codex.hooks import VARIABLE, hook_flags
-from agent_relay.terminal.doors.codex.launch import CodexKit
+from agent_relay.terminal.doors.codex.launch import CodexLauncher
 from agent_relay.terminal.doors.codex.queue import CodexQueue
 from agent_relay.terminal.doors.codex.server import CodexServer
 from agent_relay.terminal.doors.codex.stop import CodexStopHook
-from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
 from tests.unit.terminal.doors.codex_hooked import TRUST
 from tests.unit.terminal.doors.heard import Heard
 
@@ -22,7 +22,7 @@ INTRODUCTION = 'Agent Relay: you are Bob, and "quotes" and \\ stay.'
 class Words:
     """The three commands that the launcher is given."""
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: PreparedStart) -> None:
         path, _log, first, second, *rest = prepared.program.argv[4:]
         self.path = path
         self.server = rest[: int(first)]
@@ -38,8 +38,8 @@ class Desk:
             made.mkdir()
         self.place = AgentPlace("Bob", str(self.team), "0123456789ab")
 
-    def prepare(self, *words: str, introduction: str = INTRODUCTION, asks_for_hooks: bool = False) -> Prepared:
-        return CodexKit(asks_for_hooks=asks_for_hooks).prepare(self.program(*words), self.place, introduction)
+    def prepare(self, *words: str, introduction: str = INTRODUCTION, asks_for_hooks: bool = False) -> PreparedStart:
+        return CodexLauncher(asks_for_hooks=asks_for_hooks).prepare(self.program(*words), self.place, introduction)
 
     def trust(self) -> None:
         (self.home / "config.toml").write_text(TRUST)
@@ -48,8 +48,8 @@ class Desk:
         environment = {"CODEX_HOME": str(self.home), "AGENT_RELAY_NAME": "Bob", "OTHER": "x"}
         return Program(("codex", *words), str(self.project), environment)
 
-    def doors(self, prepared: Prepared) -> list[str]:
-        return [type(door).__name__ for door in CodexKit().doors(self.program(), self.place, prepared.facts, Heard())]
+    def doors(self, prepared: PreparedStart) -> list[str]:
+        return [type(door).__name__ for door in CodexLauncher().doors(self.program(), self.place, prepared.facts, Heard())]
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_the_users_own_permissions_stay(desk: Desk, flags: list[str]) -> None:
 # --- hooks -----------------------------------------------------------------------------------------------------------------
 
 
-def hooks_of(prepared: Prepared) -> list[str]:
+def hooks_of(prepared: PreparedStart) -> list[str]:
     return [word for word in prepared.program.argv if word.startswith("hooks.")]
 
 
@@ -155,7 +155,7 @@ def test_hooks_that_are_trusted_come_with_a_start_that_has_no_server(desk: Desk)
     assert len(prepared.notes) == 1
     assert desk.doors(prepared) == [CodexQueue.__name__, CodexStopHook.__name__]
     elsewhere = AgentPlace("Alice", str(desk.folder), "0123456789ab")
-    assert hooks_of(CodexKit().prepare(desk.program("-p", "work"), elsewhere, "")) == hooks_of(prepared)
+    assert hooks_of(CodexLauncher().prepare(desk.program("-p", "work"), elsewhere, "")) == hooks_of(prepared)
 
 
 def test_they_need_no_introduction_to_find_the_conversation(desk: Desk) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from agent_relay.terminal.doors.codex import queue as codex_queue
-from agent_relay.terminal.doors.codex.queue import Codex, CodexQueue
+from agent_relay.terminal.doors.codex.queue import CodexQueue
+from agent_relay.terminal.doors.codex.record import Codex
 from agent_relay.terminal.doors.door import Decision, DoorShut, NotOpen, NotTaken, Whereabouts
 from agent_relay.terminal.profiles.profile import load_profiles
 from tests.unit.terminal.doors.codex_cli import message, place

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.doors.codex import rpc as codex_rpc
+from agent_relay.terminal.doors.codex import app_server as codex_app_server
 from agent_relay.terminal.doors.codex import server as codex_server
 from agent_relay.terminal.doors.codex.server import CodexServer
 from agent_relay.terminal.doors.door import DoorShut, DoorState, NotTaken, Whereabouts
@@ -252,7 +252,7 @@ def test_a_server_that_does_not_come_back_is_lost_once(tmp_path: Path, monkeypat
 
 def test_a_silent_server_is_let_go_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codex_server, "RELINK_S", 0.3)
-    monkeypatch.setattr(codex_rpc, "CALL_S", 0.2)
+    monkeypatch.setattr(codex_app_server, "CALL_S", 0.2)
 
     async def scene(cli: CodexCli, heard: Heard, door: CodexServer) -> None:
         cli.ignores |= {"thread/queue/add", "initialize"}

@@ -11,8 +11,8 @@ import pytest
 
 from agent_relay.terminal.doors.codex import hooks as codex_hooks
 from agent_relay.terminal.doors.codex.hooks import SCRIPT_FILE, marker_path
-from agent_relay.terminal.doors.codex.stop import MAX_BYTES
 from agent_relay.terminal.doors.door import Decision, Door, DoorError, DoorMessage, DoorShut, NotOpen, NotTaken, Whereabouts
+from agent_relay.terminal.doors.hook_door import MAX_BYTES
 from tests.unit.terminal.doors.codex_hooked import Stage, play
 from tests.unit.terminal.doors.heard import Heard, message, until
 

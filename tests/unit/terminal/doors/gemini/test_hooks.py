@@ -13,7 +13,7 @@ import pytest
 from agent_relay.terminal.doors.door import Door, DoorMessage, DoorShut, NotTaken, Whereabouts
 from agent_relay.terminal.doors.gemini import hooks as gemini_hooks
 from agent_relay.terminal.doors.gemini.hooks import MAX_CONTEXT_CHARACTERS, GeminiHooks
-from agent_relay.terminal.doors.gemini.record import KNOWN_FILE
+from agent_relay.terminal.doors.gemini.record import KNOWN
 from agent_relay.terminal.doors.hooks import hook_words
 from tests.unit.terminal.doors.gemini_cli import Stage, message, play
 from tests.unit.terminal.doors.heard import Heard, until
@@ -81,7 +81,7 @@ def test_closed_it_takes_nothing_and_leaves_nothing() -> None:
         await door.close()
         with pytest.raises(DoorShut):
             await hand(door, message(2))
-        assert sorted(os.listdir(stage.place.folder)) == ["gemini-hook.sh", KNOWN_FILE]
+        assert sorted(os.listdir(stage.place.folder)) == ["gemini-hook.sh", KNOWN.name]
         assert await stage.cli.end() == ""
         assert stage.heard.of("refused") == []
 
@@ -396,7 +396,7 @@ def test_a_later_wrapper_finds_what_was_read() -> None:
 
 def test_what_is_remembered_may_be_garbage() -> None:
     async def scene(stage: Stage) -> None:
-        Path(stage.place.folder, KNOWN_FILE).write_text('{"sessions": 7')
+        Path(stage.place.folder, KNOWN.name).write_text('{"sessions": 7')
         door = await stage.open()
         assert await door.look_up(message(1)) is Whereabouts.NOWHERE
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.terminal.doors.gemini.launch import EXTENSION, NAME, VARIABLE, GeminiKit
-from agent_relay.terminal.doors.gemini.record import Known, Session, load_known, save_known
-from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.gemini.launch import EXTENSION, NAME, VARIABLE, GeminiLauncher
+from agent_relay.terminal.doors.gemini.record import KNOWN, GeminiKnown
+from agent_relay.terminal.doors.known import KnownSession
+from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
 from tests.unit.terminal.doors.heard import Heard
 
 
@@ -22,10 +23,10 @@ def place(tmp_path: Path) -> AgentPlace:
     return AgentPlace("Bob", str(tmp_path / "team"), "0123456789ab")
 
 
-def prepare(place: AgentPlace, *words: str, introduction: str = "You are Bob.", **environment: str) -> Prepared:
+def prepare(place: AgentPlace, *words: str, introduction: str = "You are Bob.", **environment: str) -> PreparedStart:
     home = str(Path(place.folder).parent / "home")
     program = Program(("gemini", *words), "/somewhere", {"HOME": home, **environment})
-    return GeminiKit().prepare(program, place, introduction)
+    return GeminiLauncher().prepare(program, place, introduction)
 
 
 def test_nothing_but_a_variable_is_added(place: AgentPlace) -> None:
@@ -34,7 +35,7 @@ def test_nothing_but_a_variable_is_added(place: AgentPlace) -> None:
     assert set(prepared.program.environment) == {"HOME", VARIABLE}
     assert not prepared.is_introduced  # the door says whether it does that: it may not open
     assert prepared.facts["introduction"] == "You are Bob."
-    assert len(GeminiKit().doors(prepared.program, place, prepared.facts, Heard())) == 1
+    assert len(GeminiLauncher().doors(prepared.program, place, prepared.facts, Heard())) == 1
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_what_is_in_the_way(place: AgentPlace, words: tuple[str, ...], reason: s
     assert prepared.program.argv == ("gemini", *words)
     assert VARIABLE not in prepared.program.environment
     assert reason in prepared.notes[0].whole
-    assert GeminiKit().doors(prepared.program, place, prepared.facts, Heard()) == []
+    assert GeminiLauncher().doors(prepared.program, place, prepared.facts, Heard()) == []
 
 
 @pytest.mark.parametrize("words", [("-e", "other", NAME), ("-e", f"other,{NAME}"), ("--", "-p"), ("-i", "hello")])
@@ -77,9 +78,9 @@ def test_without_the_extension_it_is_said_how_to_link_it(place: AgentPlace, tmp_
 
 
 def test_what_is_known_of_the_program_before_is_forgotten(place: AgentPlace) -> None:
-    save_known(place.folder, Known([Session("1", "/a")]))
+    KNOWN.save(place.folder, GeminiKnown([KnownSession("1", "/a")]))
     prepare(place)
-    assert load_known(place.folder) == Known()
+    assert KNOWN.load(place.folder) == GeminiKnown()
 
 
 def test_the_version_is_that_of_the_package(place: AgentPlace, tmp_path: Path) -> None:

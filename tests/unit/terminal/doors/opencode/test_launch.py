@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.terminal.doors.launch import AgentPlace, Prepared, Program
-from agent_relay.terminal.doors.opencode.ids import IdMaker
-from agent_relay.terminal.doors.opencode.known import KnownFile
-from agent_relay.terminal.doors.opencode.launch import OpencodeKit
-from agent_relay.terminal.doors.opencode.view import PLUGIN, View, read_view, view_path
+from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
+from agent_relay.terminal.doors.opencode.events import IdMaker
+from agent_relay.terminal.doors.opencode.launch import OpencodeLauncher
+from agent_relay.terminal.doors.opencode.sessions import PLUGIN, OwnSessions, TerminalView, read_view, view_path
 from tests.unit.terminal.doors.heard import Heard
 
 INTRODUCTION = "Agent Relay: you are Bob."
@@ -20,8 +19,8 @@ INTRODUCTION = "Agent Relay: you are Bob."
 
 def prepare(
     folder: Path, *words: str, introduction: str = INTRODUCTION, version: str = "", **environment: str
-) -> Prepared:  # fmt: skip
-    return OpencodeKit(lambda: version).prepare(
+) -> PreparedStart:  # fmt: skip
+    return OpencodeLauncher(lambda: version).prepare(
         Program(("opencode", *words), str(folder), environment), place(folder), introduction
     )
 
@@ -30,8 +29,8 @@ def place(folder: Path) -> AgentPlace:
     return AgentPlace("Bob", str(folder), "0123456789ab")
 
 
-def doors(folder: Path, prepared: Prepared) -> list[str]:
-    return [door.name for door in OpencodeKit().doors(prepared.program, place(folder), prepared.facts, Heard())]
+def doors(folder: Path, prepared: PreparedStart) -> list[str]:
+    return [door.name for door in OpencodeLauncher().doors(prepared.program, place(folder), prepared.facts, Heard())]
 
 
 def test_a_plain_start_is_given_a_port_a_password_a_view_and_the_introduction(tmp_path: Path) -> None:
@@ -145,15 +144,15 @@ def test_the_session_that_is_asked_for_is_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "view"),
     [
-        ('{"name":"home","session":""}', View("home")),
-        ('{"name":"session","session":"ses_1"}', View("session", "ses_1")),
-        ('{"name":"session","session":"dummy"}', View("session")),
-        ('{"name":"session","session":"ses_../../x"}', View("session")),
-        ('{"name":5}', View("")),
+        ('{"name":"home","session":""}', TerminalView("home")),
+        ('{"name":"session","session":"ses_1"}', TerminalView("session", "ses_1")),
+        ('{"name":"session","session":"dummy"}', TerminalView("session")),
+        ('{"name":"session","session":"ses_../../x"}', TerminalView("session")),
+        ('{"name":5}', TerminalView("")),
         ("nonsense", None),
     ],
 )
-def test_a_view_is_read_with_care(tmp_path: Path, text: str, view: View | None) -> None:
+def test_a_view_is_read_with_care(tmp_path: Path, text: str, view: TerminalView | None) -> None:
     Path(view_path(str(tmp_path))).write_text(text)
     assert read_view(str(tmp_path)) == view
 
@@ -170,14 +169,14 @@ def test_ids_grow_and_are_known_again_by_this_run_alone() -> None:
 
 
 def test_what_is_known_outlives_the_wrapper(tmp_path: Path) -> None:
-    known = KnownFile(str(tmp_path), 1_000)
-    assert (known.sessions, known.since_ms) == ([], 1_000)
+    known = OwnSessions(str(tmp_path), 1_000)
+    assert (known.latest, known.since_ms) == ([], 1_000)
     for session in ("ses_1", "ses_2", "ses_1"):
-        known.add_session(session)
+        known.add(session)
     known.note_heard(100_000)
-    later = KnownFile(str(tmp_path), 1_000)
-    assert (later.sessions, later.since_ms) == (["ses_2", "ses_1"], 40_000)
+    later = OwnSessions(str(tmp_path), 1_000)
+    assert (later.latest, later.since_ms) == (["ses_2", "ses_1"], 40_000)
     prepare(tmp_path)
-    assert KnownFile(str(tmp_path), 1_000).sessions == []
+    assert OwnSessions(str(tmp_path), 1_000).latest == []
     (tmp_path / "opencode-known.json").write_text("{")
-    assert KnownFile(str(tmp_path), 7).since_ms == 7
+    assert OwnSessions(str(tmp_path), 7).since_ms == 7

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.terminal.doors import loopback_http
 from agent_relay.terminal.doors.door import Decision, DoorShut, DoorState, NotTaken, Whereabouts
-from agent_relay.terminal.doors.opencode import feed as opencode_feed
+from agent_relay.terminal.doors.opencode import events as opencode_events
+from agent_relay.terminal.doors.opencode import loopback_http
 from agent_relay.terminal.doors.opencode import server as opencode_server
 from agent_relay.terminal.doors.opencode import sessions as opencode_sessions
 from agent_relay.terminal.doors.opencode.server import OpencodeServer
@@ -20,8 +20,8 @@ from tests.unit.terminal.doors.opencode_cli import PASSWORD, OpencodeCli, messag
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opencode_feed, "AGAIN_S", 0.02)
-    monkeypatch.setattr(opencode_feed, "REFUSED_S", 0.2)
+    monkeypatch.setattr(opencode_events, "AGAIN_S", 0.02)
+    monkeypatch.setattr(opencode_events, "REFUSED_S", 0.2)
     monkeypatch.setattr(opencode_sessions, "SHOWN_S", 0.5)
 
 
@@ -562,7 +562,7 @@ def test_the_end_of_the_program_is_told_once_and_nothing_after_it(tmp_path: Path
 
 
 def test_a_delivery_into_a_program_that_just_ended_shuts_the_door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opencode_feed, "REFUSED_S", 20.0)
+    monkeypatch.setattr(opencode_events, "REFUSED_S", 20.0)
 
     async def scene(cli: OpencodeCli, heard: Heard, door: OpencodeServer) -> None:
         await cli.stop()
@@ -574,8 +574,8 @@ def test_a_delivery_into_a_program_that_just_ended_shuts_the_door(tmp_path: Path
 
 
 def test_a_silent_server_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opencode_feed, "SILENCE_S", 0.1)
-    monkeypatch.setattr(opencode_feed, "BROKEN_S", 0.0)
+    monkeypatch.setattr(opencode_events, "SILENCE_S", 0.1)
+    monkeypatch.setattr(opencode_events, "BROKEN_S", 0.0)
 
     async def scene(cli: OpencodeCli, heard: Heard, door: OpencodeServer) -> None:
         await until(lambda: heard.of("lost"), "it is lost")

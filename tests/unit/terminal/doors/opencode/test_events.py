@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_relay.terminal.doors.opencode.notices import Notices
+from agent_relay.terminal.doors.opencode.events import Notices
 from agent_relay.terminal.output.observations import CommandRun, FileTouched, Observation, TokensUsed, ToolEnded, ToolStarted
 
 COMMAND = {"command": "rm -rf build", "description": "Run the command"}

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.terminal.doors import program_version
-from agent_relay.terminal.doors.program_version import CACHE_FILE, VersionLookup, ask_version
-from agent_relay.terminal.doors.versions import numbers_of
+from agent_relay.terminal.doors import versions
+from agent_relay.terminal.doors.versions import CACHE_FILE, VersionLookup, ask_version, numbers_of
 
 
 def program(folder: Path, says: str, name: str = "opencode") -> str:
@@ -61,7 +60,7 @@ def test_it_is_asked_once_for_each_program_that_is_installed(tmp_path: Path) -> 
 def test_an_old_answer_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, "echo 1.17.0")
     look_up(tmp_path)
-    monkeypatch.setattr(program_version, "KEPT_S", 0)
+    monkeypatch.setattr(versions, "KEPT_S", 0)
     assert look_up(tmp_path) == "1.17.0"
     assert asked(tmp_path) == 2
 

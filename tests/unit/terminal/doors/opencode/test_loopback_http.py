@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from agent_relay.terminal.doors import loopback_http
-from agent_relay.terminal.doors.loopback_http import Answer, HttpFailed, HttpRefused, LoopbackHttp
+from agent_relay.terminal.doors.opencode import loopback_http
+from agent_relay.terminal.doors.opencode.loopback_http import HttpAnswer, HttpFailed, HttpRefused, LoopbackHttp
 
 Scene = Callable[[LoopbackHttp, list[bytes]], Awaitable[None]]
 
@@ -41,9 +41,9 @@ def serve(pieces: list[bytes], scene: Scene, *, closes: bool = True) -> None:
     asyncio.run(run())
 
 
-def answered(data: bytes, *, closes: bool = True) -> Answer:
+def answered(data: bytes, *, closes: bool = True) -> HttpAnswer:
     """What is made of an answer that comes whole, and byte by byte the same."""
-    found: list[Answer] = []
+    found: list[HttpAnswer] = []
 
     async def scene(http: LoopbackHttp, _: list[bytes]) -> None:
         found.append(await http.request("GET", "/", timeout_s=10))
@@ -69,11 +69,11 @@ def test_an_answer_that_ends_with_the_connection() -> None:
 
 
 def test_an_answer_without_content_is_not_waited_for() -> None:
-    assert answered(b"HTTP/1.1 204 No Content\r\n\r\n", closes=False) == Answer(204)
+    assert answered(b"HTTP/1.1 204 No Content\r\n\r\n", closes=False) == HttpAnswer(204)
 
 
 def test_what_is_no_json_is_nothing() -> None:
-    assert [Answer(200, body).json() for body in (b"", b"{", b"\xff", b"[" * 100_000)] == [None] * 4
+    assert [HttpAnswer(200, body).json() for body in (b"", b"{", b"\xff", b"[" * 100_000)] == [None] * 4
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_relay.terminal.doors.claude import session as claude_session
-from agent_relay.terminal.doors.claude.tools import TOOL_ENDED, TOOL_STARTED, observe_tool
+from agent_relay.terminal.doors.claude.session import TOOL_ENDED, TOOL_STARTED, observe_tool
 from agent_relay.terminal.doors.door import DoorState
 from agent_relay.terminal.output.observations import ToolEnded, ToolStarted
 from tests.unit.terminal.doors.claude_cli import Stage, play
@@ -95,7 +95,7 @@ def test_that_it_waits_is_told_by_a_notification_where_its_record_says_nothing_w
         notice = {"notification_type": "permission_prompt", "message": "Claude needs your permission"}
         stage.cli.be("pondering")  # of a version to come
         await stage.cli.run_hook(stage.settings, "UserPromptSubmit", prompt="x")
-        await inbox._session.look()  # type: ignore[attr-defined]
+        await inbox.look()  # type: ignore[attr-defined]
         await stage.cli.run_hook(stage.settings, "Notification", **notice)
         await until(lambda: len(stage.heard.of("state")) == 2, "it is told")
 

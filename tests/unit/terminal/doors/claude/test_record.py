@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.doors.claude.signals import Decided, Given, Queued, SignalReader
+from agent_relay.terminal.doors.claude.record import ClaudeSignals
+from agent_relay.terminal.doors.signals import Decided, Given, Queued
 from agent_relay.terminal.output.transcripts.claude import ClaudeReader
-from agent_relay.terminal.output.transcripts.records import ToolResult
+from agent_relay.terminal.output.transcripts.records import ToolCall, ToolResult
 
 
 def result(output: str, **more: Any) -> dict[str, Any]:
@@ -30,18 +31,18 @@ def test_a_tool_that_failed_was_run() -> None:
 
 
 def test_a_decision_is_known_by_the_call_it_is_about() -> None:
-    reader = SignalReader()
+    reader = ClaudeSignals()
     part = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make"}}
     reader.read({"type": "assistant", "uuid": "a1", "message": {"id": "m1", "content": [part]}})
     reader.read(result("no", toolDenialKind="user-rejected"))
     made = {"type": "hook_permission_decision", "decision": "allow", "toolUseID": "another"}
     reader.read({"type": "attachment", "uuid": "x1", "attachment": made})
-    assert reader.take() == [Decided("Bash", {"command": "make"}, is_allowed=False, by_hook=False)]
+    assert reader.take() == [Decided(ToolCall("t1", "Bash", {"command": "make"}, 0), was_run=False, by_hook=False)]
     assert reader.take() == []
 
 
 def test_what_waits_and_what_was_given_are_told_apart() -> None:
-    reader = SignalReader()
+    reader = ClaudeSignals()
     reader.read({"type": "queue-operation", "operation": "enqueue", "content": "one"})
     reader.read({"type": "queue-operation", "operation": "remove", "content": "one", "reason": "absorbed_mid_turn"})
     queued = {"type": "queued_command", "prompt": "<x>one</x>", "origin": {"kind": "peer", "msg_id": "id-1", "body": "one"}}

@@ -1,6 +1,10 @@
-"""The connection to Codex's app-server: requests, answers and notices, one JSON object a message, over a WebSocket.
+"""Codex's app-server: the connection to it, and which of its conversations is the agent's.
 
-What the server says is not trusted: anything that is no message of a known shape is passed over.
+Requests, answers and notices are one JSON object a message, over a WebSocket. What the server says is not trusted: anything
+that is no message of a known shape is passed over.
+
+The server runs for one terminal, and holds the conversations that were opened there, those that Codex has with itself
+(titles, helpers) among them. The person is in the one that was begun last, or in which something was done last.
 """
 
 from __future__ import annotations
@@ -15,10 +19,14 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec import Struct
 from websockets.asyncio.client import ClientConnection, unix_connect
 from websockets.exceptions import WebSocketException
 
-from agent_relay.terminal.output.transcripts.records import as_dict, as_text, decode_record
+from agent_relay.terminal.doors.codex.record import KNOWN, remember
+from agent_relay.terminal.doors.door import DoorState
+from agent_relay.terminal.doors.known import KnownSession
+from agent_relay.terminal.output.transcripts.records import as_count, as_dict, as_text, decode_record
 from agent_relay.version import __version__
 
 CONNECT_S = 5.0
@@ -38,6 +46,8 @@ _log = logging.getLogger("agent_relay.terminal")
 RequestId: TypeAlias = int | str
 Notice = Callable[[str, dict[str, Any]], None]
 Asked = Callable[[RequestId, str, dict[str, Any]], None]
+MAX_THREADS = 200
+_REMEMBERED = 500
 
 
 class Refused(Exception):  # noqa: N818 - named by the condition
@@ -184,3 +194,145 @@ def _check_socket(path: str) -> None:
         raise Unreachable("Codex has no app-server for this agent.") from None
     if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.getuid():
         raise Unreachable("The app-server of Codex is not a socket that you own.")
+
+
+class ServedThread(Struct, frozen=True):
+    """A conversation, as the app-server tells of it."""
+
+    thread: KnownSession
+    is_agents: bool  # a person's conversation, not one that Codex has with itself
+    state: DoorState | None
+    waiting_for: str
+    used_at: int
+
+
+def read_thread(value: object) -> ServedThread | None:
+    """None for anything that has no id."""
+    told = as_dict(value)
+    id_ = as_text(told.get("id"))
+    if not id_:
+        return None
+    path = as_text(told.get("path"))
+    own = not told.get("ephemeral") and not told.get("parentThreadId") and told.get("threadSource") in {"user", None}
+    state, waiting_for = read_status(as_dict(told.get("status")))
+    used_at = max(as_count(told.get("recencyAt")), as_count(told.get("createdAt")))
+    return ServedThread(KnownSession(id_, path if path.endswith(".jsonl") else ""), own, state, waiting_for, used_at)
+
+
+def read_status(status: dict[str, Any]) -> tuple[DoorState | None, str]:
+    """The state of the thread, and what it waits for; None when it does not say, or says what we do not know."""
+    match status.get("type"):
+        case "idle" | "systemError":
+            return DoorState.IDLE, ""
+        case "active":
+            flags = status.get("activeFlags")
+            if isinstance(flags, list) and "waitingOnApproval" in flags:
+                return DoorState.WAITING, "permission"
+            if isinstance(flags, list) and "waitingOnUserInput" in flags:
+                return DoorState.WAITING, "question"
+            return DoorState.WORKING, ""
+        case _:
+            return None, ""
+
+
+class Threads:
+    """`changed` is told the id of each conversation that becomes the agent's."""
+
+    def __init__(self, folder: str, changed: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._changed = changed
+        self._current: ServedThread | None = None
+        self._candidates: list[str] = []
+        self._others: dict[str, None] = {}  # those that are known not to be the agent's
+        self.is_loaded = False
+        self.is_subscribed = False
+
+    @property
+    def id(self) -> str:
+        return self._current.thread.id if self._current is not None else ""
+
+    @property
+    def state(self) -> DoorState | None:
+        return self._current.state if self._current is not None else None
+
+    @property
+    def waiting_for(self) -> str:
+        return self._current.waiting_for if self._current is not None else ""
+
+    async def find(self, rpc: Rpc) -> bool:
+        """For a server that we have just met; False while there is no conversation. Only one that the person's terminal has
+        opened will do: opened by us, it would run with other permissions than the person asked for."""
+        loaded = (await rpc.call("thread/loaded/list", {})).get("data")
+        ids = [as_text(id_) for id_ in loaded][-MAX_THREADS:] if isinstance(loaded, list) else []
+        found = [served for id_ in ids if (served := await self._ask(rpc, id_)) is not None and served.is_agents]
+        if not found:
+            return False
+        known = [thread.id for thread in KNOWN.load(self._folder)]
+        best = max(found, key=lambda served: (_place(known, served.thread.id), served.used_at))
+        self._use(best)
+        return True
+
+    async def judge(self, rpc: Rpc) -> bool:
+        """True: the person has gone on to another conversation."""
+        has_changed = False
+        while self._candidates:
+            served = await self._ask(rpc, self._candidates.pop(0))
+            if served is not None and served.is_agents and served.thread.id != self.id:
+                self._use(served)
+                has_changed = True
+        return has_changed
+
+    async def subscribe(self, rpc: Rpc) -> bool:
+        """From then on its events come. Before its first turn there is nothing to subscribe to."""
+        try:
+            answer = await rpc.call("thread/resume", {"threadId": self.id, "excludeTurns": True})
+        except Refused:
+            return False
+        served = read_thread(answer.get("thread"))
+        if served is None or served.thread.id != self.id:
+            return False
+        self._current = served
+        remember(self._folder, served.thread)
+        self.is_subscribed = True
+        return True
+
+    def note_unloaded(self) -> None:
+        self.is_loaded = self.is_subscribed = False
+
+    def note_started(self, value: object) -> None:
+        served = read_thread(value)
+        if served is not None and served.is_agents:
+            self._candidates.append(served.thread.id)
+        elif served is not None:
+            self._leave(served.thread.id)
+
+    def note_active(self, thread_id: str, status: dict[str, Any]) -> bool:
+        """Something is done in another conversation; True when it may be one of the person's."""
+        if not thread_id or status.get("type") != "active" or thread_id in self._others:
+            return False
+        self._candidates.append(thread_id)
+        return True
+
+    async def _ask(self, rpc: Rpc, thread_id: str) -> ServedThread | None:
+        try:
+            served = read_thread((await rpc.call("thread/read", {"threadId": thread_id})).get("thread"))
+        except Refused:
+            return None
+        if served is not None and not served.is_agents:
+            self._leave(thread_id)
+        return served
+
+    def _leave(self, thread_id: str) -> None:
+        self._others[thread_id] = None
+        if len(self._others) > _REMEMBERED:
+            del self._others[next(iter(self._others))]
+
+    def _use(self, served: ServedThread) -> None:
+        self._current = served
+        self.is_loaded, self.is_subscribed = True, False
+        remember(self._folder, served.thread)
+        self._changed(served.thread.id)
+
+
+def _place(known: list[str], id_: str) -> int:
+    return known.index(id_) if id_ in known else -1

@@ -33,7 +33,7 @@ class HttpRefused(HttpFailed):
     """Nobody listens there: the request was not made."""
 
 
-class Answer(Struct, frozen=True):
+class HttpAnswer(Struct, frozen=True):
     status: int
     body: bytes = b""
 
@@ -83,7 +83,7 @@ class LoopbackHttp:
         if password:
             self._authorization = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
 
-    async def request(self, method: str, path: str, body: object = None, timeout_s: float = REQUEST_S) -> Answer:
+    async def request(self, method: str, path: str, body: object = None, timeout_s: float = REQUEST_S) -> HttpAnswer:
         """Raises HttpFailed."""
         try:
             async with asyncio.timeout(timeout_s), self._ask(method, path, body) as (status, content):
@@ -94,7 +94,7 @@ class LoopbackHttp:
                     if size > MAX_ANSWER_BYTES:
                         raise HttpFailed("the answer is too long")
                     pieces.append(piece)
-                return Answer(status, b"".join(pieces))
+                return HttpAnswer(status, b"".join(pieces))
         except TimeoutError:
             raise HttpFailed(f"no answer within {timeout_s:g} s") from None
         except (OSError, EOFError, ValueError) as error:
