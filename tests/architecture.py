@@ -38,6 +38,24 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "testing": _BELOW | {"ports", "sdk", "arc", "bridge", "terminal", "patterns", "mcp", "daemon", "cli"} | _SERVER,
 }
 
+# The parts of the terminal room. A screen knows nothing of doors, a door nothing of screens; `agent` connects them all.
+PARTS_MAY_IMPORT: dict[str, frozenset[str]] = {
+    "files": frozenset(),
+    "profiles": frozenset(),
+    "screen": frozenset({"profiles"}),
+    "backends": frozenset({"files", "screen"}),
+    "output": frozenset({"profiles", "screen"}),
+    "doors": frozenset({"files", "profiles", "output"}),
+    "reports": frozenset({"files", "output", "doors"}),
+    "delivery": frozenset({"files", "profiles", "screen", "backends", "output", "doors", "reports"}),
+    "requests": frozenset({"profiles", "screen", "backends", "output", "doors", "reports", "delivery"}),
+    "recordings": frozenset({"files", "profiles", "screen", "backends", "output"}),
+    "agent": frozenset(
+        {"files", "profiles", "screen", "backends", "output", "doors", "reports", "delivery", "requests", "recordings"}
+    ),
+}
+_DIVIDED_ROOM = "terminal"
+
 # The modules that are no room: the front door, `python -m agent_relay`, and what every room may ask for: the version, how
 # Python is started, and which git repository a folder belongs to.
 FRONT_DOOR = "__init__"
@@ -95,7 +113,7 @@ def check_source(source: str, path: Path) -> list[Violation]:
     tree = ast.parse(source, str(path))
     violations: list[Violation] = []
     for line, name in _imports(tree, path):
-        reason = _judge_import(room, allowed, name)
+        reason = _judge_import(room, allowed, name) or _judge_part(path, name)
         if reason:
             violations.append(Violation(str(path), line, reason))
     if room in PURE_ROOMS:
@@ -136,6 +154,21 @@ def _judge_import(room: str, allowed: frozenset[str], name: str | None) -> str:
     if target in MAY_IMPORT:
         return f"`{room}` may not import `{target}`"
     return f"`{room}` may not import from the front door (`{name}`); import from the room that holds it"
+
+
+def _judge_part(path: Path, name: str | None) -> str:
+    """Why a part of the divided room may not import this; empty when it may."""
+    target = (name or "").split(".")[1:3]
+    if path.parts[0] != _DIVIDED_ROOM or target[:1] != [_DIVIDED_ROOM]:
+        return ""
+    if len(path.parts) < 3 or len(target) < 2:
+        return "" if path.name == "__init__.py" else f"a module of `{_DIVIDED_ROOM}` belongs into one of its parts"
+    part, other = path.parts[1], target[1]
+    if part not in PARTS_MAY_IMPORT:
+        return f"`{_DIVIDED_ROOM}.{part}` is no part of the architecture"
+    if other == part or other in PARTS_MAY_IMPORT[part]:
+        return ""
+    return f"`{_DIVIDED_ROOM}.{part}` may not import `{_DIVIDED_ROOM}.{other}`"
 
 
 def _imports(tree: ast.AST, path: Path) -> Iterator[tuple[int, str | None]]:

@@ -15,7 +15,7 @@ from agent_relay.daemon.owner import owner_name
 from tests.integration.http_api.conftest import StartServer
 from tests.integration.http_api.server import Server
 from tests.integration.stage import Stage, until
-from tests.unit.terminal.recordings import SCREENS, sessions_of
+from tests.unit.terminal.recorded_screens import SCREENS, sessions_of
 
 RECORDED_IN = "/srv/team/relay1/proj"  # where the recorded sessions were held
 _MOMENT = re.compile(r'"2026-11-15T06:[^"]*Z"')

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -16,19 +17,20 @@ from typing import Any
 
 import pytest
 
-from agent_relay.ports.door import Door
 from agent_relay.protocol.states import ClientState
-from agent_relay.terminal.doors.codex_server import CodexServer
-from agent_relay.terminal.doors.codex_stop import CodexStopHook
-from agent_relay.terminal.doors.gemini_hooks import GeminiHooks
+from agent_relay.terminal.delivery.door_selection import TYPING, DoorSelection
+from agent_relay.terminal.doors.codex.server import CodexServer
+from agent_relay.terminal.doors.codex.stop import CodexStopHook
+from agent_relay.terminal.doors.door import Door
+from agent_relay.terminal.doors.gemini.hooks import GeminiHooks
 from agent_relay.terminal.doors.versions import Versions
-from agent_relay.terminal.doorway import TYPING, Doorway
-from agent_relay.terminal.profile import load_profiles
-from agent_relay.terminal.reporting import Reporter
+from agent_relay.terminal.profiles.profile import load_profiles
+from agent_relay.terminal.reports.relay_link import RelayLink
+from agent_relay.terminal.reports.reporter import Reporter
 from tests.unit.terminal.doors import claude_cli, codex_cli, gemini_cli, opencode_cli
+from tests.unit.terminal.doors.codex.test_queue import FakeCodex
 from tests.unit.terminal.doors.codex_hooked import TRUST
 from tests.unit.terminal.doors.heard import Heard, until
-from tests.unit.terminal.doors.test_codex_queue import FakeCodex
 
 Open = Callable[[Path, str], AbstractAsyncContextManager[Sequence[Door]]]
 
@@ -105,14 +107,14 @@ def probe(cli: str, version: str, *, first: int = 0, is_strict: bool = False) ->
         daemon, profile = Daemon(), load_profiles()[cli]
         versions = Versions(profile.title, profile.recorded, is_strict)
         async with CLIS[cli](folder, version) as doors:
-            reporter = Reporter(lambda: daemon)  # type: ignore[arg-type,return-value]
-            doorway = Doorway(doors[first:], reporter, lambda: None, (), versions, profile.doors)
-            running = asyncio.create_task(doorway.run())
+            reporter = Reporter(RelayLink(daemon, lambda: daemon))  # type: ignore[arg-type, return-value]
+            selection = DoorSelection(reporter, (), versions, profile.doors)
+            running = asyncio.create_task(selection.run(deque(doors[first:])))
             async with asyncio.timeout(30):
                 await until(lambda: "door" in daemon.told, "the way in is decided")
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-            await doorway.close()
+            await selection.close()
         return daemon
 
     with claude_cli.short_folder() as folder:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from agent_relay.ports.door import Decision, DoorError, NotOpen
-from agent_relay.terminal.answering import ScreenAnswerer
 from agent_relay.terminal.backends.pty import PtyTerminal
 from agent_relay.terminal.backends.tmux import TmuxTerminal
-from agent_relay.terminal.dialogs import OpenDialog
-from agent_relay.terminal.profile import load_profiles
-from agent_relay.terminal.watch import Watcher
-from tests.unit.terminal_backends.recorder import ENVIRONMENT, Recorder, ScriptedFiles, eventually_async, own_tmux
+from agent_relay.terminal.doors.door import Decision, DoorError, NotOpen
+from agent_relay.terminal.output.watcher import Watcher
+from agent_relay.terminal.profiles.profile import load_profiles
+from agent_relay.terminal.requests.screen_answers import ScreenAnswerer
+from agent_relay.terminal.screen.dialogs import OpenDialog
+from tests.unit.terminal.backends.recorder import ENVIRONMENT, Recorder, ScriptedFiles, eventually_async, own_tmux
 
 pytestmark = pytest.mark.terminals
 ALLOW, DENY = Decision(is_allowed=True), Decision(is_allowed=False)

@@ -115,7 +115,7 @@ SLEEPS = """
     import asyncio, os, signal, sys, threading, time
     from agent_relay.cli.interrupts import ending_at_once
     from agent_relay.cli.link import run
-    from agent_relay.terminal.stop_signals import StopSignals
+    from agent_relay.terminal.agent.stop_signals import StopSignals
 
     number = signal.Signals[sys.argv[1]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.terminal.profile_proposal import WAITS
+from agent_relay.terminal.recordings.profile_proposal import WAITS
 from tests.integration import programs
 from tests.integration.stage import Stage, Window, until
 

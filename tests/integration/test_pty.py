@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 import uvloop
 
-from agent_relay.ports.terminal import Key, Terminal, TerminalError
 from agent_relay.terminal.backends.pty import PtyTerminal
-from agent_relay.terminal.screen import Screen
-from tests.unit.terminal_backends.contract import TerminalContract
-from tests.unit.terminal_backends.recorder import ENVIRONMENT, Recorder, ScriptedFiles, eventually, is_alive, python
+from agent_relay.terminal.backends.terminal import Key, Terminal, TerminalError
+from agent_relay.terminal.screen.contents import Screen
+from tests.unit.terminal.backends.contract import TerminalContract
+from tests.unit.terminal.backends.recorder import ENVIRONMENT, Recorder, ScriptedFiles, eventually, is_alive, python
 
 pytestmark = pytest.mark.terminals
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.asciicast import read_cast
-from agent_relay.terminal.emulator import Emulator
+from agent_relay.terminal.recordings.asciicast import read_cast
+from agent_relay.terminal.screen.emulator import Emulator
 from tests.integration.stage import DEADLINE_S, Agent, Stage, Window, until
 
 pytestmark = pytest.mark.terminals

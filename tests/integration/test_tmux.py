@@ -18,16 +18,16 @@ import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_relay.ports.terminal import Key, SessionExists, Terminal, TerminalEnded, TerminalError
 from agent_relay.terminal.backends import tmux_client
 from agent_relay.terminal.backends.pty import PtyTerminal
+from agent_relay.terminal.backends.terminal import Key, SessionExists, Terminal, TerminalEnded, TerminalError
 from agent_relay.terminal.backends.tmux import ENDED_WITH_TMUX, TmuxTerminal
 from agent_relay.terminal.backends.tmux_control import command_line
 from agent_relay.terminal.backends.tmux_program import TmuxFailed, TmuxGone
 from agent_relay.terminal.backends.tmux_server import HISTORY_LINES, TmuxServer
-from agent_relay.terminal.screen import Screen
-from tests.unit.terminal_backends.contract import TerminalContract
-from tests.unit.terminal_backends.recorder import (
+from agent_relay.terminal.screen.contents import Screen
+from tests.unit.terminal.backends.contract import TerminalContract
+from tests.unit.terminal.backends.recorder import (
     ENVIRONMENT,
     KEEP_BYTES,
     Recorder,
@@ -198,11 +198,11 @@ def test_one_that_watched_the_focus_takes_nobody_along(server: TmuxServer, ignor
     watching = python(f"import signal, time; {names}print('\\x1b[?1004hready', flush=True); time.sleep(1000)")
 
     async def scene() -> None:
-        other, _ = await start(server, python("import time; time.sleep(1000)"), "Other")
+        await start(server, python("import time; time.sleep(1000)"), "Other")
         terminal, recorder = await start(server, watching)
         await eventually(lambda: b"ready" in recorder.data)
         await terminal.stop(0.2)
-        assert await other.is_running()
+        assert await server.find_pane("Other") is not None
         assert b"agent-relay-end" not in recorder.data
 
     play(scene)

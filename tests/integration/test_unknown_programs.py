@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.holds import describe_hold
-from agent_relay.terminal.screen_log import SCREEN_FILE
+from agent_relay.terminal.recordings.screen_log import SCREEN_FILE
 from tests.integration import programs
 from tests.integration.stage import BACKENDS, DEADLINE_S, Stage, Window, until
 

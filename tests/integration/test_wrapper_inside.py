@@ -11,18 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.ports.terminal import ExitStatus, Terminal, TerminalError, TerminalListener
-from agent_relay.protocol.payloads import ControlPayload
+from agent_relay.terminal.agent.launch import Home
+from agent_relay.terminal.agent.setup import AgentSetup
+from agent_relay.terminal.agent.wrapper import Wrapper
 from agent_relay.terminal.backends.pty import PtyTerminal
-from agent_relay.terminal.launch import Home
-from agent_relay.terminal.profile import load_profiles
-from agent_relay.terminal.screen import Screen
-from agent_relay.terminal.wrapper import Setup, Wrapper
+from agent_relay.terminal.backends.terminal import ExitStatus, Terminal, TerminalError, TerminalListener
+from agent_relay.terminal.profiles.profile import load_profiles
+from agent_relay.terminal.screen.contents import Screen
 from agent_relay.testing.daemon import DaemonProcess
 
 pytestmark = pytest.mark.terminals
 
 AGENT = [sys.executable, "-m", "agent_relay.cli.demo.scripted_agent", "--record"]
+
+
+def control(wrapper: Wrapper, command: str) -> None:
+    """As the daemon would ask it."""
+    assert wrapper.relay.on_control is not None
+    wrapper.relay.on_control(ControlPayload(command))
 
 
 class Inside:
@@ -31,19 +37,19 @@ class Inside:
         self.daemon = daemon
         self.home = Home(str(daemon.state_dir), "Bob")
         self.home.make()
-        self._make = make
-        self._setup = Setup(
+        self._setup = AgentSetup(
             home=self.home,
             profile=load_profiles()["generic"],
             argv=[*AGENT, str(self.record)],
             cwd=str(folder),
             environment=dict(os.environ),
+            make_terminal=make,
             has_introduction=False,
         )
 
     async def play(self, scene: Callable[[Inside, Wrapper], Awaitable[None]]) -> ExitStatus:
         async with asyncio.timeout(60), self.daemon.connect("Bob") as relay:
-            wrapper = Wrapper(self._setup, relay, lambda: self.daemon.connect("Bob"), self._make)
+            wrapper = Wrapper(self._setup, relay, lambda: self.daemon.connect("Bob"))
             running = asyncio.create_task(wrapper.run())
             try:
                 await scene(self, wrapper)
@@ -65,7 +71,7 @@ class Inside:
 
 def test_a_paused_agent_is_given_nothing_until_it_is_resumed(tmp_path: Path) -> None:
     async def scene(inside: Inside, wrapper: Wrapper) -> None:
-        wrapper._control(ControlPayload("pause"))
+        control(wrapper, "pause")
         async with inside.daemon.connect("Carol") as carol:
             await carol.send("Bob", "one")
             await carol.send("Bob", "two")
@@ -73,7 +79,7 @@ def test_a_paused_agent_is_given_nothing_until_it_is_resumed(tmp_path: Path) -> 
             await inside.until(lambda: inbox.exists() and "> two" in inbox.read_text("utf-8"))
             await asyncio.sleep(2)  # it would be typed within one: that it is not is what is tested
             assert inside.submitted() == []
-            wrapper._control(ControlPayload("resume"))
+            control(wrapper, "resume")
             await inside.until(lambda: inside.submitted() == ["one", "two"])
 
     with DaemonProcess() as daemon:
@@ -106,7 +112,7 @@ def test_a_client_that_is_over_is_replaced_and_nothing_is_doubled(tmp_path: Path
     async def scene(inside: Inside, wrapper: Wrapper) -> None:
         async with inside.daemon.connect("Carol") as carol:
             await (await carol.send("Bob", "one")).delivered(timeout=30)
-        await wrapper._relay.close(1)
+        await wrapper.relay.close(1)
         async with inside.daemon.connect("Carol") as carol:
             await (await carol.send("Bob", "two")).delivered(timeout=30)
             assert inside.submitted() == ["one", "two"]
@@ -120,7 +126,7 @@ def test_an_agent_that_writes_to_a_busy_one_is_told_at_once(tmp_path: Path) -> N
         async with inside.daemon.connect("Carol"):
             pass
         for number in range(4):
-            await wrapper._relay.send("Carol", str(number))
+            await wrapper.relay.send("Carol", str(number))
         await inside.until(lambda: inside.record.exists() and "Carol is busy: 4 of at most 5" in inside.record.read_text("utf-8"))
 
     with DaemonProcess("--queue-capacity=5") as daemon:

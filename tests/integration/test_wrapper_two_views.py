@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.profile import load_profiles
+from agent_relay.terminal.profiles.profile import load_profiles
 from tests.integration.stage import Agent, Stage, until
-from tests.unit.terminal.recordings import SCREENS
+from tests.unit.terminal.recorded_screens import SCREENS
 
 pytestmark = pytest.mark.terminals
 PROGRAM = Path(__file__).with_name("gemini_program.py")

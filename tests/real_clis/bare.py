@@ -16,12 +16,11 @@ from types import TracebackType
 
 from msgspec.structs import replace
 
-from agent_relay.ports.door import Door, DoorMessage, DoorState, NotTaken, Resolution
 from agent_relay.terminal.backends.tmux_program import find_tmux
-from agent_relay.terminal.doors.launching import AgentPlace, Kit, Program
-from agent_relay.terminal.doors.registry import kit_for
-from agent_relay.terminal.message_text import Room, Shown, introduction_for_start, render
-from agent_relay.terminal.profile import load_profiles
+from agent_relay.terminal.delivery.message_text import Room, ShownMessage, Wording, introduction_for_start, render
+from agent_relay.terminal.doors.door import Door, DoorMessage, DoorState, NotTaken, Resolution
+from agent_relay.terminal.doors.launch import AgentPlace, Launcher, Program, launcher_for
+from agent_relay.terminal.profiles.profile import load_profiles
 from scripts.real_clis import read_manifest
 from tests.real_clis.clis import CLIS, environment_of
 from tests.real_clis.model.script import Script, Turn
@@ -36,10 +35,10 @@ _MAIN_SCREEN_FLAGS = {"codex": ["--no-alt-screen"]}
 
 
 class Bare:
-    """`kit`: the door's own if it is to be other than usual. Without `is_admitted` nobody has let the door in."""
+    """`launcher`: the door's own if it is to be other than usual. Without `is_admitted` nobody has let the door in."""
 
     def __init__(
-        self, installed: Path, cli: str, *flags: str, environ: Mapping[str, str] | None = None, kit: Kit | None = None,
+        self, installed: Path, cli: str, *flags: str, environ: Mapping[str, str] | None = None, launcher: Launcher | None = None,
         is_admitted: bool = True,
     ) -> None:  # fmt: skip
         self.folder = Path(tempfile.mkdtemp(prefix="relay-rd-"))
@@ -56,11 +55,11 @@ class Bare:
             self.cli.admit(self.home, environment)
         self.place = AgentPlace("Bob", str(self.folder / "team"), "0123456789ab")
         os.mkdir(self.place.folder, 0o700)
-        found = kit or kit_for(load_profiles()[cli])
+        found = launcher or launcher_for(load_profiles()[cli])
         assert found is not None
-        self.kit = found
+        self.launcher = found
         self._program = Program((*launch.argv, *_MAIN_SCREEN_FLAGS.get(cli, []), *flags), str(self.project), environment)
-        self.prepared = self.kit.prepare(self._program, self.place, introduction_for_start("Bob"))
+        self.prepared = self.launcher.prepare(self._program, self.place, introduction_for_start(Wording("Bob")))
         self.heard = Heard()
         self._tmux = [find_tmux().path, "-S", str(self.folder / "tmux.sock"), "-f", os.devnull]
         self._start()
@@ -71,13 +70,13 @@ class Bare:
         command = [*self._tmux, "new-session", "-d", "-s", "bob", *words]
         subprocess.run(command, env=dict(self.prepared.program.environment), check=True, timeout=20)
 
-    def restart(self, kit: Kit, *words: str) -> None:
+    def restart(self, launcher: Launcher, *words: str) -> None:
         """Another start in the same home, as another wrapper would do it; with these words, or as before."""
         self.run("kill-server")
         self._tmux[2] = f"{self._tmux[2]}.next"  # the server before may still be ending
-        self.kit = kit
+        self.launcher = launcher
         program = replace(self._program, argv=words) if words else self._program
-        self.prepared = kit.prepare(program, self.place, introduction_for_start("Bob"))
+        self.prepared = launcher.prepare(program, self.place, introduction_for_start(Wording("Bob")))
         self._start()
 
     def __enter__(self) -> Bare:
@@ -117,7 +116,7 @@ class Bare:
         self.model.script = Script(turns)
 
     def doors(self, heard: Heard | None = None) -> list[Door]:
-        return self.kit.doors(self.prepared.program, self.place, self.prepared.facts, heard or self.heard)
+        return self.launcher.doors(self.prepared.program, self.place, self.prepared.facts, heard or self.heard)
 
     async def try_to_deliver(self, door: Door, one: DoorMessage) -> None:
         """As the wrapper does: again, when it was not taken."""
@@ -177,4 +176,6 @@ def play(bare: Bare, scene: Callable[[list[Door]], Awaitable[None]]) -> None:
 
 def message(number: int, body: str) -> DoorMessage:
     id_ = f"msg_{number:04d}"
-    return DoorMessage(id_, str(uuid.uuid5(uuid.NAMESPACE_URL, id_)), "Alice", body, render(Shown(id_, "Alice", body), Room()))
+    return DoorMessage(
+        id_, str(uuid.uuid5(uuid.NAMESPACE_URL, id_)), "Alice", body, render(ShownMessage(id_, "Alice", body), Room())
+    )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_relay.terminal.doors.gemini import EXTENSION
+from agent_relay.terminal.doors.gemini.launch import EXTENSION
 
 KEY = "sk-test"
 LINK_S = 240.0

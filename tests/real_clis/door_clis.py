@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from agent_relay.terminal.doorway import TYPING
+from agent_relay.terminal.delivery.door_selection import TYPING
 from tests.real_clis.harness import DEADLINE_S, Agent, Lab
 
 

@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from agent_relay.ports.door import Decision, DoorError, NotOpen
-from agent_relay.terminal.answering import ScreenAnswerer
 from agent_relay.terminal.backends.tmux import TmuxTerminal
 from agent_relay.terminal.backends.tmux_program import find_tmux
 from agent_relay.terminal.backends.tmux_server import TmuxServer
-from agent_relay.terminal.dialogs import find_dialog
-from agent_relay.terminal.profile import load_profiles
-from agent_relay.terminal.screen import screen_of_text
-from agent_relay.terminal.watch import Watcher
+from agent_relay.terminal.doors.door import Decision, DoorError, NotOpen
+from agent_relay.terminal.output.watcher import Watcher
+from agent_relay.terminal.profiles.profile import load_profiles
+from agent_relay.terminal.requests.screen_answers import ScreenAnswerer
+from agent_relay.terminal.screen.contents import screen_of_text
+from agent_relay.terminal.screen.dialogs import find_dialog
 from tests.real_clis.clis import CLIS
 from tests.real_clis.harness import DEADLINE_S, Agent, Lab
 from tests.real_clis.model.script import Turn, on_message

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.ports.door import Decision, Door, DoorShut, DoorState, NotTaken, Resolution, Whereabouts
+from agent_relay.terminal.doors.door import Decision, Door, DoorShut, DoorState, NotTaken, Resolution, Whereabouts
 from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.harness import Lab
 from tests.real_clis.model.script import Turn, on_message

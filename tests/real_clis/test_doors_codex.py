@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.ports.door import Decision, Door, DoorState, NotTaken, Resolution, Whereabouts
+from agent_relay.terminal.doors.door import Decision, Door, DoorState, NotTaken, Resolution, Whereabouts
 from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.model.script import Turn
 

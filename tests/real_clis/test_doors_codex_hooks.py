@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from agent_relay.ports.door import Decision, Door, DoorError, DoorShut, NotTaken, Resolution, Whereabouts
-from agent_relay.terminal.doors.codex import CodexKit
-from agent_relay.terminal.doors.codex_hooks import SCRIPT_FILE, are_trusted
+from agent_relay.terminal.doors.codex.hooks import SCRIPT_FILE, are_trusted
+from agent_relay.terminal.doors.codex.launch import CodexLauncher
+from agent_relay.terminal.doors.door import Decision, Door, DoorError, DoorShut, NotTaken, Resolution, Whereabouts
 from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.codex_trust import (
     PASS_OVER,
@@ -37,7 +37,7 @@ LONG = "rm -rf build; " + "; ".join(f"echo and this is number {number}" for numb
 @pytest.fixture
 def trusting(installed: Path, cli: str) -> Iterator[Bare]:
     """One whose person has just trusted the hooks."""
-    with Bare(installed, cli, UNSERVED, kit=CodexKit(asks_for_hooks=True)) as bare:
+    with Bare(installed, cli, UNSERVED, launcher=CodexLauncher(asks_for_hooks=True)) as bare:
         assert not are_trusted(bare.home / ".codex")
         choose(TRUST, lambda: bare.screen, bare.press)
         yield bare
@@ -46,7 +46,7 @@ def trusting(installed: Path, cli: str) -> Iterator[Bare]:
 def test_codex_hooks_trusted(trusting: Bare) -> None:
     """Once is enough: the next start has them without asking, and so has every other agent."""
     assert are_trusted(trusting.home / ".codex")
-    trusting.restart(CodexKit())
+    trusting.restart(CodexLauncher())
 
     async def scene(doors: list[Door]) -> None:
         assert [door.name for door in doors] == ["codex queue", "codex stop hook"]
@@ -76,7 +76,7 @@ def test_codex_hooks_resumed(trusting: Bare) -> None:
         assert len(set(trusting.heard.of("session"))) == 1
 
     play(trusting, begin)
-    trusting.restart(CodexKit(), "codex", "resume", "--last", "-s", "read-only", "--no-alt-screen")
+    trusting.restart(CodexLauncher(), "codex", "resume", "--last", "-s", "read-only", "--no-alt-screen")
     assert not trusting.prepared.is_introduced
     play(trusting, scene)
 
@@ -182,7 +182,7 @@ def test_codex_hooks_untrusted(installed: Path, cli: str) -> None:
         assert [door.name for door in bare.doors()] == ["codex queue"]
         assert "`wrap --codex-hooks`" in bare.prepared.notes[-1]
         until(lambda: READY in bare.screen, "it is ready", lambda: bare.screen)
-        bare.restart(CodexKit(asks_for_hooks=True))
+        bare.restart(CodexLauncher(asks_for_hooks=True))
         choose(PASS_OVER, lambda: bare.screen, bare.press)
         assert not are_trusted(bare.home / ".codex")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.ports.door import Decision, Door, DoorError, DoorShut, NotOpen, NotTaken, Resolution, Whereabouts
-from agent_relay.terminal.doors import gemini_hooks
-from agent_relay.terminal.doors.gemini import GeminiKit
+from agent_relay.terminal.doors.door import Decision, Door, DoorError, DoorShut, NotOpen, NotTaken, Resolution, Whereabouts
+from agent_relay.terminal.doors.gemini import hooks as gemini_hooks
+from agent_relay.terminal.doors.gemini.launch import GeminiLauncher
 from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.model.script import Turn
 
@@ -167,7 +167,7 @@ def test_gemini_file_change(bare: Bare) -> None:
 
 def test_gemini_veto(installed: Path, cli: str) -> None:
     """Refused from outside before the dialog, where that is switched on; once it is open the person decides."""
-    with Bare(installed, cli, kit=GeminiKit(veto_s=4.0)) as bare:
+    with Bare(installed, cli, launcher=GeminiLauncher(veto_s=4.0)) as bare:
 
         async def scene(doors: list[Door]) -> None:
             (door,) = doors

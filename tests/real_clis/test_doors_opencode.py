@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent_relay.ports.door import Decision, Door, DoorShut, DoorState, Resolution, Whereabouts
-from agent_relay.terminal.doors.opencode_view import View, read_view
-from agent_relay.terminal.message_text import introduction_for_start
+from agent_relay.terminal.delivery.message_text import Wording, introduction_for_start
+from agent_relay.terminal.doors.door import Decision, Door, DoorShut, DoorState, Resolution, Whereabouts
+from agent_relay.terminal.doors.opencode.sessions import TerminalView, read_view
 from tests.real_clis.bare import Bare, message, play
 from tests.real_clis.model import chat
 from tests.real_clis.model.script import Asked, Turn
@@ -22,7 +22,7 @@ SECOND = {"question": "Which name?", "header": "Name", "options": OPTIONS}
 COUNT = Turn(when="count", say="->relay:Carol counted", drips=True)
 
 
-def view(bare: Bare) -> View | None:
+def view(bare: Bare) -> TerminalView | None:
     return read_view(bare.place.folder)
 
 
@@ -43,7 +43,7 @@ def test_opencode_introduction(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> N
         assert bare.model.answered == []
         await door.deliver(message(1, "hello"))
         await bare.until_read(message(1, ""))
-        assert any(introduction_for_start("Bob") in text for text in systems)
+        assert any(introduction_for_start(Wording("Bob")) in text for text in systems)
 
     play(bare, scene)
 
@@ -55,7 +55,7 @@ def test_opencode_home(bare: Bare) -> None:
         (door,) = doors
         await door.open()
         await bare.until_state(DoorState.IDLE)
-        assert view(bare) == View("home")
+        assert view(bare) == TerminalView("home")
         bare.type("half a draft")
         await bare.until(lambda: "half a draft" in bare.screen, "the draft is seen")
         await door.deliver(message(1, "look at auth.py"))
@@ -141,11 +141,11 @@ def test_opencode_shown_session(bare: Bare) -> None:
         await bare.until_state(DoorState.IDLE)
         first = view(bare)
         await bare.enter("/new")
-        await bare.until(lambda: view(bare) == View("home"), "it shows its home")
+        await bare.until(lambda: view(bare) == TerminalView("home"), "it shows its home")
         await door.deliver(message(2, "in the second"))
         await bare.until_read(message(2, ""))
         await bare.until_state(DoorState.IDLE)
-        assert view(bare) not in (first, View("home"))
+        assert view(bare) not in (first, TerminalView("home"))
         assert "in the first" not in "\n".join(bare.model.asked[-1].given)
         assert "in the second" in bare.screen
 

@@ -21,9 +21,9 @@ from msgspec import Struct
 
 import agent_relay
 from agent_relay.core.shell_text import _any_of
-from agent_relay.terminal.message_text import _misleading
-from agent_relay.terminal.parser import lead_of
-from agent_relay.terminal.profile import Profile, load_profiles
+from agent_relay.terminal.delivery.message_text import _misleading
+from agent_relay.terminal.output.parser import lead_of
+from agent_relay.terminal.profiles.profile import Profile, load_profiles
 
 _METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 _AT_THE_START = {"match", "fullmatch"}

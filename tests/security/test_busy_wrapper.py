@@ -53,7 +53,7 @@ def test_a_very_long_line_keeps_nobody_from_hearing_and_stopping(stage: Stage, b
 
 BUSY = """
     import asyncio, os, subprocess, sys, time
-    from agent_relay.terminal.stop_signals import StopSignals
+    from agent_relay.terminal.agent.stop_signals import StopSignals
 
     program = subprocess.Popen(["sleep", "1000"])
 

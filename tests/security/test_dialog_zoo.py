@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_relay.terminal.injection import Injector, Paste, Press, Step, View, Wait
-from agent_relay.terminal.profile import load_profiles
-from agent_relay.terminal.screen import Cursor, Screen, screen_of_text
-from agent_relay.terminal.state import State
-from agent_relay.terminal.watch import Watcher
+from agent_relay.terminal.delivery.injection import Injector, Paste, Press, Step, View, Wait
+from agent_relay.terminal.output.watcher import Watcher
+from agent_relay.terminal.profiles.profile import load_profiles
+from agent_relay.terminal.screen.contents import Cursor, Screen, screen_of_text
+from agent_relay.terminal.screen.state import State
 
 ZOO = sorted((Path(__file__).parents[1] / "data" / "screens" / "zoo").glob("*.txt"), key=lambda file: file.stem)
 GENERIC = load_profiles()["generic"]

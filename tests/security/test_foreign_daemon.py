@@ -17,7 +17,7 @@ import pytest
 from agent_relay.cli.process import Answer, knock
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.errors import StrangerAtSocket
-from agent_relay.terminal.doors import claude_inbox
+from agent_relay.terminal.doors.claude import inbox as claude_inbox
 from agent_relay.terminal.doors.hooks import hook_words
 from agent_relay.testing.daemon import DaemonProcess
 from tests.integration.stage import until
@@ -193,7 +193,7 @@ from agent_relay.protocol import places
 places.short_socket_directory = lambda uid: {str(short)!r}
 from agent_relay.cli.process import knock
 from agent_relay.daemon.directories import PlaceUnusable, prepare_socket_directory
-from agent_relay.terminal.private_files import NotPrivate, make_private_folder
+from agent_relay.terminal.files.private_files import NotPrivate, make_private_folder
 path = {str(short / "abc" / "relay.sock")!r}
 print(knock(path, 1.0).why)
 for make in (lambda: prepare_socket_directory(path, 0), lambda: make_private_folder({str(short / "abc")!r})):

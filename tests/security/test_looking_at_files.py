@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from agent_relay.core.policy import Decision, Deed, Policy
-from agent_relay.ports.door import Request
 from agent_relay.protocol.states import ClientState
-from agent_relay.terminal.doors.claude_requests import _requests
-from agent_relay.terminal.project_files import ProjectFiles
-from agent_relay.terminal.reporting import Reporter
+from agent_relay.terminal.doors.claude.requests import _requests
+from agent_relay.terminal.doors.door import Request
+from agent_relay.terminal.files.project_files import ProjectFiles
+from agent_relay.terminal.reports.relay_link import RelayLink
+from agent_relay.terminal.reports.reporter import Reporter
 
 
 class Daemon:
@@ -51,7 +52,7 @@ def project(tmp_path: Path) -> Path:
 def decide(project: Path, tool: str, **given: str) -> Decision:
     daemon = Daemon()
     files = ProjectFiles(str(project), str(project), (str(project / "state"),))
-    reporter = Reporter(lambda: daemon, files)  # type: ignore[arg-type, return-value]
+    reporter = Reporter(RelayLink(daemon, lambda: daemon), files)  # type: ignore[arg-type, return-value]
     asked: list[Request] = _requests("r1", tool, given)
     reporter.asked(asked[0])
     return daemon.verdict.decision

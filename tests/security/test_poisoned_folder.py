@@ -16,7 +16,7 @@ import pytest
 
 from agent_relay.cli.command_list import COMMANDS
 from agent_relay.interpreter import run_module, run_script
-from agent_relay.terminal.doors import codex_launch
+from agent_relay.terminal.doors.codex import server_launcher as codex_launch
 from agent_relay.terminal.doors.hooks import hook_command
 from tests.integration.stage import until
 from tests.security.poison import PoisonedFolder

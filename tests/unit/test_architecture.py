@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture import MAY_IMPORT, PURE_ROOMS, check_package, check_source
+from tests.architecture import MAY_IMPORT, PARTS_MAY_IMPORT, PURE_ROOMS, check_package, check_source
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "agent_relay"
@@ -84,7 +84,7 @@ def test_a_room_does_not_use_the_front_door(source: str) -> None:
 
 
 def test_relative_imports_are_resolved_from_the_folder_they_stand_in() -> None:
-    assert check_source("from ..screen import Screen", Path("terminal/doors/planted.py")) == []
+    assert check_source("from ..files import private_files", Path("terminal/doors/planted.py")) == []
     assert check_source("from ...core import router", Path("terminal/doors/planted.py")) != []
     assert check_source("from . import sqlite", Path("storage/__init__.py")) == []
     assert check_source("from .sdk import RelayClient", Path("__init__.py")) == []
@@ -113,6 +113,33 @@ def test_a_room_may_import_what_the_table_says_and_nothing_else(room: str) -> No
         if other != room and check_source(f"from agent_relay.{other} import thing", Path(room) / "planted.py")
     }
     assert caught == set(MAY_IMPORT) - MAY_IMPORT[room] - {room}
+
+
+@pytest.mark.parametrize("part", PARTS_MAY_IMPORT)
+def test_a_part_of_the_terminal_room_may_import_what_its_table_says_and_nothing_else(part: str) -> None:
+    caught = {
+        other
+        for other in PARTS_MAY_IMPORT
+        if other != part and check_source(f"from agent_relay.terminal.{other}.x import y", Path("terminal", part, "planted.py"))
+    }
+    assert caught == set(PARTS_MAY_IMPORT) - PARTS_MAY_IMPORT[part] - {part}
+
+
+def test_no_two_parts_may_import_each_other_and_every_part_is_in_the_table() -> None:
+    for part, allowed in PARTS_MAY_IMPORT.items():
+        assert allowed <= set(PARTS_MAY_IMPORT), part
+        assert not [other for other in allowed if part in PARTS_MAY_IMPORT[other]], part
+    assert {path.parent.name for path in (SOURCE / "terminal").glob("*/__init__.py")} == set(PARTS_MAY_IMPORT)
+
+
+def test_a_screen_knows_no_doors_and_a_door_no_screens_however_deep_they_lie() -> None:
+    (violation,) = check_source(
+        "from agent_relay.terminal.screen.contents import Screen", Path("terminal/doors/codex/planted.py")
+    )
+    assert violation.reason == "`terminal.doors` may not import `terminal.screen`"
+    (violation,) = check_source("def f():\n    from ..doors import door", Path("terminal/screen/planted.py"))
+    assert violation.reason == "`terminal.screen` may not import `terminal.doors`"
+    assert len(check_source("from agent_relay.terminal.screen import contents", Path("terminal/planted.py"))) == 1
 
 
 @pytest.mark.parametrize(

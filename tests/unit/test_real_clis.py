@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.profile import profile_for
+from agent_relay.terminal.profiles.profile import profile_for
 from scripts import real_clis
 from tests.integration.stage import until
 from tests.real_clis import results

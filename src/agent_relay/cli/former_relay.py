@@ -10,7 +10,7 @@ from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol import places
 from agent_relay.repository import GIT, folders_upwards
 from agent_relay.sdk.locate import Place, working_directory
-from agent_relay.terminal.private_files import is_locked
+from agent_relay.terminal.files.private_files import is_locked
 
 
 def find_former_note(place: Place, start: str | None = None) -> str:

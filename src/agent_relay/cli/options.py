@@ -16,7 +16,7 @@ from agent_relay.protocol.durations import parse_duration_ms
 from agent_relay.sdk.locate import Place, locate
 
 if TYPE_CHECKING:
-    from agent_relay.terminal.sandbox import Sandbox
+    from agent_relay.terminal.agent.sandbox import Sandbox
 
 Socket = Annotated[str | None, typer.Option("--socket", metavar="PATH", help="The daemon's socket; by default the project's.")]
 StateDir = Annotated[
@@ -81,7 +81,7 @@ def _read_setting(name: str, place: Place) -> object:
 def read_sandbox(place: Place, network: str | None, home: str | None, *, wanted: bool) -> Sandbox | None:
     """The wall around an agent, as the options and then the settings say; None: there is none."""
     from agent_relay.cli.failures import USAGE, Failure
-    from agent_relay.terminal.sandbox import NETWORK, Sandbox
+    from agent_relay.terminal.agent.sandbox import NETWORK, Sandbox
 
     if not wanted and not _read_setting("sandbox", place):
         if network is not None or home is not None:

@@ -130,7 +130,7 @@ def ask_through(folder: str, **headers: Any) -> dict[str, Any]:
 
 def _ask(folder: str, file: str, timeout_s: float, /, **headers: Any) -> dict[str, Any]:
     from agent_relay.protocol.headers import HeaderMessage
-    from agent_relay.terminal.outbox import drop_message
+    from agent_relay.terminal.output.outbox import drop_message
 
     headers["session"] = os.environ.get(ENV_TOKEN) or None  # a shell that outlived its agent's run does not speak for the next
     message = HeaderMessage(**{name: value for name, value in headers.items() if value is not None})
@@ -142,7 +142,7 @@ def _wait_for_answer(folder: str, name: str, timeout_s: float) -> dict[str, Any]
     import msgspec
 
     from agent_relay.protocol.headers import parse_headers
-    from agent_relay.terminal.outbox import ERROR, FAILED, SENT
+    from agent_relay.terminal.output.outbox import ERROR, FAILED, SENT
 
     path = os.path.join(folder, name)
     deadline = time.monotonic() + timeout_s

@@ -24,7 +24,7 @@ from agent_relay.protocol.envelope import Welcome
 from agent_relay.protocol.framing import FrameDecoder
 from agent_relay.sdk.errors import StrangerAtSocket
 from agent_relay.sdk.peers import check_folder, check_peer
-from agent_relay.terminal.private_files import is_locked
+from agent_relay.terminal.files.private_files import is_locked
 
 SERVER_NAME = "agent-relay"
 _POLL_S = 0.02

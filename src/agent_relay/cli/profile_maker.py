@@ -18,14 +18,13 @@ from agent_relay.cli.safe_text import clean_block, clean_line
 from agent_relay.cli.screen import Screen
 from agent_relay.protocol.names import is_name
 from agent_relay.sdk.locate import Place
-from agent_relay.terminal.asciicast import CastError, read_cast
-from agent_relay.terminal.custom_profile import prompt_row
-from agent_relay.terminal.private_files import replace_private
-from agent_relay.terminal.profile import GENERIC, Profile, ProfileError, check_pattern, parse_profile
-from agent_relay.terminal.profile_proposal import Proposal, propose
-from agent_relay.terminal.profile_text import write_profile
-from agent_relay.terminal.profile_trial import mark_expectations
-from agent_relay.terminal.state import State, look
+from agent_relay.terminal.files.private_files import replace_private
+from agent_relay.terminal.profiles.custom_profile import prompt_row, write_profile
+from agent_relay.terminal.profiles.profile import GENERIC, Profile, ProfileError, check_pattern, parse_profile
+from agent_relay.terminal.recordings.asciicast import CastError, read_cast
+from agent_relay.terminal.recordings.profile_proposal import Proposal, propose
+from agent_relay.terminal.recordings.profile_trial import mark_expectations
+from agent_relay.terminal.screen.state import State, look
 
 _SECONDS = 10.0  # where nobody is there to end the program
 _AGENT_SECONDS = 5.0
@@ -72,9 +71,9 @@ class ProfileMaker:
 
     def _run_program(self, command: list[str], path: Path, seconds: float | None, words: list[str]) -> None:
         from agent_relay.daemon.secret_variable import forget_api_token
+        from agent_relay.terminal.agent.launch import is_terminal_error
         from agent_relay.terminal.backends.person_terminal import PersonTerminal
-        from agent_relay.terminal.launch import is_terminal_error
-        from agent_relay.terminal.profile_recording import ProgramRecording
+        from agent_relay.terminal.recordings.profile_recording import ProgramRecording
 
         forget_api_token()
         if PersonTerminal.find() is None:
@@ -93,9 +92,9 @@ class ProfileMaker:
 
     def _watch_agent(self, agent: str, path: Path, seconds: float) -> None:
         from agent_relay.cli.wrapped_agent import find_running
-        from agent_relay.terminal.backends.tmux_drawing import Sight
-        from agent_relay.terminal.backends.tmux_recording import PaneRecording
-        from agent_relay.terminal.recording import Recorder
+        from agent_relay.terminal.backends.tmux_drawing import PaneView
+        from agent_relay.terminal.recordings.recorder import Recorder
+        from agent_relay.terminal.recordings.tmux_recording import PaneRecording
 
         name, server = find_running(self._place, agent)
         if server is None:
@@ -109,7 +108,7 @@ class ProfileMaker:
                 raise Failure(f"{name} has just ended.")
             made: list[Recorder] = []
 
-            def make(sight: Sight) -> Recorder:
+            def make(sight: PaneView) -> Recorder:
                 made.append(Recorder(str(path), sight.columns, sight.rows, title=name, term=sight.term))
                 return made[0]
 

@@ -15,9 +15,17 @@ import msgspec
 
 from agent_relay.daemon.config_files import LeftOut, is_own, name_keys, read_with_care, shorten_notes
 from agent_relay.protocol import places
-from agent_relay.terminal.custom_profile import tighten
-from agent_relay.terminal.profile import Profile, ProfileError, Signs, check_pattern, load_profiles, parse_profile, profile_for
-from agent_relay.terminal.profile_lines import line_of
+from agent_relay.terminal.profiles.custom_profile import tighten
+from agent_relay.terminal.profiles.line_numbers import line_of
+from agent_relay.terminal.profiles.profile import (
+    Profile,
+    ProfileError,
+    Signs,
+    check_pattern,
+    load_profiles,
+    parse_profile,
+    profile_for,
+)
 
 SUFFIX = ".toml"
 _FOLDER = "profiles"

@@ -10,7 +10,7 @@ from typing import Any
 from agent_relay.cli.http_place import read_http_place
 from agent_relay.cli.process import Answer, knock, locked_pid
 from agent_relay.protocol import places
-from agent_relay.terminal.private_files import is_locked
+from agent_relay.terminal.files.private_files import is_locked
 
 UP, DOWN, STALE = "up", "down", "stale"
 _KNOCK_S = 2.0

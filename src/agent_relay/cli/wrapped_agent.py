@@ -22,8 +22,8 @@ def find_running(place: Place, name: str) -> tuple[str, TmuxServer | None]:
     """The agent's name as its files spell it, and the tmux it runs in, if it does. Raises Failure where nobody has that name."""
     from agent_relay.cli.names_on_disk import read_names
     from agent_relay.protocol.names import check_agent_name, fold_name
-    from agent_relay.terminal.attaching import is_running
-    from agent_relay.terminal.launch import TEAM_FOLDER, WrapFailed, pick_backend, tmux_server
+    from agent_relay.terminal.agent.attachment import is_running
+    from agent_relay.terminal.agent.launch import TEAM_FOLDER, WrapFailed, pick_backend, tmux_server
 
     check_agent_name(name)
     folder = os.path.join(place.state_dir, TEAM_FOLDER)
@@ -70,7 +70,7 @@ def show_nesting(screen: Screen, server: TmuxServer, agent: str) -> str:
 
 def give_terminal(server: TmuxServer, agent: str, *, read_only: bool) -> None:
     from agent_relay.cli.screen import Screen
-    from agent_relay.terminal import attaching
+    from agent_relay.terminal.agent import attachment as attaching
 
     said = attaching.attach(server, agent, read_only=read_only, note=show_nesting(Screen(), server, agent))
     if said:

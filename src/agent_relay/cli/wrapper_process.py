@@ -21,25 +21,25 @@ from agent_relay.cli.safe_text import clean_line
 from agent_relay.protocol.errors import RelayError
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
+from agent_relay.terminal.agent.launch import Home, arguments, child_environment, is_running, make_terminal
+from agent_relay.terminal.agent.plain_start import FailedStart
+from agent_relay.terminal.agent.registration import RECONNECT, join
+from agent_relay.terminal.agent.sandbox import DOORS_THROUGH_A_WALL, Reach, Sandbox, check_sandbox
+from agent_relay.terminal.agent.sandbox import enclose as enclose_words
+from agent_relay.terminal.agent.setup import AgentSetup
+from agent_relay.terminal.agent.stop_signals import StopSignals
+from agent_relay.terminal.agent.wrapper import Wrapper
 from agent_relay.terminal.backends.choice import Backend, Choice
 from agent_relay.terminal.backends.orphans import keep_orphans
-from agent_relay.terminal.custom_profile import customise
-from agent_relay.terminal.doors.launching import Note, Program
-from agent_relay.terminal.doors.program_version import VersionLookup
-from agent_relay.terminal.doors.registry import ASKED_FOR_VERSION, kit_for
-from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING
-from agent_relay.terminal.inbox_file import INBOX_FILE
-from agent_relay.terminal.joining import RECONNECT, join
-from agent_relay.terminal.launch import Home, arguments, child_environment, make_terminal
-from agent_relay.terminal.outbox import drop
-from agent_relay.terminal.plain_start import FailedStart
-from agent_relay.terminal.profile import Launch, Profile
-from agent_relay.terminal.project_files import find_work_folder
-from agent_relay.terminal.recording import Recorder, record_from_start
-from agent_relay.terminal.sandbox import DOORS_THROUGH_A_WALL, Reach, Sandbox, check_sandbox
-from agent_relay.terminal.sandbox import enclose as enclose_words
-from agent_relay.terminal.stop_signals import StopSignals
-from agent_relay.terminal.wrapper import Setup, Wrapper
+from agent_relay.terminal.delivery.inbox_file import INBOX_FILE
+from agent_relay.terminal.delivery.queue import DeliveryQueue
+from agent_relay.terminal.doors.launch import ASKED_FOR_VERSION, Note, Program, launcher_for
+from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, VersionLookup
+from agent_relay.terminal.files.project_files import find_work_folder
+from agent_relay.terminal.output.outbox import drop
+from agent_relay.terminal.profiles.custom_profile import customise
+from agent_relay.terminal.profiles.profile import Launch, Profile
+from agent_relay.terminal.recordings.recorder import Recorder, record_from_start
 
 LOG_FILE = "wrapper.log"
 _LOG_BYTES = 1_048_576
@@ -114,12 +114,11 @@ async def run_wrapper(place: Place, options: WrapOptions, is_ready: Callable[[st
         _log_to(home.team)
         recorder = _make_recorder(options, cli)
 
-        def make_wrapper(relay: RelayClient, failed: FailedStart | None = None) -> Wrapper:
+        def make_wrapper(
+            relay: RelayClient, failed: FailedStart | None = None, queue: DeliveryQueue | None = None
+        ) -> Wrapper:  # fmt: skip
             setup = _make_setup(place, options, home, recorder, version, failed)
-            return Wrapper(
-                setup, relay, lambda: make_client(home.name),
-                lambda listener: make_terminal(options.choice, home, place.project_id, listener),
-            )  # fmt: skip
+            return Wrapper(setup, relay, lambda: make_client(home.name), queue)
 
         wrapper = make_wrapper(relay)
         StopSignals(lambda: wrapper.stop(), lambda: wrapper.kill())  # noqa: PLW0108 - of the one that runs then
@@ -128,8 +127,7 @@ async def run_wrapper(place: Place, options: WrapOptions, is_ready: Callable[[st
         async with _keeping_orphans(options):
             status = await wrapper.run(lambda: is_ready(home.name))
             if wrapper.failed_start is not None and not wrapper.is_stopping:
-                first, wrapper = wrapper, make_wrapper(wrapper.relay, wrapper.failed_start)
-                wrapper.take_over(first)
+                wrapper = make_wrapper(wrapper.relay, wrapper.failed_start, wrapper.hand_back())
                 status = await wrapper.run()
         if options.end_file is not None:
             with contextlib.suppress(OSError):  # then it is not known how it ended
@@ -196,7 +194,7 @@ def _why_no_doors(options: WrapOptions, profile: Profile) -> Note | None:
 def _make_setup(
     place: Place, options: WrapOptions, home: Home, recorder: Recorder | None, version: Callable[[], str],
     failed: FailedStart | None,
-) -> Setup:  # fmt: skip
+) -> AgentSetup:  # fmt: skip
     """`failed`: it was started before, and what we add may be the reason why it ended."""
     profile = find_profile(place, options)
     inbox = os.path.join(home.team, INBOX_FILE)
@@ -205,19 +203,21 @@ def _make_setup(
     closed = _why_no_doors(options, profile)
     if failed is not None and profile.doors:
         closed = Note(f"{failed.reason}.", profile.doors, "Update the program; its last lines are in the agent's wrapper.log.")
-    return Setup(
+    return AgentSetup(
         home=home,
         profile=profile,
         argv=argv,
         cwd=os.getcwd(),
         environment=child_environment(os.environ, added, home, socket=place.socket, root=place.root, inbox=inbox),
+        make_terminal=lambda listener: make_terminal(options.choice, home, place.project_id, listener),
+        is_running=lambda: is_running(options.choice, home, place.project_id),
         prefix=options.prefix,
         has_introduction=options.has_introduction,
         is_strict=options.is_strict,
         project_id=place.project_id,
         root=place.root,
         recorder=recorder,
-        kit=kit_for(profile, asks_for_hooks=options.asks_for_hooks, version=version) if closed is None else None,
+        launcher=launcher_for(profile, asks_for_hooks=options.asks_for_hooks, version=version) if closed is None else None,
         is_strict_about_doors=options.doors == KNOWN,
         notes=() if closed is None or not profile.doors else (closed,),
         is_changed=argv != list(options.argv) or bool(added.launch.environment.keys() - os.environ.keys()),

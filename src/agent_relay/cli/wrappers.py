@@ -27,7 +27,7 @@ class RunningWrapper(NamedTuple):
 
 
 def find_wrappers(state_dir: str) -> list[RunningWrapper]:
-    from agent_relay.terminal.screen_log import is_being_written
+    from agent_relay.terminal.recordings.screen_log import is_being_written
 
     folder = os.path.join(state_dir, TEAM_FOLDER)
     try:

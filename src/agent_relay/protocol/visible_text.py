@@ -42,6 +42,9 @@ _ANY_LATIN = re.compile(f"[{_LATIN}]")
 _WORD = re.compile(f"[{_LATIN}{_FOREIGN}0-9_]+")
 _PASSES_FOR_LATIN = frozenset(LOOK_ALIKES)
 
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_BREAKS = re.compile("\r\n|[\r\u0085\u2028\u2029\x0b\x0c]")
+
 
 def reveal(text: str) -> str:
     """The text with a token for each character that lies; line breaks and tabs stay."""
@@ -52,6 +55,11 @@ def reveal(text: str) -> str:
         is_posing = foreign <= _PASSES_FOR_LATIN and _ANY_LATIN.search(text) is not None
         text = _WORD.sub(lambda word: _reveal_word(word[0], is_posing=is_posing), text)
     return _ODD.sub(lambda found: _token(found[0]), text)
+
+
+def clean(text: str) -> str:
+    """The text without anything that steers a terminal; what was replaced is seen to have been there. Bodies are cleaned, too."""
+    return _CONTROLS.sub("\ufffd", _LINE_BREAKS.sub("\n", text))
 
 
 def _reveal_word(word: str, *, is_posing: bool) -> str:

@@ -1,7 +1,7 @@
 """Agents in terminals: what their CLIs say, which state they are in, and how to reach them.
 
-The hearing half is pure or only reads: `parser` (text → commands), `emulator` and `screen` (bytes → lines),
-`profile` (what differs between CLIs, as data), `reading` and `document` (lines → what was said, each at its place),
-`state` (idle, working, dialog), `transcripts` (the CLI's own session files), and `watch`, which ties them together
-for live agents and for `replay` alike.
+`screen` makes lines and states of what a terminal shows, `output` finds in them, and in the CLI's session files, what the agent
+says; `profiles` hold what differs between CLIs. `backends` run the program, `delivery` puts messages before it, through one of
+the `doors` or by typing, and `requests` are what it asks a person. `reports` tell the daemon, `recordings` and `files` keep what
+is needed later. `agent` connects them all: `agent.setup` plans a start, `agent.parts` builds everything, `agent.wrapper` runs it.
 """

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_relay.terminal.emulator import Emulator
+from agent_relay.terminal.screen.emulator import Emulator
 from agent_relay.testing.daemon import DaemonProcess
 from tests.integration.http_api.server import Server
 from tests.integration.stage import BACKENDS, DEADLINE_S, Stage, until

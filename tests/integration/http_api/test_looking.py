@@ -59,9 +59,9 @@ def test_agents(server: Server, http: httpx.Client) -> None:
 
 
 def test_output_and_screen_are_what_the_wrapper_wrote_down(server: Server, http: httpx.Client) -> None:
-    from agent_relay.terminal.launch import Home
-    from agent_relay.terminal.screen import Line, Screen
-    from agent_relay.terminal.screen_log import ScreenLog
+    from agent_relay.terminal.agent.launch import Home
+    from agent_relay.terminal.recordings.screen_log import ScreenLog
+    from agent_relay.terminal.screen.contents import Line, Screen
 
     name = server.join().name
     assert problem(http.get(f"/api/v1/agents/{name}/screen")) == (404, "ROUTE_NOT_FOUND")

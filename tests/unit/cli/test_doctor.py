@@ -17,7 +17,7 @@ from agent_relay.cli.doctor.places import check_places
 from agent_relay.cli.doctor.relay import check_relay
 from agent_relay.cli.main import main
 from agent_relay.sdk.locate import Place, locate
-from agent_relay.terminal.profile import load_profiles
+from agent_relay.terminal.profiles.profile import load_profiles
 from agent_relay.testing.daemon import DaemonProcess
 from tests.unit.terminal.doors.codex_hooked import TRUST
 

@@ -17,7 +17,7 @@ import pytest
 
 from agent_relay.cli.process import Answer, Process, knock, locked_pid, remove_leftovers
 from agent_relay.protocol.framing import encode_frame
-from agent_relay.terminal.private_files import is_locked
+from agent_relay.terminal.files.private_files import is_locked
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_relay.cli.profile_shelf import ProfileShelf, load_shelf
-from agent_relay.terminal.profile import ProfileError, profile_for
+from agent_relay.terminal.profiles.profile import ProfileError, profile_for
 
 MINE = 'name = "chatty"\ntitle = "Chatty"\nexecutables = ["chatty-cli"]\n[composer]\nrow = "^you: "\nis_at_cursor = true\n'
 

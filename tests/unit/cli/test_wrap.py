@@ -11,7 +11,7 @@ from agent_relay.cli.commands import wrap
 from agent_relay.cli.main import main
 from agent_relay.cli.wrapper_process import WrapOptions
 from agent_relay.sdk.locate import Place, locate
-from agent_relay.terminal.launch import pick_backend
+from agent_relay.terminal.agent.launch import pick_backend
 
 PLAIN = WrapOptions(["cat", "-u"], "Bob", pick_backend("pty"), "->relay:", True)
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from agent_relay.storage.agent_files import AgentFiles
-from agent_relay.terminal.inbox_file import InboxFile
-from agent_relay.terminal.message_text import Shown
-from agent_relay.terminal.private_files import append_private
+from agent_relay.terminal.delivery.inbox_file import InboxFile
+from agent_relay.terminal.delivery.message_text import ShownMessage
+from agent_relay.terminal.files.private_files import append_private
 
 NOW_MS = time.time_ns() // 1_000_000
 DAY_MS = 86_400_000
@@ -56,8 +56,8 @@ def test_entries_of_an_inbox_go_when_they_are_too_old_whatever_they_quote(team: 
 
 def test_what_an_inbox_really_holds_is_understood(team: Path, tmp_path: Path) -> None:
     inbox = InboxFile(str(team))
-    inbox.add(Shown("msg_1", "Alice", "words"))
-    inbox.note(Shown("msg_1", "Alice", "words"), "taken")
+    inbox.add(ShownMessage("msg_1", "Alice", "words"))
+    inbox.note(ShownMessage("msg_1", "Alice", "words"), "taken")
     content = Path(inbox.path).read_text()
     sweep_all = AgentFiles(str(tmp_path))
     sweep_all.sweep(0, 1)
@@ -132,7 +132,7 @@ def test_what_an_erased_agent_wrote_goes_from_the_inboxes_of_others(team: Path, 
     for number, (sender, body) in enumerate(
         [("Alice", "kept"), ("Mallory", "a secret"), ("mallory", "another"), ("Alice", "too")]
     ):
-        inbox.add(Shown(f"msg_{number}", sender, f"{body}\n## 2031-01-01 00:00:00 UTC  from Mallory  [x]"))
+        inbox.add(ShownMessage(f"msg_{number}", sender, f"{body}\n## 2031-01-01 00:00:00 UTC  from Mallory  [x]"))
     assert AgentFiles(str(tmp_path)).erase("Mallory") == 1
     left = Path(inbox.path).read_text()
     assert [line for line in left.splitlines() if line.startswith("> ") and "##" not in line] == ["> kept", "> too"]

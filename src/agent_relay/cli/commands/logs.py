@@ -17,7 +17,7 @@ from agent_relay.cli.options import Socket, StateDir, find_place
 from agent_relay.cli.safe_text import clean_block
 
 if TYPE_CHECKING:
-    from agent_relay.terminal.log_reading import LogReader, News
+    from agent_relay.terminal.recordings.screen_log import LogReader, LogUpdate
 
 _POLL_S = 0.2  # looks at the times of one file; nothing is read while they stay
 _STILL_S = 1.0  # for so long a screen stays as it is before it is shown; a spinner never does
@@ -39,8 +39,8 @@ def logs(
     """
     from agent_relay.cli.link import run
     from agent_relay.cli.wrapped_agent import find_running, give_terminal
-    from agent_relay.terminal.launch import Home
-    from agent_relay.terminal.log_reading import LogReader
+    from agent_relay.terminal.agent.launch import Home
+    from agent_relay.terminal.recordings.screen_log import LogReader
 
     place = find_place(socket, state_dir)
     agent, server = find_running(place, name)
@@ -60,12 +60,11 @@ def logs(
     return 0
 
 
-async def _follow(folder: str, reader: LogReader, news: News, agent: str) -> str:
+async def _follow(folder: str, reader: LogReader, news: LogUpdate, agent: str) -> str:
     """Returns why there is nothing more to follow."""
-    from agent_relay.terminal.log_reading import Follower
-    from agent_relay.terminal.screen_log import is_being_written
+    from agent_relay.terminal.recordings.screen_log import LogFollower, is_being_written
 
-    follower = Follower()
+    follower = LogFollower()
     follower.take([], news.rows, is_still=True)
     rows, is_over, changed_s, is_shown = news.rows, news.is_over, 0.0, True
     while not is_over:

@@ -16,7 +16,7 @@ from agent_relay.cli.screen import Screen
 if TYPE_CHECKING:
     from agent_relay.cli.profile_shelf import ProfileShelf
     from agent_relay.sdk.locate import Place
-    from agent_relay.terminal.profile import Profile
+    from agent_relay.terminal.profiles.profile import Profile
 
 profile = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[list|show|new|test]")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The profile's name.", show_default=False)]
@@ -151,9 +151,9 @@ def try_out(
 
 
 def _try(each: Profile, shelf: ProfileShelf) -> dict[str, Any]:
-    from agent_relay.terminal.asciicast import CastError
-    from agent_relay.terminal.profile_trial import Outcome, check_recording, recordings_of
-    from agent_relay.terminal.replay import ReplayError
+    from agent_relay.terminal.recordings.asciicast import CastError
+    from agent_relay.terminal.recordings.profile_trial import Outcome, check_recording, recordings_of
+    from agent_relay.terminal.recordings.replay import ReplayError
 
     found: list[Outcome] = []
     problem = ""
@@ -185,7 +185,7 @@ def _shelf(place: Place) -> ProfileShelf:
 
 
 def _find(shelf: ProfileShelf, name: str):  # type: ignore[no-untyped-def]
-    from agent_relay.terminal.profile import ProfileError
+    from agent_relay.terminal.profiles.profile import ProfileError
 
     if name not in shelf.profiles and name not in shelf.broken:
         raise Failure(f"There is no profile {clean_line(name)}. See: agent-relay profile list")
@@ -196,7 +196,7 @@ def _find(shelf: ProfileShelf, name: str):  # type: ignore[no-untyped-def]
 
 
 def _list(place: Place, *, as_json: bool) -> int:
-    from agent_relay.terminal.profile_trial import recordings_of
+    from agent_relay.terminal.recordings.profile_trial import recordings_of
 
     shelf, screen = _shelf(place), Screen()
     if as_json:

@@ -20,9 +20,9 @@ from agent_relay.cli.screen import Screen
 
 if TYPE_CHECKING:
     from agent_relay.sdk.locate import Place
-    from agent_relay.terminal.backends.tmux_drawing import Sight
+    from agent_relay.terminal.backends.tmux_drawing import PaneView
     from agent_relay.terminal.backends.tmux_server import TmuxServer
-    from agent_relay.terminal.recording import Recorder
+    from agent_relay.terminal.recordings.recorder import Recorder
 
 
 def record(
@@ -47,7 +47,7 @@ def record(
     """
     from agent_relay.cli.link import run
     from agent_relay.cli.wrapped_agent import find_running
-    from agent_relay.terminal.launch import is_terminal_error
+    from agent_relay.terminal.agent.launch import is_terminal_error
 
     place = find_place(socket, state_dir)
     agent, server = find_running(place, name)
@@ -67,8 +67,8 @@ def record(
 async def _record(
     place: Place, server: TmuxServer, agent: str, output: str | None, seconds: float | None, cli: str | None, *, force: bool
 ) -> int:
-    from agent_relay.terminal.backends.tmux_recording import PaneRecording
-    from agent_relay.terminal.recording import CAST_SUFFIX, Recorder
+    from agent_relay.terminal.recordings.recorder import CAST_SUFFIX, Recorder
+    from agent_relay.terminal.recordings.tmux_recording import PaneRecording
 
     path = output or time.strftime(f"{agent}-%Y%m%d-%H%M%S{CAST_SUFFIX}")
     cli = cli or await _ask_cli(place, agent)
@@ -78,7 +78,7 @@ async def _record(
     screen = Screen()
     made: list[Recorder] = []
 
-    def make(sight: Sight) -> Recorder:
+    def make(sight: PaneView) -> Recorder:
         try:
             recorder = Recorder(path, sight.columns, sight.rows, title=cli, term=sight.term, is_replacing=force)
         except FileExistsError:
@@ -98,7 +98,7 @@ async def _record(
         for recorder in made:
             recorder.close()
     from agent_relay.cli.profile_shelf import load_shelf
-    from agent_relay.terminal.profile import profile_for
+    from agent_relay.terminal.profiles.profile import profile_for
 
     profile = profile_for(cli, load_shelf(place.root, place.home).profiles).name
     _tell(screen, agent, made[0], profile, end.name)

@@ -29,7 +29,7 @@ def replay(
     Sends nothing and needs no daemon. With --json: one object per line.
     """
     from agent_relay.cli.profile_shelf import load_shelf
-    from agent_relay.terminal import replay as player
+    from agent_relay.terminal.recordings import replay as player
 
     place = find_place(socket, state_dir)
     screen = Screen()

@@ -110,9 +110,9 @@ def wrap(
     from agent_relay.cli.wrapper_process import LookOptions, WrapOptions, find_profile
     from agent_relay.daemon.secret_variable import forget_api_token
     from agent_relay.protocol.names import check_agent_name
+    from agent_relay.terminal.agent.launch import check_command, is_terminal_error, pick_backend
     from agent_relay.terminal.backends.choice import Backend
     from agent_relay.terminal.backends.program import check_program
-    from agent_relay.terminal.launch import check_command, is_terminal_error, pick_backend
 
     place = find_place(socket, state_dir)
     try:
@@ -176,7 +176,7 @@ def _run_here(place: Place, options: WrapOptions, own_daemon: int | None) -> int
 
 
 def _explain(error: Exception) -> Exception:
-    from agent_relay.terminal.launch import is_terminal_error
+    from agent_relay.terminal.agent.launch import is_terminal_error
 
     return Failure(clean_line(str(error))) if is_terminal_error(error) else error
 
@@ -217,8 +217,8 @@ def _run_apart(place: Place, options: WrapOptions, own_daemon: int | None, *, de
         screen.line(("see it", "dim"), f"  agent-relay attach {name}, agent-relay logs {name}")
         return 0
     from agent_relay.cli.wrapped_agent import show_nesting
-    from agent_relay.terminal.attaching import attach, running_session
-    from agent_relay.terminal.launch import tmux_server
+    from agent_relay.terminal.agent.attachment import attach, running_session
+    from agent_relay.terminal.agent.launch import tmux_server
 
     server = tmux_server(options.choice, place.state_dir, place.project_id)
     session = running_session(server, name)
@@ -246,7 +246,7 @@ def _run_apart(place: Place, options: WrapOptions, own_daemon: int | None, *, de
 
 def _wait_for_session(process: subprocess.Popen[bytes], server: TmuxServer, name: str) -> str:
     """The session that its program runs in; empty once the wrapper has ended, or does not start the program again."""
-    from agent_relay.terminal.attaching import running_session
+    from agent_relay.terminal.agent.attachment import running_session
 
     deadline = time.monotonic() + _END_S
     while time.monotonic() < deadline:
@@ -260,7 +260,7 @@ def _wait_for_session(process: subprocess.Popen[bytes], server: TmuxServer, name
 
 def _log_of(place: Place, name: str) -> str:
     from agent_relay.cli.wrapper_process import LOG_FILE
-    from agent_relay.terminal.launch import Home
+    from agent_relay.terminal.agent.launch import Home
 
     return os.path.join(Home(place.state_dir, name).team, LOG_FILE)
 
@@ -301,8 +301,8 @@ def _start_wrapper(place: Place, options: WrapOptions, own_daemon: int | None) -
 
 def _show_last_screen(screen: Screen, place: Place, name: str) -> None:
     """The session is gone with all it showed; why the program failed is often there."""
-    from agent_relay.terminal.launch import Home
-    from agent_relay.terminal.screen_log import SCREEN_FILE
+    from agent_relay.terminal.agent.launch import Home
+    from agent_relay.terminal.recordings.screen_log import SCREEN_FILE
 
     try:
         with open(os.path.join(Home(place.state_dir, name).team, SCREEN_FILE), encoding="utf-8", errors="replace") as file:

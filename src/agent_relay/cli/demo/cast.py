@@ -21,9 +21,9 @@ from agent_relay.cli.demo.stage import Stage
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.interpreter import run_module
+from agent_relay.terminal.agent.launch import tmux_server
 from agent_relay.terminal.backends.choice import Backend, Choice
 from agent_relay.terminal.backends.tmux_server import session_name
-from agent_relay.terminal.launch import tmux_server
 
 _SIZE = (24, 80)  # rows and columns of a terminal that nobody looks at
 _END_S = 10.0

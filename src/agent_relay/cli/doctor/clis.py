@@ -10,12 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.cli.profile_shelf import load_shelf
 from agent_relay.sdk.locate import Place
-from agent_relay.terminal.doors.codex_hooks import FLAG as HOOKS_FLAG
-from agent_relay.terminal.doors.codex_hooks import are_trusted
-from agent_relay.terminal.doors.program_version import ask_version
-from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, Versions, is_known, objection_to_start
-from agent_relay.terminal.profile import GENERIC, Profile, load_profiles
-from agent_relay.terminal.transcripts.find import home_of
+from agent_relay.terminal.doors.codex.hooks import FLAG as HOOKS_FLAG
+from agent_relay.terminal.doors.codex.hooks import are_trusted
+from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, Versions, ask_version, is_known, objection_to_start
+from agent_relay.terminal.output.transcripts.find import home_of
+from agent_relay.terminal.profiles.profile import GENERIC, Profile, load_profiles
 
 
 def check_clis(doors: str) -> Iterator[Finding]:

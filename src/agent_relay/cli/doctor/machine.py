@@ -57,8 +57,8 @@ def check_backends() -> Iterator[Finding]:
 
 
 def _check_tmux() -> Finding:
+    from agent_relay.terminal.agent.launch import WrapFailed, pick_backend
     from agent_relay.terminal.backends.tmux_program import base_command, client_environment
-    from agent_relay.terminal.launch import WrapFailed, pick_backend
 
     try:
         tmux = pick_backend("tmux").tmux

@@ -1,4 +1,4 @@
-"""Which backend a program gets: what was asked for, or the better one that is there."""
+"""The choice of a backend for a program: what was asked for, or the better one that is there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from agent_relay.ports.terminal import BackendMissing
+from agent_relay.terminal.backends.terminal import BackendMissing
 from agent_relay.terminal.backends.tmux_program import Tmux, find_tmux
 
 

@@ -1,4 +1,4 @@
-"""What comes in from a person's terminal: keys, and what the terminal says by itself.
+"""Input from a person's terminal: keys, and what the terminal says by itself.
 
 A terminal also answers questions of the program, reports the mouse and the focus, all over the same line. Only keys and
 pastes count as typing. Sequences come cut anywhere; what may be the beginning of one waits for the rest, or for
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from agent_relay.ports.terminal import Key
+from agent_relay.terminal.backends.terminal import Key
 
 _SAID_BY_TERMINAL = re.compile(
     rb"\x1b\[[?>=][0-9;:]*[ -/]*[a-zA-Z]"  # device attributes, modes, keyboard flags

@@ -1,4 +1,4 @@
-"""Which modes a program has switched on in its terminal, read off its output: bracketed paste, mouse, alternate screen.
+"""Modes that a program has switched on in its terminal, read off its output: bracketed paste, mouse, alternate screen.
 
 Two uses: a paste is bracketed only for a program that asked for it, and a program that was killed leaves its modes
 behind, which `undo` puts right in the person's terminal.
@@ -72,7 +72,7 @@ class ModeTracker:
         return bool(self._on & ALTERNATE)
 
     def undo(self) -> bytes:
-        """What puts a terminal back that saw all this; empty when there is nothing to undo."""
+        """Bytes that put a terminal back that saw all this; empty when there is nothing to undo."""
         parts = [b"\x1b[?%dl" % number for number in _UNDONE if number in self._on]
         if self._keyboard_levels:
             parts.append(b"\x1b[<%du" % self._keyboard_levels)
@@ -88,7 +88,7 @@ class ModeTracker:
         return b"".join(parts)
 
     def redo(self) -> bytes:
-        """What brings another terminal, or one that was put back, to where the program believes it is."""
+        """Bytes that bring another terminal, or one that was put back, to where the program believes it is."""
         parts = [b"\x1b[?%dh" % number for number in sorted(self._on & ALTERNATE)]
         parts += [b"\x1b[?%dh" % number for number in _UNDONE if number in self._on]
         parts += [b"\x1b[>1u"] * self._keyboard_levels

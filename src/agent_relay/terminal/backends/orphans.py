@@ -1,4 +1,4 @@
-"""What a program leaves behind stays below it: a process whose parent has ended is given to an ancestor of ours, not to init.
+"""Orphans of a program stay below it: a process whose parent has ended is given to an ancestor of ours, not to init.
 
 So it can be told, of a program that detached itself twice and cleared its environment, from which agent it came. Linux has
 this (a "subreaper"); elsewhere such a process is lost from sight.

@@ -16,15 +16,15 @@ import sys
 import termios
 from typing import Protocol
 
-from agent_relay.ports.terminal import DEFAULT_COLUMNS, DEFAULT_ROWS
 from agent_relay.terminal.backends.raw_mode import RawMode
+from agent_relay.terminal.backends.terminal import DEFAULT_COLUMNS, DEFAULT_ROWS
 from agent_relay.terminal.backends.write_queue import WriteQueue
 
 _READ_BYTES = 65_536
 MAX_UNSHOWN_BYTES = 1024 * 1024  # beyond it the program has to wait, as it would at any terminal that is held with Ctrl-S
 
 
-class Lodger(Protocol):
+class TerminalBorrower(Protocol):
     """The program's side."""
 
     def person_sent(self, data: bytes) -> None: ...
@@ -36,7 +36,7 @@ class Lodger(Protocol):
         ...
 
     def person_has_room(self) -> None:
-        """What was written has been shown, and more may come."""
+        """Called when what was written has been shown, and more may come."""
         ...
 
     def modes_to_undo(self) -> bytes: ...
@@ -52,7 +52,7 @@ class PersonTerminal:
     def __init__(self, input_descriptor: int, output_descriptor: int) -> None:
         self._input = input_descriptor
         self._output = output_descriptor
-        self._lodger: Lodger | None = None
+        self._borrower: TerminalBorrower | None = None
         self._queue: WriteQueue | None = None
         self._opened: int | None = None
         self._signals: list[signal.Signals] = []
@@ -75,10 +75,10 @@ class PersonTerminal:
             return DEFAULT_COLUMNS, DEFAULT_ROWS
         return columns or DEFAULT_COLUMNS, rows or DEFAULT_ROWS
 
-    def open(self, lodger: Lodger) -> None:
-        self._lodger = lodger
+    def open(self, borrower: TerminalBorrower) -> None:
+        self._borrower = borrower
         self._opened = _open_again(self._output)
-        self._queue = WriteQueue(self._output if self._opened is None else self._opened, lodger.person_has_room)
+        self._queue = WriteQueue(self._output if self._opened is None else self._opened, borrower.person_has_room)
         self._raw.enter()
         loop = asyncio.get_running_loop()
         loop.add_reader(self._input, self._readable)
@@ -107,7 +107,7 @@ class PersonTerminal:
                     await self._queue.flush()
 
     def close(self) -> None:
-        if self._lodger is None:
+        if self._borrower is None:
             return
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._input)
@@ -117,7 +117,7 @@ class PersonTerminal:
         if self._queue is not None:
             self._queue.close()
         self._raw.leave()
-        self._lodger = self._queue = None
+        self._borrower = self._queue = None
         if self._opened is not None:
             os.close(self._opened)
             self._opened = None
@@ -132,21 +132,21 @@ class PersonTerminal:
         self._continued()
 
     def _continued(self) -> None:
-        if self._lodger is None:
+        if self._borrower is None:
             return
         was_left = not self._raw.is_raw
         self._raw.again()
         if was_left:
-            self.show(self._lodger.modes_to_redo())
+            self.show(self._borrower.modes_to_redo())
         self._resized()
-        self._lodger.person_resumed()
+        self._borrower.person_resumed()
 
     def _resized(self) -> None:
-        if self._lodger is not None:
-            self._lodger.person_resized(*self.size)
+        if self._borrower is not None:
+            self._borrower.person_resized(*self.size)
 
     def _readable(self) -> None:
-        assert self._lodger is not None
+        assert self._borrower is not None
         try:
             data = os.read(self._input, _READ_BYTES)
         except (BlockingIOError, InterruptedError):
@@ -154,13 +154,13 @@ class PersonTerminal:
         except OSError:  # EIO: the other side hung up
             data = b""
         if data:
-            self._lodger.person_sent(data)
+            self._borrower.person_sent(data)
         else:
             asyncio.get_running_loop().remove_reader(self._input)
-            self._lodger.person_left()
+            self._borrower.person_left()
 
     def _undo(self) -> bytes:
-        return b"" if self._lodger is None else self._lodger.modes_to_undo()
+        return b"" if self._borrower is None else self._borrower.modes_to_undo()
 
 
 def _open_again(descriptor: int) -> int | None:

@@ -1,4 +1,4 @@
-"""What can be said about a program before it is run."""
+"""Checks of a program before it is run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 
-from agent_relay.ports.terminal import ProgramMissing, TerminalError
 from agent_relay.protocol.clis import INSTALLERS
 from agent_relay.protocol.names import is_name, show
+from agent_relay.terminal.backends.terminal import ProgramMissing, TerminalError
 
 
 def check_program(argv: Sequence[str], cwd: str, environment: Mapping[str, str]) -> None:

@@ -12,7 +12,15 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 
-from agent_relay.ports.terminal import (
+from agent_relay.terminal.backends.emulation import Emulation
+from agent_relay.terminal.backends.keyboard import TypingDetector, encode_key
+from agent_relay.terminal.backends.modes import ModeTracker
+from agent_relay.terminal.backends.paste import encode_paste
+from agent_relay.terminal.backends.person_terminal import PersonTerminal
+from agent_relay.terminal.backends.processes import end_session, signal_session
+from agent_relay.terminal.backends.program import check_program
+from agent_relay.terminal.backends.pty_child import PtyChild
+from agent_relay.terminal.backends.terminal import (
     DEFAULT_COLUMNS,
     DEFAULT_ROWS,
     Drawing,
@@ -24,17 +32,8 @@ from agent_relay.ports.terminal import (
     TerminalError,
     TerminalListener,
 )
-from agent_relay.terminal.backends.emulation import Emulation
-from agent_relay.terminal.backends.ending import end_session
-from agent_relay.terminal.backends.keyboard import TypingDetector, encode_key
-from agent_relay.terminal.backends.modes import ModeTracker
-from agent_relay.terminal.backends.paste import encode_paste
-from agent_relay.terminal.backends.person_terminal import PersonTerminal
-from agent_relay.terminal.backends.process_session import signal_session
-from agent_relay.terminal.backends.program import check_program
-from agent_relay.terminal.backends.pty_child import PtyChild
 from agent_relay.terminal.backends.write_queue import WriteQueue
-from agent_relay.terminal.screen import Screen
+from agent_relay.terminal.screen.contents import Screen
 
 HEADLESS_TERM = "xterm-256color"
 _SETTLE_S = 0.05  # an Escape that nothing follows for this long was the key

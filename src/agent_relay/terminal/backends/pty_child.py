@@ -16,9 +16,9 @@ import subprocess
 import termios
 from collections.abc import Callable, Mapping, Sequence
 
-from agent_relay.ports.terminal import ExitStatus, Foreground
 from agent_relay.terminal.backends.foreground import inspect_foreground
-from agent_relay.terminal.backends.process_end import wait_for_end
+from agent_relay.terminal.backends.processes import wait_for_end
+from agent_relay.terminal.backends.terminal import ExitStatus, Foreground
 
 _READ_BYTES = 65_536
 _READS_A_TURN = 4  # then others have theirs, a flood notwithstanding

@@ -15,7 +15,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from agent_relay.ports.terminal import (
+from agent_relay.terminal.backends.foreground import inspect_foreground
+from agent_relay.terminal.backends.modes import ModeTracker
+from agent_relay.terminal.backends.paste import clean_paste
+from agent_relay.terminal.backends.processes import end_session, signal_session, wait_for_end
+from agent_relay.terminal.backends.program import check_program
+from agent_relay.terminal.backends.terminal import (
     DEFAULT_COLUMNS,
     DEFAULT_ROWS,
     UNKNOWN_SIGNAL,
@@ -28,20 +33,13 @@ from agent_relay.ports.terminal import (
     TerminalError,
     TerminalListener,
 )
-from agent_relay.terminal.backends.ending import end_session
-from agent_relay.terminal.backends.foreground import inspect_foreground
-from agent_relay.terminal.backends.modes import ModeTracker
-from agent_relay.terminal.backends.paste import clean_paste
-from agent_relay.terminal.backends.process_end import wait_for_end
-from agent_relay.terminal.backends.process_session import signal_session
-from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.tmux_client import ControlClient
-from agent_relay.terminal.backends.tmux_drawing import ask_sight, draw
+from agent_relay.terminal.backends.tmux_drawing import ask_view, draw
 from agent_relay.terminal.backends.tmux_launch import ENDED_OPTION, GATE_OPTION, EndMarkFinder, end_lock, start_lock
 from agent_relay.terminal.backends.tmux_program import TmuxFailed, TmuxGone, client_environment
 from agent_relay.terminal.backends.tmux_screen import PaneReader
 from agent_relay.terminal.backends.tmux_server import TmuxServer
-from agent_relay.terminal.screen import Screen
+from agent_relay.terminal.screen.contents import Screen
 
 # tmux hangs up on its programs when it goes, and then nobody can tell how they ended.
 ENDED_WITH_TMUX = ExitStatus(128 + signal.SIGHUP, signal.SIGHUP)
@@ -100,10 +98,6 @@ class TmuxTerminal:
                 await self._server.run(("kill-pane", "-t", pane))
             await self.close()
             raise
-
-    async def is_running(self) -> bool:
-        """Whether a program runs under this name already, started by whoever."""
-        return await self._server.find_pane(self._agent) is not None
 
     async def reattach(self) -> None:
         """Takes up a program that was started before; raises TerminalEnded when there is none."""
@@ -206,7 +200,7 @@ class TmuxTerminal:
 
     async def draw(self, at: Callable[[], None]) -> Drawing:
         self._check_running()
-        sight = await ask_sight(self._client, self._pane, at)
+        sight = await ask_view(self._client, self._pane, at)
         return Drawing(sight.columns, sight.rows, draw(sight).encode() + self._modes.redo_keys())
 
     async def resize(self, columns: int, rows: int) -> None:

@@ -18,11 +18,11 @@ _GUARD = re.compile(rb"%(begin|end|error) (\d+ \d+ \d+)")
 
 
 class ControlBroken(Exception):  # noqa: N818 - named by the condition
-    """What came is not the control mode protocol; the connection is of no use any more."""
+    """Raised for what is not the control mode protocol; the connection is of no use any more."""
 
 
 class Answer(Struct, frozen=True):
-    """What a command printed. `is_ours`: the command came from this connection, not from tmux itself."""
+    """Lines that a command printed. `is_ours`: the command came from this connection, not from tmux itself."""
 
     lines: tuple[bytes, ...]
     is_error: bool

@@ -13,7 +13,7 @@ from msgspec import Struct
 from pyte import charsets
 
 from agent_relay.terminal.backends.tmux_client import ControlClient, Lines
-from agent_relay.terminal.drawing import BEGINNING, ENTER_ALTERNATE
+from agent_relay.terminal.screen.drawing import BEGINNING, ENTER_ALTERNATE
 
 _NUMBERS = (
     "pane_width", "pane_height", "cursor_x", "cursor_y", "alternate_on", "cursor_flag", "wrap_flag", "insert_flag",
@@ -25,8 +25,8 @@ _LINE_DRAWING = {number: charsets.VT100_MAP[number] for number in range(0x5F, 0x
 _CONTROLS = dict.fromkeys((*range(32), *range(127, 160)))
 
 
-class Sight(Struct, frozen=True):
-    """What tmux says of a pane: the facts that decide how further output is drawn, and the rows."""
+class PaneView(Struct, frozen=True):
+    """A pane as tmux tells of it: the facts that decide how further output is drawn, and the rows."""
 
     columns: int
     rows: int
@@ -42,7 +42,7 @@ class Sight(Struct, frozen=True):
     below: Lines = ()  # of the normal screen, while the alternate one is shown
 
 
-async def ask_sight(client: ControlClient, pane: str, at_answer: Callable[[], None]) -> Sight:
+async def ask_view(client: ControlClient, pane: str, at_answer: Callable[[], None]) -> PaneView:
     """`at_answer` is called where the sight has its place among the output."""
     capture = ("capture-pane", "-p", "-e", "-t", pane)
     said, shown, below = await client.ask(
@@ -51,18 +51,18 @@ async def ask_sight(client: ControlClient, pane: str, at_answer: Callable[[], No
     return _parse(said, shown, below)
 
 
-def _parse(said: Lines, shown: Lines, below: Lines) -> Sight:
+def _parse(said: Lines, shown: Lines, below: Lines) -> PaneView:
     words = b"\n".join(said).decode("utf-8", "replace").split(" ", len(_NUMBERS) + 1)
     columns, rows, x, y, alternate, cursor, wrap, insert, upper, lower = (int(word or "0") for word in words[: len(_NUMBERS)])
-    return Sight(
+    return PaneView(
         columns, rows, (min(x, columns - 1), y), bool(alternate), bool(cursor), bool(wrap), bool(insert), (upper, lower),
         term=words[len(_NUMBERS)], title=words[len(_NUMBERS) + 1] if len(words) > len(_NUMBERS) + 1 else "",
         shown=shown, below=below if alternate else (),
     )  # fmt: skip
 
 
-def draw(sight: Sight) -> str:
-    """What makes any terminal of that size show this, whatever it showed before."""
+def draw(sight: PaneView) -> str:
+    """Text that makes any terminal of that size show this, whatever it showed before."""
     parts = [BEGINNING]
     if sight.is_alternate:
         parts += [_draw_rows(sight.below), ENTER_ALTERNATE]

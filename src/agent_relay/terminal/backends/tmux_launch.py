@@ -1,4 +1,4 @@
-"""How a program begins and ends in a pane, so that nothing of what it writes is lost.
+"""The beginning and the end of a program in a pane, so that nothing of what it writes is lost.
 
 tmux shows a control client only what a pane writes while that client is attached; and when a program ends, tmux closes the
 pane at once, also when it has not read or passed on all of its last words. So the program is run by a fixed shell script

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from agent_relay.ports.terminal import BackendMissing, TerminalEnded, TerminalError
+from agent_relay.terminal.backends.terminal import BackendMissing, TerminalEnded, TerminalError
 from agent_relay.terminal.backends.tmux_control import escape_argument
 
 OLDEST = (3, 0)  # control mode with flags, send-keys -H and the command parser that `quote_word` writes for

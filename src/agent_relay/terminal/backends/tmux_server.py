@@ -17,11 +17,11 @@ import re
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from agent_relay.ports.terminal import SessionExists, TerminalError
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
+from agent_relay.terminal.backends.terminal import SessionExists, TerminalError
 from agent_relay.terminal.backends.tmux_launch import GATE_OPTION, close_gate, launch_command
 from agent_relay.terminal.backends.tmux_program import Tmux, TmuxFailed, TmuxGone, base_command, run_tmux
-from agent_relay.terminal.private_files import NotPrivate, make_private_folder
+from agent_relay.terminal.files.private_files import NotPrivate, make_private_folder
 
 SOCKET_FILE = "tmux.sock"
 HISTORY_LINES = 20_000  # per agent; about 10 MB of full lines at the most. The oldest tenth goes when it is full

@@ -1,4 +1,5 @@
-"""Doors: how the CLIs that offer one take messages, tell what they do and are answered, one module a CLI.
+"""Doors: the ways in that CLIs offer, to hand them messages, hear what they do and answer what they ask.
 
-Nothing here imports another CLI's module; what they share is in `hooks`, `launching` and `port`.
+`door` is the port that the wrapper knows. Each CLI has a folder: how it is started (`launch`), what it writes down (`record`,
+`sessions`), what it asks (`requests`), and its doors. No CLI's module imports another's; all use the parts beside this file.
 """

@@ -1,4 +1,4 @@
-"""Where a CLI's hooks arrive: a socket for each agent, private to the user, and the command that leads to it.
+"""Hooks of a CLI: a socket for each agent, private to the user, and the command that leads to it.
 
 A hook is answered with the text it should print, or with nothing, which leaves the decision to the CLI. A handler that
 fails or takes too long says nothing.
@@ -21,7 +21,7 @@ import msgspec
 
 from agent_relay.interpreter import run_script
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
-from agent_relay.terminal.private_files import make_private_folder, replace_private
+from agent_relay.terminal.files.private_files import make_private_folder, replace_private
 
 CLIENT = Path(__file__).with_name("hook_client.py")
 MAX_INPUT_BYTES = 16_777_216
@@ -40,7 +40,7 @@ def hook_socket_path(folder: str, project_id: str, agent: str) -> str:
 
 
 def hook_words(path: str, event: str, seconds: float) -> list[str]:
-    """What to run for a hook. It gives up a moment before the CLI does, so that the CLI sees no failure."""
+    """The words to run for a hook. It gives up a moment before the CLI does, so that the CLI sees no failure."""
     return run_script(str(CLIENT), path, event, f"{seconds:g}")
 
 

@@ -1,18 +1,41 @@
-"""Which versions of a CLI its doors are used in: by default all of them, as long as a door passes its probe.
+"""Versions of a CLI: which one is installed, and in which ones its doors are used.
+
+By default they are used in all, as long as a door passes its probe.
 
 Doors are not interfaces that their makers promise, and CLIs change every week. So a door of a version that this release was not
 tested with is on trial until a first message was seen to be read through it. `doors = "known"` is the strict setting: there
 only versions of a tested series count, which is the first two numbers of a version.
+
+Some CLIs take a second to say their version. So whoever starts one asks in a thread, goes on meanwhile, and waits a little at
+the end. What was said is kept with the program's path, size and time of change, for a day: a shim of a version manager may
+lead to another version though it stays as it is.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+
 from msgspec import Struct
+
+from agent_relay.terminal.files.private_files import load_private, save_private
 
 SETTING = "doors"
 PROBE, KNOWN, OFF = "probe", "known", "off"  # what it may be
 TRY = "try"  # what `probe` was called when it was not the default
 _BROKEN = {"opencode": (1, 17, 0)}  # the last version that does not start with what its door needs
+ASK_S = 15.0  # a cold start of some takes seconds; a program that takes longer says nothing
+WAIT_S = 10.0  # for an answer, at the most, before the program is started; an old opencode would not start without it
+KEPT_S = 86_400
+CACHE_FILE = "cli-versions.json"
+_MAX_KEPT = 32
+_NUMBER = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9})+(?:-[\w.]+)?")
 
 
 class Versions(Struct, frozen=True):
@@ -23,7 +46,7 @@ class Versions(Struct, frozen=True):
     is_strict: bool = False
 
     def objection(self, version: str) -> tuple[str, str]:
-        """Why a door of this version is not used, and what to do; empty where it is used."""
+        """The reason why a door of this version is not used, and what to do; empty where it is used."""
         if not self.is_strict or self.is_tested(version):
             return "", ""
         way_out = f'`--{SETTING} {PROBE}` or `{SETTING} = "{PROBE}"` uses it if its probe passes.'
@@ -33,7 +56,7 @@ class Versions(Struct, frozen=True):
         return is_known(version, self.tested)
 
     def trial(self, version: str) -> str:
-        """What is to be known of a door until a message was read through it; empty for a tested version."""
+        """A note on a door until a message was read through it; empty for a tested version."""
         if self.is_tested(version):
             return ""
         return f"{self._say(version)}, but {self.tested} was tested: on trial until a first message is read"
@@ -48,7 +71,7 @@ def is_known(version: str, tested: str) -> bool:
 
 
 def objection_to_start(cli: str, version: str) -> tuple[str, str]:
-    """Why a CLI of this version is not started with what its doors need, and what to do; empty where it is."""
+    """The reason why a CLI of this version is not started with what its doors need, and what to do; empty where it is."""
     last, numbers = _BROKEN.get(cli), numbers_of(version)
     if last is None or not numbers or numbers > last:
         return "", ""
@@ -67,3 +90,76 @@ def numbers_of(version: str) -> tuple[int, ...]:
         if digits != part:
             break
     return tuple(found)
+
+
+class _Entry(Struct, frozen=True):
+    version: str
+    asked_at: float  # in seconds since 1970
+
+
+class _Cache(Struct):
+    versions: dict[str, _Entry] = {}  # by program, see `_key`
+
+
+def ask_version(
+    program: str, environment: Mapping[str, str] | None = None, cwd: str | None = None, timeout_s: float = ASK_S
+) -> str:
+    """The version that `program --version` says; empty where it says none, or not in time."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a CLI of the person's own
+            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            timeout=timeout_s, check=False, cwd=cwd, env=None if environment is None else dict(environment),
+        )  # fmt: skip
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return ""
+    found = _NUMBER.search(done.stdout) or _NUMBER.search(done.stderr)
+    return found[0] if found else ""
+
+
+class VersionLookup:
+    """Asks at once, in a thread. `folder`: of the user's own, where answers are kept."""
+
+    def __init__(self, program: str, environment: Mapping[str, str], folder: str) -> None:
+        self._cache_path = os.path.join(folder, CACHE_FILE)
+        self._environment = environment
+        self._version = ""
+        self._is_done = threading.Event()
+        self._path = shutil.which(program, path=environment.get("PATH"))
+        threading.Thread(target=self._find, name="version", daemon=True).start()
+
+    def wait(self, timeout_s: float = WAIT_S) -> str:
+        """Empty where it was not said in time."""
+        self._is_done.wait(timeout_s)
+        return self._version
+
+    def _find(self) -> None:
+        try:
+            key = _key(self._path) if self._path else ""
+            if key:
+                self._version = self._remembered(key) or self._ask(key)
+        finally:
+            self._is_done.set()
+
+    def _remembered(self, key: str) -> str:
+        entry = load_private(self._cache_path, _Cache).versions.get(key)
+        return entry.version if entry is not None and 0 <= time.time() - entry.asked_at < KEPT_S else ""
+
+    def _ask(self, key: str) -> str:
+        version = ask_version(self._path or "", self._environment)
+        if version:
+            cache = load_private(self._cache_path, _Cache)
+            latest = sorted(cache.versions.items(), key=lambda item: item[1].asked_at)[-_MAX_KEPT + 1 :]
+            cache.versions = {**dict(latest), key: _Entry(version, time.time())}
+            with contextlib.suppress(OSError):  # it is asked again the next time
+                save_private(self._cache_path, cache)
+        return version
+
+
+def _key(path: str) -> str:
+    """Another one for a program that was replaced."""
+    try:
+        real = os.path.realpath(path)
+        status = os.stat(real)
+    except OSError:
+        return ""
+    return f"{real}\n{status.st_mtime_ns}\n{status.st_size}"

@@ -18,10 +18,11 @@ from typing import Any
 
 import pytest
 
-from agent_relay.ports.door import Door
-from agent_relay.terminal.doors import claude_session
-from agent_relay.terminal.doors.claude import ClaudeKit
-from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors import hook_door
+from agent_relay.terminal.doors.claude import session as claude_session
+from agent_relay.terminal.doors.claude.launch import ClaudeLauncher
+from agent_relay.terminal.doors.door import Door
+from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
 from tests.unit.terminal.doors import heard
 from tests.unit.terminal.doors.heard import message, play_on, short_folder, until
 
@@ -192,7 +193,7 @@ class Looks:
             return found
 
         patch.setattr(claude_session, name, counted)
-        patch.setattr(claude_session, "LOOK_S", 0.05)
+        patch.setattr(hook_door, "LOOK_S", 0.05)
 
     async def pass_by(self) -> None:
         """One that began after this has ended, with all that follows from it: they take turns, and the next is there."""
@@ -207,9 +208,9 @@ class Stage:
         self.place = AgentPlace("Bob", str(folder / "team"), "0123456789ab")
         os.mkdir(self.place.folder, 0o700)
         self.cli = FakeClaude(folder)
-        self.kit = ClaudeKit()
+        self.launcher = ClaudeLauncher()
         environment = {"CLAUDE_CONFIG_DIR": str(self.cli.home)}
-        self.prepared: Prepared = self.kit.prepare(Program(("claude",), str(self.cli.cwd), environment), self.place, "")
+        self.prepared: PreparedStart = self.launcher.prepare(Program(("claude",), str(self.cli.cwd), environment), self.place, "")
         self.heard = Heard()
         self.hooks: list[asyncio.Task[str]] = []  # that run meanwhile
         self._made: list[Door] = []
@@ -219,7 +220,7 @@ class Stage:
         return Path(self.place.folder) / "claude-settings.json"
 
     def doors(self, heard: Heard | None = None) -> list[Door]:
-        doors = self.kit.doors(self.prepared.program, self.place, self.prepared.facts, heard or self.heard)
+        doors = self.launcher.doors(self.prepared.program, self.place, self.prepared.facts, heard or self.heard)
         self._made += doors
         return doors
 

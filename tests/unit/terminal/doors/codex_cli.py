@@ -12,10 +12,10 @@ from typing import Any
 from websockets.asyncio.server import Server, ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed
 
-from agent_relay.ports.door import DoorMessage
 from agent_relay.protocol.short_ids import short_id
-from agent_relay.terminal.doors.codex_server import CodexServer
-from agent_relay.terminal.doors.launching import AgentPlace
+from agent_relay.terminal.doors.codex.server import CodexServer
+from agent_relay.terminal.doors.door import DoorMessage
+from agent_relay.terminal.doors.launch import AgentPlace
 from tests.unit.terminal.doors.heard import Heard
 
 Json = dict[str, Any]

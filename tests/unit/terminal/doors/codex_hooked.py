@@ -15,9 +15,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from agent_relay.ports.door import Door
-from agent_relay.terminal.doors.codex import CodexKit
-from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
+from agent_relay.terminal.doors.codex.launch import CodexLauncher
+from agent_relay.terminal.doors.door import Door
+from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
 from tests.unit.terminal.doors.heard import Heard, play_on
 
 # As the real program wrote it into its settings when a person chose "Trust all and continue".
@@ -150,14 +150,14 @@ class Stage:
         self.cli = HookedCodex(folder)
         environment = {"CODEX_HOME": str(self.cli.home), "PATH": os.environ["PATH"]}
         program = Program((str(self.cli.program), UNSERVED, *flags), str(self.cli.cwd), environment)
-        self.prepared: Prepared = CodexKit().prepare(program, self.place, "Agent Relay: you are Bob.")
+        self.prepared: PreparedStart = CodexLauncher().prepare(program, self.place, "Agent Relay: you are Bob.")
         self.cli.be_started(self.prepared.program)
         self.heard = Heard()
         self.made: list[Door] = []
 
     def doors(self, heard: Heard | None = None) -> list[Door]:
         """`codex queue` and the stop hook, as a later wrapper would make them too."""
-        doors = CodexKit().doors(self.prepared.program, self.place, self.prepared.facts, heard or self.heard)
+        doors = CodexLauncher().doors(self.prepared.program, self.place, self.prepared.facts, heard or self.heard)
         self.made += doors
         return doors
 

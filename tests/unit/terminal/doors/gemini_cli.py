@@ -15,10 +15,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent_relay.ports.door import Door
-from agent_relay.terminal.doors.gemini import EXTENSION, GeminiKit
-from agent_relay.terminal.doors.launching import AgentPlace, Prepared, Program
-from agent_relay.terminal.profile import load_profiles
+from agent_relay.terminal.doors.door import Door
+from agent_relay.terminal.doors.gemini.launch import EXTENSION, GeminiLauncher
+from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
+from agent_relay.terminal.profiles.profile import load_profiles
 from tests.unit.terminal.doors.heard import Heard, message, play_on, until
 
 __all__ = ["FakeGemini", "Stage", "message", "play"]
@@ -167,16 +167,16 @@ class Stage:
         self.place = AgentPlace("Bob", str(folder / "team"), "0123456789ab")
         os.mkdir(self.place.folder, 0o700)
         self.cli = FakeGemini(folder)
-        self.kit = GeminiKit(veto_s)
+        self.launcher = GeminiLauncher(veto_s)
         program = Program(("gemini",), str(self.cli.cwd), {"HOME": str(self.cli.home)})
-        self.prepared: Prepared = self.kit.prepare(program, self.place, INTRODUCTION)
+        self.prepared: PreparedStart = self.launcher.prepare(program, self.place, INTRODUCTION)
         self.prepared.facts["version"] = load_profiles()["gemini"].recorded
         self.cli.environment = dict(self.prepared.program.environment)
         self.heard = Heard()
         self.made: list[Door] = []
 
     def door(self, heard: Heard | None = None) -> Door:
-        (door,) = self.kit.doors(self.prepared.program, self.place, self.prepared.facts, heard or self.heard)
+        (door,) = self.launcher.doors(self.prepared.program, self.place, self.prepared.facts, heard or self.heard)
         self.made.append(door)
         return door
 

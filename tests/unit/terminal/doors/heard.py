@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from agent_relay.ports.door import DoorMessage, DoorState, Request, Resolution
-from agent_relay.terminal.message_text import Room, Shown, render
-from agent_relay.terminal.observations import Observation
+from agent_relay.terminal.delivery.message_text import Room, ShownMessage, render
+from agent_relay.terminal.doors.door import DoorMessage, DoorState, Request, Resolution
+from agent_relay.terminal.output.observations import Observation
 
 DEADLINE_S = 60.0
 
@@ -111,5 +111,5 @@ def play_on(make: Callable[[Path], S], scene: Callable[[S], Awaitable[None]]) ->
 
 def message(number: int, body: str = "hello", sender: str = "Alice") -> DoorMessage:
     id_ = f"msg_{number:04d}"
-    text = render(Shown(id_, sender, body), Room())
+    text = render(ShownMessage(id_, sender, body), Room())
     return DoorMessage(id_, str(uuid.uuid5(uuid.NAMESPACE_URL, id_)), sender, body, text)

@@ -1,0 +1,1 @@
+"""Claude Code: its inbox socket and its hooks."""

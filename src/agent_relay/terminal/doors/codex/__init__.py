@@ -1,0 +1,1 @@
+"""Codex: its app-server, its queue and its hooks."""

@@ -1,0 +1,116 @@
+"""Open requests of a CLI: told to the listener when they are asked, answered through the door, and told again when they end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Generic, TypeVar
+
+from agent_relay.protocol.visible_text import clean
+from agent_relay.terminal.doors.door import Decision, DoorListener, NotOpen, Request, RequestKind, Resolution
+from agent_relay.terminal.output.observations import Observation
+from agent_relay.terminal.output.transcripts.records import as_text
+
+MAX_CHARACTERS = 2_000
+DOOR, PERSON = "door", "person"  # who has answered
+LATE = "It was already answered or withdrawn."
+
+
+class Asked:
+    """One thing that is asked: one request, or one for each question of several."""
+
+    def __init__(self, requests: list[Request]) -> None:
+        self.requests = requests
+        self.answers: dict[str, str] = {}  # by question
+        self.ours: Resolution | None = None  # what we answered
+
+    @property
+    def is_question(self) -> bool:
+        return self.requests[0].kind is RequestKind.QUESTION
+
+    @property
+    def granted(self) -> Resolution:
+        return Resolution.ANSWERED if self.is_question else Resolution.ALLOWED
+
+    @property
+    def can_be_answered(self) -> bool:
+        return self.ours is None
+
+    def add_answer(self, request: Request, answer: str) -> bool:
+        """True: every question has one now."""
+        self.answers[_question_of(request)] = answer
+        return len(self.answers) == len({_question_of(each) for each in self.requests})
+
+    def release(self, by: str = "") -> None:
+        """Lets go of whoever waits for an answer."""
+
+
+A = TypeVar("A", bound=Asked)
+
+
+class DoorRequests(Generic[A]):
+    """`name`: that of the CLI, with which the ids of its requests begin."""
+
+    def __init__(self, listener: DoorListener[Observation], name: str) -> None:
+        self._listener = listener
+        self._name = name
+        self._open: list[A] = []
+        self._count = 0
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._open)
+
+    def close(self) -> None:
+        """Nothing is told any more. The dialogs stay, for the person."""
+        for asked in self._open:
+            asked.release()
+        self._open.clear()
+
+    def _new_id(self) -> str:
+        self._count += 1
+        return f"{self._name}-{self._count}"
+
+    def _tell(self, asked: A) -> A:
+        self._open.append(asked)
+        for request in asked.requests:
+            self._listener.door_asked(request)
+        return asked
+
+    def _find(self, request_id: str) -> tuple[A, Request]:
+        for asked in self._open:
+            for request in asked.requests:
+                if request.id == request_id and asked.can_be_answered:
+                    return asked, request
+        raise NotOpen(LATE)
+
+    def _settle(self, asked: A, resolution: Resolution, by: str) -> None:
+        """Told once."""
+        if asked not in self._open:
+            return
+        self._open.remove(asked)
+        asked.release(by)
+        for request in asked.requests:
+            self._listener.door_resolved(request.id, resolution, by)
+
+
+class HookRequests(DoorRequests[A], ABC):
+    """Those that a hook tells of."""
+
+    @abstractmethod
+    def answer(self, request_id: str, decision: Decision) -> None:
+        """Raises NotOpen when a person, or anybody else, was faster, and DoorError where only a person can answer."""
+
+
+def cut(value: object) -> str:
+    """Text that is fit to be shown; empty for anything else."""
+    return clean(as_text(value))[:MAX_CHARACTERS]
+
+
+def refusal(decision: Decision) -> str:
+    """A refusal in the words that the agent is told."""
+    said = f"Denied by {decision.by or 'the relay'}"
+    return f"{said}: {decision.reason}" if decision.reason else f"{said}."
+
+
+def _question_of(request: Request) -> str:
+    return str(request.details.get("question") or request.id)

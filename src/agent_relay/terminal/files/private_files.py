@@ -1,0 +1,94 @@
+"""Small files that are the user's alone: never through a symbolic link, and replaced as a whole."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from typing import TypeVar
+
+import msgspec
+
+from agent_relay.protocol.places import short_socket_directory
+
+T = TypeVar("T", bound=msgspec.Struct)
+_FLAGS = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class NotPrivate(PermissionError):  # noqa: N818 - named by the condition
+    """A folder that is not this user's own; the text says what to do."""
+
+
+def make_private_folder(path: str) -> None:
+    """Makes a folder for the user alone, or raises NotPrivate: whoever can reach a socket in it can speak for an agent or type
+    into it."""
+    above = short_socket_directory(os.getuid())  # where everybody can make one
+    for folder in [above, path] if path.startswith(above + "/") else [path]:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        found = os.lstat(folder)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise NotPrivate(f"{folder} is not a directory that you own; remove it, or choose another --state-dir.")
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            os.chmod(folder, 0o700)
+
+
+def append_private(path: str, data: bytes) -> int:
+    """Returns the size the file then has. The daemon may be cutting it, and puts another file in its place then."""
+    while True:
+        with os.fdopen(os.open(path, _FLAGS | os.O_APPEND, 0o600), "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if _is_in_place(file.fileno(), path):
+                file.write(data)
+                return file.tell()
+
+
+def _is_in_place(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def replace_private(path: str, data: bytes) -> None:
+    """Replaces it as a whole: whoever reads it finds the old content or the new, nothing between."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with os.fdopen(os.open(temporary, _FLAGS | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+    os.replace(temporary, path)
+
+
+def read_private(path: str) -> bytes | None:
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def load_private(path: str, kind: type[T]) -> T:
+    """Loads what `save_private` kept there; one with nothing in it where that cannot be read."""
+    try:
+        return msgspec.json.decode(read_private(path) or b"{}", type=kind)
+    except msgspec.DecodeError:
+        return kind()
+
+
+def save_private(path: str, content: msgspec.Struct) -> None:
+    replace_private(path, msgspec.json.encode(content))
+
+
+def is_locked(path: str) -> bool:
+    """Whether a process that still runs holds the lock on this file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,93 @@
+"""Gemini CLI's session files: `~/.gemini/tmp/<project>/chats/session-*.jsonl`.
+
+A record is written again, with the same id, when its tool calls have run; and after a cancelled request the whole
+history is written anew under new ids. Those copies have neither model nor tokens: by that they are told from answers.
+What a hook adds to a tool's result stands at its end, between tags of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agent_relay.terminal.output.transcripts.records import (
+    Record,
+    Saying,
+    Seen,
+    SessionHead,
+    Spending,
+    Taking,
+    ToolCall,
+    ToolResult,
+    as_count,
+    as_dict,
+    as_list,
+    as_text,
+    texts_of,
+    time_ms,
+)  # fmt: skip
+
+_FINISHED = {"success", "error", "cancelled"}
+_ADDED = re.compile(r"\n\n<hook_context>((?:(?!</?hook_context>).)*)</hook_context>\s*\Z", re.DOTALL)
+_COPY_SPREAD_MS = 50  # the copies of a history are written in one go
+
+
+class GeminiReader:
+    def __init__(self) -> None:
+        self._seen = Seen()
+        self._copied_at_ms = 0
+
+    def head(self, record: dict[str, Any]) -> SessionHead | None:
+        if not record.get("sessionId"):
+            return None
+        return SessionHead(as_text(record.get("sessionId")), "", time_ms(record.get("startTime")))
+
+    def for_file(self) -> GeminiReader:
+        return self
+
+    def read(self, record: dict[str, Any]) -> list[Record]:
+        id_, at_ms = as_text(record.get("id")), time_ms(record.get("timestamp"))
+        match record.get("type"):
+            case "gemini":
+                return self._read_answer(record, id_, at_ms)
+            case "user" if self._seen.is_new(id_):
+                text = "\n".join(text for text in [*texts_of(record.get("content")), *_added_by_hooks(record)] if text)
+                is_copy = abs(at_ms - self._copied_at_ms) <= _COPY_SPREAD_MS
+                return [Taking(id_, text, at_ms)] if text and not is_copy else []
+            case _:
+                return []
+
+    def _read_answer(self, record: dict[str, Any], id_: str, at_ms: int) -> list[Record]:
+        model = as_text(record.get("model")) or None
+        if model is None and not record.get("tokens"):
+            self._copied_at_ms = at_ms
+            return []
+        text = "\n".join(text for text in texts_of(record.get("content")) if text)
+        found: list[Record] = []
+        if text and self._seen.is_new(f"said:{id_}"):
+            found.append(Saying(id_, text, at_ms, model))
+        for call in as_list(record.get("toolCalls")):
+            found += self._read_call(call, at_ms)
+        tokens = as_dict(record.get("tokens"))
+        if tokens and self._seen.is_new(f"usage:{id_}"):
+            spent = as_count(tokens.get("output")) + as_count(tokens.get("thoughts"))
+            found.append(Spending(id_, model, at_ms, as_count(tokens.get("input")), spent, as_count(tokens.get("cached"))))
+        return found
+
+    def _read_call(self, call: dict[str, Any], at_ms: int) -> list[Record]:
+        id_, status = as_text(call.get("id")), as_text(call.get("status"))
+        at_ms = time_ms(call.get("timestamp")) or at_ms
+        found: list[Record] = []
+        if self._seen.is_new(f"call:{id_}"):
+            found.append(ToolCall(id_, as_text(call.get("name")), as_dict(call.get("args")), at_ms))
+        if status in _FINISHED and self._seen.is_new(f"result:{id_}"):
+            output = as_text(call.get("resultDisplay"))
+            found.append(ToolResult(id_, at_ms, status != "success", status != "cancelled", output))
+        return found
+
+
+def _added_by_hooks(record: dict[str, Any]) -> list[str]:
+    """Texts that stand behind the results of tools that the agent was given."""
+    results = [as_dict(part.get("functionResponse")) for part in as_list(record.get("content"))]
+    outputs = [as_text(as_dict(result.get("response")).get("output")) for result in results]
+    return [found[1] for found in map(_ADDED.search, outputs) if found]

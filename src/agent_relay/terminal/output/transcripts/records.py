@@ -1,0 +1,142 @@
+"""Values that a record of a session file can tell. Times are milliseconds since 1970; 0 where the record has none."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+
+class Saying(Struct, frozen=True):
+    """Text of the agent, as it was written."""
+
+    id: str
+    text: str
+    at_ms: int
+    model: str | None = None
+
+
+class Taking(Struct, frozen=True):
+    """A message the agent was given: typed, injected, or put in through a door of the CLI's own."""
+
+    id: str
+    text: str
+    at_ms: int
+    message_id: str | None = None  # the id its sender gave it, where the CLI keeps it
+
+
+class ToolCall(Struct, frozen=True):
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    at_ms: int
+
+
+class ToolResult(Struct, frozen=True):
+    id: str
+    at_ms: int
+    is_error: bool = False
+    was_run: bool = True  # False: the person, or a rule, refused it
+    output: str = ""
+    exit_code: int | None = None
+
+
+class Spending(Struct, frozen=True):
+    """Tokens of one answer, as the CLI counts them."""
+
+    id: str
+    model: str | None
+    at_ms: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+Record: TypeAlias = Saying | Taking | ToolCall | ToolResult | Spending
+
+
+class SessionHead(Struct, frozen=True):
+    """The session that a file is of."""
+
+    session_id: str = ""
+    cwd: str = ""
+    started_ms: int = 0
+
+
+class RecordReader(Protocol):
+    """Reads the lines of one CLI's session files. It remembers the ids it has seen: a record that is written again, in
+    this file or in the next one of a resumed session, tells nothing new."""
+
+    def read(self, record: dict[str, Any]) -> list[Record]: ...
+
+    def head(self, record: dict[str, Any]) -> SessionHead | None:
+        """Of the first records of a file; None for one that does not say."""
+        ...
+
+
+class SessionReader(RecordReader, Protocol):
+    def for_file(self) -> RecordReader:
+        """One for a file of its own, that remembers the same ids."""
+        ...
+
+
+class Seen:
+    """Ids that were met before, the latest of them."""
+
+    def __init__(self, limit: int = 200_000) -> None:
+        self._ids: dict[str, None] = {}
+        self._limit = limit
+
+    def is_new(self, id_: str) -> bool:
+        if id_ in self._ids:
+            return False
+        self._ids[id_] = None
+        if len(self._ids) > self._limit:
+            del self._ids[next(iter(self._ids))]
+        return True
+
+
+def decode_record(line: bytes | str) -> dict[str, Any] | None:
+    """One line of a session file; None for anything that is no JSON object."""
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def time_ms(value: object) -> int:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return int(value if value > 1e11 else value * 1000)
+    if not isinstance(value, str):
+        return 0
+    try:
+        return int(datetime.fromisoformat(value).timestamp() * 1000)
+    except ValueError:
+        return 0
+
+
+def as_dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def as_count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def as_list(value: object) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def texts_of(content: object, *types: str) -> list[str]:
+    """The texts of a content that is a string, or a list of typed parts."""
+    if isinstance(content, str):
+        return [content]
+    return [as_text(part.get("text")) for part in as_list(content) if part.get("type") in types or (not types)]

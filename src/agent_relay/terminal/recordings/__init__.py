@@ -1,0 +1,1 @@
+"""Recordings of terminals: written, replayed, and used to describe a program."""

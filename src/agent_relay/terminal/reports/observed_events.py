@@ -1,0 +1,84 @@
+"""Events the daemon records, made of what was noticed about an agent: type and fields, without whose they are."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from typing import Any, TypeAlias
+
+from agent_relay.events.costs import separate_cache
+from agent_relay.terminal.output.observations import CommandRun, FileTouched, Observation, TokensUsed, ToolEnded, ToolStarted
+
+UNKNOWN_MODEL = "unknown"
+_MAX_TEXT = 20_000
+_MAX_OPEN = 500
+
+Told: TypeAlias = tuple[str, dict[str, Any]]
+
+
+class ObservedEvents:
+    """`run_id`: of this run of the program, so that its records are told from those of others with the same ids."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+        self._started: OrderedDict[str, int] = OrderedDict()  # when each tool began, in milliseconds
+        self._over: OrderedDict[str, None] = OrderedDict()  # those that have ended: a session file tells of them after a hook
+
+    def of(self, seen: Observation) -> list[Told]:
+        """Nothing for what is told in another way, or to nobody."""
+        match seen:
+            case ToolStarted():
+                return self._begin(seen)
+            case ToolEnded():
+                return self._end(seen)
+            case TokensUsed():
+                return [("tokens.used", self._tokens(seen))]
+            case FileTouched(operation=operation, path=path):
+                return [("file.operation", {"operation": operation, "filePath": path[:_MAX_TEXT]})] if path else []
+            case CommandRun(command=command, exit_code=code, duration_ms=duration, output=output):
+                fields = {"command": command[:_MAX_TEXT], "exitCode": code, "duration": duration}
+                return [("command.executed", fields | ({"stdout": output} if output else {}))]
+            case _:
+                return []
+
+    def _begin(self, tool: ToolStarted) -> list[Told]:
+        if not tool.id or tool.id in self._started or tool.id in self._over:
+            return []
+        now = self._started[tool.id] = _now_ms()
+        if len(self._started) > _MAX_OPEN:
+            self._started.popitem(last=False)
+        fields = {"itemId": tool.id, "itemType": "tool_call", "startedAt": now, "metadata": {"tool": tool.name}}
+        return [("item.started", fields), *_part(tool.id, "tool_input", tool.input)]
+
+    def _end(self, tool: ToolEnded) -> list[Told]:
+        began = self._started.pop(tool.id, None)
+        if began is None:
+            return []  # of a tool that nobody saw begin, or that was told
+        self._over[tool.id] = None
+        if len(self._over) > _MAX_OPEN:
+            self._over.popitem(last=False)
+        now = _now_ms()
+        result = {"isError": tool.is_error}
+        fields = {"itemId": tool.id, "completedAt": now, "duration": max(0, now - began), "result": result}
+        return [*_part(tool.id, "tool_output", tool.output), ("item.completed", fields)]
+
+    def _tokens(self, seen: TokensUsed) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "model": seen.model or UNKNOWN_MODEL,
+            "inputTokens": separate_cache(
+                seen.input_tokens, seen.cache_read_tokens, seen.cache_write_tokens, input_includes_cache=seen.input_includes_cache
+            ),
+            "outputTokens": seen.output_tokens,
+            "cacheReadTokens": seen.cache_read_tokens,
+            "cacheWriteTokens": seen.cache_write_tokens,
+            "usageId": f"{self._run_id}:{seen.id}" if seen.id else None,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+def _part(item_id: str, kind: str, content: str) -> list[Told]:
+    return [("item.delta", {"itemId": item_id, "delta": {"type": kind, "content": content}})] if content else []
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
