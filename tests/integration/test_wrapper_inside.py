@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_relay.protocol.payloads import ControlPayload
 from agent_relay.terminal.agent.launch import Home
 from agent_relay.terminal.agent.setup import AgentSetup
 from agent_relay.terminal.agent.wrapper import Wrapper
