@@ -1,4 +1,4 @@
-"""The door: an HTTP request that asks for a WebSocket, checked before anything is upgraded.
+"""The upgrade: an HTTP request that asks for a WebSocket, checked before anything is upgraded.
 
 uvicorn hands over a connection whose request wants to be upgraded: it makes one of these and gives it the head of the request,
 read once and written out again. Whoever may come in gets an `ArcConnection` in its place; the others get an answer in HTTP.
@@ -28,7 +28,7 @@ _VERSION = b"13"
 log = logging.getLogger(__name__)
 
 
-class Door(asyncio.Protocol):
+class UpgradeProtocol(asyncio.Protocol):
     def __init__(self, hub: Hub | None, desk: Desk | None, rules: Rules) -> None:
         self._hub = hub
         self._desk = desk
@@ -83,9 +83,9 @@ class Door(asyncio.Protocol):
         return key, record
 
 
-def make_doors(hub: Hub | None, desk: Desk | None, rules: Rules) -> Callable[..., asyncio.Protocol]:
+def upgrade_protocol(hub: Hub | None, desk: Desk | None, rules: Rules) -> Callable[..., asyncio.Protocol]:
     """The function that uvicorn calls for each upgrade, with things of its own that are not needed here."""
-    return lambda **_: Door(hub, desk, rules)
+    return lambda **_: UpgradeProtocol(hub, desk, rules)
 
 
 def open_connection(hub: Hub, record: Record, transport: asyncio.Transport, address: str, key: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import cast
 import uvicorn
 
 from agent_relay.transports.arc.hub import Hub
-from agent_relay.transports.arc.upgrade import make_doors
+from agent_relay.transports.arc.upgrade import upgrade_protocol
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.application import build_application
 from agent_relay.transports.http.connections import Connections
@@ -44,7 +44,7 @@ class HttpServer:
             uvicorn.Config(
                 self._front, log_config=None, access_log=False, lifespan="off", loop="none",
                 http=make_protocol(connections, request_s),
-                ws=cast("type[asyncio.Protocol]", make_doors(hub, api.arc, rules)), ssl_certfile=cert, ssl_keyfile=key,
+                ws=cast("type[asyncio.Protocol]", upgrade_protocol(hub, api.arc, rules)), ssl_certfile=cert, ssl_keyfile=key,
                 server_header=False, date_header=False, proxy_headers=False, backlog=BACKLOG, timeout_graceful_shutdown=_DRAIN_S,
             )
         )  # fmt: skip
