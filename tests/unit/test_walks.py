@@ -30,10 +30,7 @@ def missing_part(name: str) -> str:
         place /= parts.pop(0)
     if not parts:
         return ""
-    if (place / f"{parts[0]}.py").is_file():
-        place = place / f"{parts.pop(0)}.py"
-    else:
-        place = place / "__init__.py"
+    place /= f"{parts.pop(0)}.py" if (place / f"{parts[0]}.py").is_file() else "__init__.py"
     body: list[ast.stmt] = ast.parse(place.read_text("utf-8")).body
     for part in parts:
         found = [node for node in body if part in _defined_by(node)]
