@@ -125,7 +125,8 @@ class Wrapper:
             with contextlib.suppress(TerminalEnded):
                 await parts.terminal.stop(STOP_GRACE_S)
             await parts.doors.close()
-            await _cancel(controls)  # the last: it may hear that the agent should stop
+            await _cancel(controls)  # until now it may hear that the agent should stop
+            parts.controls.finish()
         return status
 
     async def _start(self, plan: StartPlan, parts: AgentParts) -> None:
