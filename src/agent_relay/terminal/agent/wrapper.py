@@ -188,7 +188,8 @@ class Wrapper:
             except TerminalEnded:
                 return
             except Exception:  # noqa: BLE001 - it is logged with its traceback, and the agent goes on
-                _log.exception("%s failed, and is begun again", getattr(job, "__qualname__", job))
+                name = getattr(job.func if isinstance(job, partial) else job, "__qualname__", job)
+                _log.exception("%s failed, and is begun again", name)
                 await asyncio.sleep(_RETRY_S)
 
 
