@@ -91,6 +91,11 @@ class Controls:
         while True:
             self._handle(await self._link.events.get())
 
+    def finish(self) -> None:
+        """Deals with what came last: the agent may have been asked to stop."""
+        while not self._link.events.empty():
+            self._handle(self._link.events.get_nowait())
+
     def _handle(self, event: DaemonEvent) -> None:
         match event:
             case ControlPayload():

@@ -125,7 +125,8 @@ class Wrapper:
             with contextlib.suppress(TerminalEnded):
                 await parts.terminal.stop(STOP_GRACE_S)
             await parts.doors.close()
-            await _cancel(controls)  # the last: it may hear that the agent should stop
+            await _cancel(controls)  # until now it may hear that the agent should stop
+            parts.controls.finish()
         return status
 
     async def _start(self, plan: StartPlan, parts: AgentParts) -> None:
@@ -187,7 +188,8 @@ class Wrapper:
             except TerminalEnded:
                 return
             except Exception:  # noqa: BLE001 - it is logged with its traceback, and the agent goes on
-                _log.exception("%s failed, and is begun again", getattr(job, "__qualname__", job))
+                name = getattr(job.func if isinstance(job, partial) else job, "__qualname__", job)
+                _log.exception("%s failed, and is begun again", name)
                 await asyncio.sleep(_RETRY_S)
 
 
