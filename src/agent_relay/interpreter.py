@@ -1,4 +1,4 @@
-"""How we start Python, in one place: so that nothing in the folder somebody stands in is ever run as part of us.
+"""The way we start Python, in one place: so that nothing in the folder somebody stands in is ever run as part of us.
 
 `python -m` puts the working directory first on the path that modules are looked for on, and an empty part of PYTHONPATH
 means that directory as well. In a folder from elsewhere its `agent_relay/` or `wcwidth.py` would be run instead of ours.

@@ -28,7 +28,7 @@ class Checkout(NamedTuple):
 
 
 class _Broken(Exception):  # noqa: N818 - named by the condition
-    """What is there cannot be used; the text says why."""
+    """A repository that cannot be used; the text says why."""
 
 
 def find_checkout(folder: str, notes: list[str]) -> Checkout | None:

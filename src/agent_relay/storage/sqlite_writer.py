@@ -175,7 +175,7 @@ class Writer:
 
     @property
     def _patience_s(self) -> float | None:
-        """How long there is nothing to do, unless somebody asks; None: for good."""
+        """The time until there is something to do, unless somebody asks; None: there is nothing."""
         if self._behind:
             return _IDLE_SECONDS
         since = self._uncleared_since

@@ -1,4 +1,4 @@
-"""What the routes work with. A part that is None is not there, and its routes say so."""
+"""The parts that the routes work with. A part that is None is not there, and its routes say so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients send: bodies and queries, each a struct that says what it may hold. Unknown fields are refused."""
+"""Input of clients: bodies and queries, each a struct that says what it may hold. Unknown fields are refused."""
 
 from __future__ import annotations
 

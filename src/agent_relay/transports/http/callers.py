@@ -1,4 +1,4 @@
-"""Whose process a request over HTTP comes from, on this machine: the other end of its connection, found in /proc.
+"""Callers over HTTP: the process that a request comes from, on this machine: the other end of its connection, found in /proc.
 
 Only where /proc shows it (Linux). Elsewhere, and for requests from other machines, the token is all there is.
 """

@@ -1,4 +1,4 @@
-"""How many may be connected. Whoever has shown no token yet holds a place only until somebody else needs it.
+"""Limits of connections. Whoever has shown no token yet holds a place only until somebody else needs it.
 
 To refuse newcomers would let a stranger who holds many connections keep the owner out; so it is the oldest of those that
 nobody knows which makes room, of the address that has the most of them.

@@ -1,4 +1,4 @@
-"""What stands before the application: the checks, the request's id, the log, and the last resort when something fails."""
+"""The front of the application: the checks, the request's id, the log, and the last resort when something fails."""
 
 from __future__ import annotations
 

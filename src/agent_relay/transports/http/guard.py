@@ -1,4 +1,4 @@
-"""Who is let in: checked before anything else is looked at, for every request.
+"""The guard at the entrance: who is let in is checked before anything else is looked at, for every request.
 
 A browser shows a page of another site while a daemon listens on this machine, so a request must name a host that is ours
 (no DNS rebinding), must not come from a foreign page, and says what it is: JSON. It must show the API's token, or be of a page

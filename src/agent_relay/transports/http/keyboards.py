@@ -1,4 +1,4 @@
-"""Who types into which terminal. One at a time, and for a short time: whoever goes on typing asks again.
+"""Keyboards: who types into which terminal. One at a time, and for a short time: whoever goes on typing asks again.
 
 The agent's wrapper keeps messages from it for as long, so also a daemon that goes away does not keep an agent waiting.
 """

@@ -1,4 +1,4 @@
-"""How the dashboard's page gets in, and stays in: a code that works once and for a minute, exchanged for a key.
+"""Keys by which the dashboard's page gets in, and stays in: a code that works once and for a minute, exchanged for a key.
 
 A key has two halves. One is a cookie that scripts cannot read. A browser sends the cookies of 127.0.0.1 to every port of this
 machine, also to a server of another user; so the page keeps the other half where only pages of this very port find it, and

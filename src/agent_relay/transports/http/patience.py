@@ -1,5 +1,5 @@
-"""How long a client may take to say what it wants, and how many may try. uvicorn waits for ever for a request that was begun and
-never ends, and lets everybody in."""
+"""Patience with clients: the time that one may take to say what it wants, and how many may try. uvicorn waits for ever for a
+request that was begun and never ends, and lets everybody in."""
 
 from __future__ import annotations
 

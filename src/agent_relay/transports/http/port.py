@@ -1,4 +1,4 @@
-"""Where the server listens. Apart from the rest of it, so that a port that cannot be had costs nothing."""
+"""The port that the server listens on. Apart from the rest of it, so that a port that cannot be had costs nothing."""
 
 from __future__ import annotations
 

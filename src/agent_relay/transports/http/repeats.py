@@ -58,7 +58,7 @@ class Repeats:
         return len(self._kept)
 
     async def answer(self, key: str, address: str, body: Any, make: Callable[[], Awaitable[Any]]) -> bytes:
-        """What `make` made for this key the first time, as JSON. A refusal is not kept, since nothing was done."""
+        """The first answer that `make` made for this key, as JSON. A refusal is not kept, since nothing was done."""
         mark = hashlib.sha256(address.encode() + b"\0" + _encode(body)).digest()
         found = self._kept.get(key)
         if found is not None and not self._is_old(found):

@@ -70,7 +70,7 @@ class HttpServer:
 
 
 def _log_like_us() -> None:
-    """What uvicorn has to say goes where our own words go. What clients do wrong, and that we end an answer that nobody reads,
+    """Sends what uvicorn has to say where our own words go. What clients do wrong, and that we end an answer that nobody reads,
     is nothing to say: `Front` notes every request."""
     theirs = logging.getLogger("uvicorn")
     theirs.handlers = list(logging.getLogger("agent_relay").handlers)

@@ -39,7 +39,7 @@ _SHAPES = [
 
 
 def methods_at(path: str) -> list[str]:
-    """What can be done at that path; nothing where there is nothing."""
+    """The methods of that path; nothing where there is nothing."""
     return sorted({method for shape, method in _SHAPES if shape.fullmatch(path)})
 
 

@@ -1,4 +1,4 @@
-"""What every agent has used so far, counted as it is told: a list of agents is asked for often, and costs nothing to answer."""
+"""Usage of every agent so far, counted as it is told: a list of agents is asked for often, and costs nothing to answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of one agent: how much is on its way, all of it as lines, and erasing it."""
+"""Data that is kept of one agent: how much is on its way, all of it as lines, and erasing it."""
 
 from __future__ import annotations
 
