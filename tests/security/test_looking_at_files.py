@@ -9,8 +9,7 @@ import pytest
 
 from agent_relay.core.policy import Decision, Deed, Policy
 from agent_relay.protocol.states import ClientState
-from agent_relay.terminal.doors.claude.requests import _requests
-from agent_relay.terminal.doors.door import Request
+from agent_relay.terminal.doors.claude.requests import make_permission
 from agent_relay.terminal.files.project_files import ProjectFiles
 from agent_relay.terminal.reports.relay_link import RelayLink
 from agent_relay.terminal.reports.reporter import Reporter
@@ -53,8 +52,7 @@ def decide(project: Path, tool: str, **given: str) -> Decision:
     daemon = Daemon()
     files = ProjectFiles(str(project), str(project), (str(project / "state"),))
     reporter = Reporter(RelayLink(daemon, lambda: daemon), files)  # type: ignore[arg-type, return-value]
-    asked: list[Request] = _requests("r1", tool, given)
-    reporter.asked(asked[0])
+    reporter.asked(make_permission("r1", tool, given))
     return daemon.verdict.decision
 
 

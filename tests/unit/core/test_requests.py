@@ -91,7 +91,7 @@ def test_long_texts_are_shortened_in_the_list_and_it_says_so(scene: Scene) -> No
     (shown,) = scene.open()
     assert (len(shown["command"]), shown["shortened"]) == (SHOWN_TEXT, True)
     (request,) = scene.relay.relay.requests.all()
-    assert (len(request.show()["command"]), request.show()["shortened"]) == (SHOWN_TEXT + 1, False)
+    assert len(request.asked.command) == SHOWN_TEXT + 1
 
 
 def test_nobody_has_too_many(scene: Scene) -> None:

@@ -80,11 +80,10 @@ def _decide(
     done = open_requests.answer(find_place(socket, state_dir), KIND, id_, agent or outer, command, text)
     screen = Screen()
     if as_json:
-        screen.json({"agent": done.get("agent"), "id": done.get("id"), "command": command})
+        screen.json({"agent": done.agent, "id": done.request.id, "command": command})
     else:
         word, style = ("approved", "bold green") if command == "approve" else ("denied", "bold red")
-        what = str(done.get("command") or done.get("file") or done.get("description") or "")
-        screen.line((word, style), "  ", reveal_line(f"{done.get('agent')}: {what}"))
+        screen.line((word, style), "  ", reveal_line(open_requests.summarize(done)))
     return 0
 
 

@@ -60,9 +60,9 @@ def answer(
     done = open_requests.answer(find_place(socket, state_dir), KIND, id_, agent or outer, "answer", text)
     screen = Screen()
     if as_json:
-        screen.json({"agent": done.get("agent"), "id": done.get("id"), "command": "answer"})
+        screen.json({"agent": done.agent, "id": done.request.id, "command": "answer"})
     else:
-        screen.line(("answered", "bold green"), "  ", reveal_line(f"{done.get('agent')}: {done.get('question')}"))
+        screen.line(("answered", "bold green"), "  ", reveal_line(open_requests.summarize(done)))
     return 0
 
 
