@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_relay.core.context import Context
-from agent_relay.core.policy import Decision, Deed, Policy, Verdict
+from agent_relay.core.policy import Policy, Ruling
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
 from agent_relay.protocol.reports import PermissionResolvedReport, QuestionResolvedReport, RequestFailedReport, Resolved
@@ -101,28 +101,20 @@ class Requests:
         self._over.pop(key, None)
         request = self._open[key] = PendingRequest(agent, asked, "", self._context.wall_ms)
         if isinstance(asked, PermissionRequest):
-            request.risk = self._judge(asked).risk
+            request.risk = self._policy.judge(asked).risk
             if self._policy.timeout_ms is not None:
                 request.expires = self._context.steady_ms + self._policy.timeout_ms
         self._on_change(request, "requested", "", "")
         self._decide(request)
-
-    def _judge(self, asked: PermissionRequest) -> Verdict:
-        text = "\n".join((asked.description, *asked.options))
-        return self._policy.judge(
-            Deed(
-                asked.tool, asked.command or "", asked.file_path or "", asked.real_path, asked.project_root, text, asked.is_exact
-            )
-        )  # fmt: skip
 
     def _decide(self, request: PendingRequest) -> None:
         """Decides what the policy is sure about, which needs nobody."""
         asked = request.asked
         if isinstance(asked, QuestionRequest):
             return
-        verdict = self._judge(asked)
-        if verdict.decision is Decision.DENY or (verdict.decision is Decision.APPROVE and asked.can_allow):
-            command = "approve" if verdict.decision is Decision.APPROVE else "deny"
+        verdict = self._policy.judge(asked)
+        if verdict.decision is Ruling.DENY or (verdict.decision is Ruling.APPROVE and asked.can_allow):
+            command = "approve" if verdict.decision is Ruling.APPROVE else "deny"
             self._pass_on(request, command, verdict.reason, BY_POLICY, _nobody)
 
     def resolved(self, agent: Agent, report: Resolved) -> None:
