@@ -10,11 +10,10 @@ from agent_relay.cli import open_requests
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, inherit
 from agent_relay.cli.safe_text import reveal_line
 from agent_relay.cli.screen import Screen
+from agent_relay.protocol.requests import PERMISSION
 
 if TYPE_CHECKING:
     from agent_relay.sdk.locate import Place
-
-KIND = "permission"
 
 permissions = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[list|approve|deny]")
 AgentName = Annotated[str | None, agent_option("--agent", "Only this agent's.")]
@@ -77,7 +76,7 @@ def _decide(
     state_dir: str | None,
 ) -> int:  # fmt: skip
     socket, state_dir, as_json, outer = inherit(context, socket, state_dir, as_json)
-    done = open_requests.answer(find_place(socket, state_dir), KIND, id_, agent or outer, command, text)
+    done = open_requests.answer(find_place(socket, state_dir), PERMISSION, id_, agent or outer, command, text)
     screen = Screen()
     if as_json:
         screen.json({"agent": done.agent, "id": done.request.id, "command": command})
@@ -89,5 +88,5 @@ def _decide(
 
 def _list(place: Place, agent: str | None, *, watch: bool, as_json: bool) -> int:
     if watch:
-        return open_requests.follow(place, KIND, agent, as_json=as_json)
-    return open_requests.list_all(place, KIND, agent, "There are no open permission requests.", as_json=as_json)
+        return open_requests.follow(place, PERMISSION, agent, as_json=as_json)
+    return open_requests.list_all(place, PERMISSION, agent, "There are no open permission requests.", as_json=as_json)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from agent_relay.protocol.requests import AgentRequest, PermissionRequest, QuestionRequest
+from agent_relay.protocol.requests import PERMISSION, QUESTION, AgentRequest, PermissionRequest, QuestionRequest
 from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Resolution
 from agent_relay.terminal.doors.requests import DOOR, LATE, PERSON, Asked, DoorRequests, cut, refusal
@@ -17,13 +17,12 @@ from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 
 MAX_ID = 100
-PERMISSION, QUESTION = "permission", "question"
 _SUBJECTS = ("command", "filepath", "file", "path", "url", "query", "pattern")
 
 Post = Callable[[str, dict[str, Any]], Awaitable[bool]]  # whether it was still open; raises DoorError
 
 
-class _OpenRequest(Asked):
+class _ServerRequest(Asked):
     def __init__(self, id_: str, kind: str, session: str, requests: Sequence[AgentRequest]) -> None:
         super().__init__(requests)
         self.id = id_
@@ -37,7 +36,7 @@ class _OpenRequest(Asked):
         return not self.is_being_answered
 
 
-class OpencodeRequests(DoorRequests[_OpenRequest]):
+class OpencodeRequests(DoorRequests[_ServerRequest]):
     def __init__(self, listener: DoorListener[Observation], post: Post) -> None:
         super().__init__(listener, "opencode")
         self._post = post
@@ -59,9 +58,9 @@ class OpencodeRequests(DoorRequests[_OpenRequest]):
             return
         requests: Sequence[AgentRequest] = _questions(id_, given) if kind == QUESTION else [_permission(id_, given)]
         if requests:
-            self._tell(_OpenRequest(id_, kind, as_text(given.get("sessionID")), requests))
+            self._tell(_ServerRequest(id_, kind, as_text(given.get("sessionID")), requests))
 
-    def _get(self, id_: str) -> _OpenRequest | None:
+    def _get(self, id_: str) -> _ServerRequest | None:
         return next((asked for asked in self._open if asked.id == id_), None)
 
     def note_ended(self, id_: str, resolution: Resolution) -> None:
@@ -85,7 +84,7 @@ class OpencodeRequests(DoorRequests[_OpenRequest]):
         for given in listed:
             self.note_asked(kind, given)
 
-    def _settle(self, asked: _OpenRequest, resolution: Resolution, by: str) -> None:
+    def _settle(self, asked: _ServerRequest, resolution: Resolution, by: str) -> None:
         self._swept.discard(asked.id)
         super()._settle(asked, resolution, by)
 
@@ -103,7 +102,7 @@ class OpencodeRequests(DoorRequests[_OpenRequest]):
             answers = [[asked.answers[each.id]] for each in asked.requests]
             await self._reply(asked, f"/question/{asked.id}/reply", {"answers": answers}, Resolution.ANSWERED)
 
-    async def _answer_permission(self, asked: _OpenRequest, decision: Decision) -> None:
+    async def _answer_permission(self, asked: _ServerRequest, decision: Decision) -> None:
         path = f"/permission/{asked.id}/reply"
         if decision.is_allowed:
             await self._reply(asked, path, {"reply": "once"}, Resolution.ALLOWED)
@@ -117,7 +116,7 @@ class OpencodeRequests(DoorRequests[_OpenRequest]):
             self._swept -= others
             raise
 
-    async def _reply(self, asked: _OpenRequest, path: str, body: dict[str, Any], resolution: Resolution) -> None:
+    async def _reply(self, asked: _ServerRequest, path: str, body: dict[str, Any], resolution: Resolution) -> None:
         asked.is_being_answered = True
         try:
             was_open = await self._post(path, body)
