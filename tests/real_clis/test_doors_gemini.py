@@ -144,7 +144,7 @@ def test_gemini_question(bare: Bare) -> None:
         request_id = await bare.until_asked(1)
         await bare.until(lambda: "Which database?" in bare.screen, "it asks")
         (request,) = bare.heard.of("asked")
-        assert (request.text, request.options, request.can_allow) == ("Which database?", ("SQLite", "PostgreSQL"), False)
+        assert (request.question, request.options, request.can_allow) == ("Which database?", ("SQLite", "PostgreSQL"), False)
         bare.press("Enter")
         assert await bare.until_resolved(request_id) == (Resolution.ANSWERED, "person")
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.policy import Decision, Deed, Policy
+from agent_relay.core.policy import Policy, Ruling
+from agent_relay.protocol.payloads import AgentEventPayload
+from agent_relay.protocol.reports import read_report
+from agent_relay.protocol.requests import PermissionRequest
 from agent_relay.protocol.states import ClientState
-from agent_relay.terminal.doors.claude.requests import _requests
-from agent_relay.terminal.doors.door import Request
+from agent_relay.terminal.doors.claude.requests import make_permission
 from agent_relay.terminal.files.project_files import ProjectFiles
 from agent_relay.terminal.reports.relay_link import RelayLink
 from agent_relay.terminal.reports.reporter import Reporter
@@ -22,13 +24,9 @@ class Daemon:
     state = ClientState.READY
 
     def report(self, type_: str, **fields: Any) -> None:
-        assert type_ == "permission.requested"
-        self.verdict = Policy().judge(
-            Deed(
-                fields["tool"], fields["command"] or "", fields.get("filePath") or "", fields.get("realPath"),
-                fields.get("projectRoot"), fields["description"], fields["isExact"],
-            )
-        )  # fmt: skip
+        asked = read_report(AgentEventPayload(type_, fields))
+        assert isinstance(asked, PermissionRequest)
+        self.verdict = Policy().judge(asked)
 
 
 @pytest.fixture
@@ -49,12 +47,11 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def decide(project: Path, tool: str, **given: str) -> Decision:
+def decide(project: Path, tool: str, **given: str) -> Ruling:
     daemon = Daemon()
     files = ProjectFiles(str(project), str(project), (str(project / "state"),))
     reporter = Reporter(RelayLink(daemon, lambda: daemon), files)  # type: ignore[arg-type, return-value]
-    asked: list[Request] = _requests("r1", tool, given)
-    reporter.asked(asked[0])
+    reporter.asked(make_permission("r1", tool, given))
     return daemon.verdict.decision
 
 
@@ -68,7 +65,7 @@ def decide(project: Path, tool: str, **given: str) -> Decision:
     ],
 )
 def test_the_project_s_own_files_need_nobody(project: Path, tool: str, given: dict[str, str]) -> None:
-    assert decide(project, tool, **given) is Decision.APPROVE
+    assert decide(project, tool, **given) is Ruling.APPROVE
 
 
 @pytest.mark.parametrize(
@@ -103,4 +100,4 @@ def test_the_project_s_own_files_need_nobody(project: Path, tool: str, given: di
     ],
 )
 def test_everything_else_is_for_a_person(project: Path, tool: str, given: dict[str, str]) -> None:
-    assert decide(project, tool, **given) is Decision.HUMAN
+    assert decide(project, tool, **given) is Ruling.HUMAN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.formats import count, format_span
@@ -11,6 +11,7 @@ from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.safe_text import clean_line, reveal_block, reveal_line
 from agent_relay.cli.screen import Part, Screen
 from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.requests import PERMISSION, OpenRequest, PermissionRequest, QuestionRequest, decode_open, encode_open
 from agent_relay.protocol.short_ids import AMBIGUOUS
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from agent_relay.sdk.events import EventFeed
     from agent_relay.sdk.locate import Place
 
-Open = dict[str, Any]
 _RISKS = {"low": "green", "medium": "yellow", "high": "red", "critical": "bold white on red"}
 _CHANGES = ("permission.*", "question.*", "agent.*")  # an agent that goes takes what it asked with it
 _SETTLE_S = 0.5  # a wrapper that comes back says what is open a moment later, and that is no event
@@ -26,17 +26,17 @@ _GATHER_S = 0.05  # events that come together are looked at once
 _LEAST_ID = 8  # characters; enough to look at, and more where they do not tell two requests apart
 
 
-async def fetch(relay: RelayClient, kind: str, agent: str | None) -> list[Open]:
+async def fetch(relay: RelayClient, kind: str, agent: str | None) -> list[OpenRequest]:
     """The oldest first."""
-    found = [request for known in (await relay.agents()).agents for request in known.requests if request.get("kind") == kind]
-    mine = [request for request in found if agent is None or fold_name(str(request.get("agent"))) == fold_name(agent)]
-    return sorted(mine, key=lambda request: int(request.get("at") or 0))
+    said = [entry for known in (await relay.agents()).agents for entry in known.requests if entry.get("kind") == kind]
+    mine = [each for each in map(decode_open, said) if agent is None or fold_name(each.agent) == fold_name(agent)]
+    return sorted(mine, key=lambda each: each.asked_at)
 
 
-def ask_for_all(place: Place, kind: str, agent: str | None) -> list[Open]:
+def ask_for_all(place: Place, kind: str, agent: str | None) -> list[OpenRequest]:
     from agent_relay.cli.link import observe, run
 
-    async def ask() -> list[Open]:
+    async def ask() -> list[OpenRequest]:
         async with observe(place) as relay:
             return await fetch(relay, kind, agent)
 
@@ -47,7 +47,7 @@ def list_all(place: Place, kind: str, agent: str | None, if_none: str, *, as_jso
     found = ask_for_all(place, kind, agent)
     screen = Screen()
     if as_json:
-        screen.json({f"{kind}s": found, "next_cursor": None})
+        screen.json({f"{kind}s": [encode_open(each) for each in found], "next_cursor": None})
         return 0
     show(screen, found)
     if not found:
@@ -66,11 +66,11 @@ def follow(place: Place, kind: str, agent: str | None, *, as_json: bool) -> int:
 async def _follow(screen: Screen, place: Place, kind: str, agent: str | None, *, as_json: bool) -> None:
     from agent_relay.cli.link import observe
 
-    seen: dict[tuple[str, str], Open] = {}
+    seen: dict[tuple[str, str], OpenRequest] = {}
     async with observe(place) as relay, relay.events(_CHANGES) as feed:
         is_fresh = True
         while True:
-            found = {(str(each["agent"]), str(each["id"])): each for each in await fetch(relay, kind, agent)}
+            found = {(each.agent, each.request.id): each for each in await fetch(relay, kind, agent)}
             new = [each for key, each in found.items() if key not in seen]
             over = [each for key, each in seen.items() if key not in found]
             _show_changes(screen, kind, new, over, list(found.values()), as_json=as_json)
@@ -97,45 +97,44 @@ async def _happens(feed: EventFeed, seconds: float | None) -> bool:
 
 
 def _show_changes(
-    screen: Screen, kind: str, new: list[Open], over: list[Open], current: list[Open], *, as_json: bool
+    screen: Screen, kind: str, new: list[OpenRequest], over: list[OpenRequest], current: list[OpenRequest], *, as_json: bool
 ) -> None:  # fmt: skip
     if as_json:
         for change, requests in (("requested", new), ("over", over)):
             for each in requests:
-                screen.json_line({"change": change, kind: each})
+                screen.json_line({"change": change, kind: encode_open(each)})
     else:
         show(screen, new, current)
         for each in over:
-            word = "is decided" if kind == "permission" else "is answered"
-            screen.line((clean_line(f"{each['agent']}: {str(each['id'])[:_LEAST_ID]} {word}"), "dim"))
+            word = "is decided" if kind == PERMISSION else "is answered"
+            screen.line((clean_line(f"{each.agent}: {each.request.id[:_LEAST_ID]} {word}"), "dim"))
     screen.flush()
 
 
-def pick(requests: Sequence[Open], wanted: str, kind: str) -> Open:
+def pick(requests: Sequence[OpenRequest], wanted: str, kind: str) -> OpenRequest:
     """The one with this id, or the only one whose id begins so. Raises Failure where there is none, or more than one."""
-    same = [request for request in requests if request.get("id") == wanted]
-    found = same or [request for request in requests if wanted and str(request.get("id")).startswith(wanted)]
+    same = [each for each in requests if each.request.id == wanted]
+    found = same or [each for each in requests if wanted and each.request.id.startswith(wanted)]
     if len(found) == 1:
         return found[0]
     if not found:
         raise Failure(clean_line(f"There is no open {kind} {wanted}; `agent-relay {kind}s` lists them."))
-    names = sorted({str(request.get("agent")) for request in found})
+    names = sorted({each.agent for each in found})
     if len(names) > 1:
         raise Failure(clean_line(f"{', '.join(names)} each have a {kind} {wanted}; choose one with --agent."))
-    ids = ", ".join(str(request.get("id")) for request in found)
+    ids = ", ".join(each.request.id for each in found)
     raise Failure(clean_line(f"{AMBIGUOUS} {names[0]} has {count(len(found), kind)}: {ids}."))
 
 
-def answer(place: Place, kind: str, wanted: str, agent: str | None, command: str, text: str | None) -> Open:
+def answer(place: Place, kind: str, wanted: str, agent: str | None, command: str, text: str | None) -> OpenRequest:
     """Returns the request, once its agent has the answer."""
     from agent_relay.cli.link import observe, run
 
-    async def do() -> Open:
+    async def do() -> OpenRequest:
         async with observe(place) as relay:
-            request = pick(await fetch(relay, kind, agent), wanted, kind)
-            asker = str(request.get("agent"))
-            await relay.control(asker, command, text, request_id=str(request.get("id")))
-            return request
+            found = pick(await fetch(relay, kind, agent), wanted, kind)
+            await relay.control(found.agent, command, text, request_id=found.request.id)
+            return found
 
     return run(do())
 
@@ -143,41 +142,52 @@ def answer(place: Place, kind: str, wanted: str, agent: str | None, command: str
 # --- showing ------------------------------------------------------------------------------------------------------------
 
 
-def show(screen: Screen, requests: Sequence[Open], others: Sequence[Open] = ()) -> None:
+def show(screen: Screen, requests: Sequence[OpenRequest], others: Sequence[OpenRequest] = ()) -> None:
     """`others`: further ones that their ids should be told from."""
     now = now_ms()
-    for request in requests:
-        head: list[Part] = [
-            (_short_id(request, [*requests, *others]), "bold cyan"), "  ", (clean_line(str(request.get("agent"))), "bold"),
-        ]  # fmt: skip
-        if request.get("tool"):
-            head += ["  ", reveal_line(str(request["tool"]))]
-        if request.get("risk"):
-            risk = clean_line(str(request["risk"]))
+    for found in requests:
+        request = found.request
+        head: list[Part] = [(_short_id(found, [*requests, *others]), "bold cyan"), "  ", (clean_line(found.agent), "bold")]
+        if isinstance(request, PermissionRequest) and request.tool:
+            head += ["  ", reveal_line(request.tool)]
+        if found.risk:
+            risk = clean_line(found.risk)
             head += ["  ", (f"{risk} risk", _RISKS.get(risk, ""))]
-        head += ["  ", (f"{format_span(max(0, now - int(request.get('at') or now)))} ago", "dim")]
-        if request.get("can_allow") is False:
-            where = "can only be denied here" if request.get("kind") != "question" else "can only be answered at its terminal"
-            head += ["  ", (where, "yellow")]
+        head += ["  ", (f"{format_span(max(0, now - (found.asked_at or now)))} ago", "dim")]
+        if not request.can_allow:
+            is_question = isinstance(request, QuestionRequest)
+            head += ["  ", ("can only be answered at its terminal" if is_question else "can only be denied here", "yellow")]
         screen.line(*head)
-        _show_texts(screen, request)
+        _show_texts(screen, found)
 
 
-def _show_texts(screen: Screen, request: Open) -> None:
-    for name, style in (("command", "bold"), ("file", "bold"), ("description", ""), ("question", "")):
-        if request.get(name):
-            screen.block(reveal_block(str(request[name])).rstrip(), style=style)
-    options = [reveal_line(str(option)) for option in request.get("options") or ()]
-    if options:
-        screen.block("options: " + " | ".join(options), style="dim")
-    if request.get("shortened"):
+def summarize(found: OpenRequest) -> str:
+    """Who asked, and what, in short."""
+    request = found.request
+    if isinstance(request, QuestionRequest):
+        return f"{found.agent}: {request.question}"
+    return f"{found.agent}: {request.command or request.file_path or request.description}"
+
+
+def _show_texts(screen: Screen, found: OpenRequest) -> None:
+    request = found.request
+    if isinstance(request, QuestionRequest):
+        texts = [(request.question, "")]
+    else:
+        texts = [(request.command or "", "bold"), (request.file_path or "", "bold"), (request.description, "")]
+    for text, style in texts:
+        if text:
+            screen.block(reveal_block(text).rstrip(), style=style)
+    if request.options:
+        screen.block("options: " + " | ".join(map(reveal_line, request.options)), style="dim")
+    if found.is_shortened:
         screen.block("(shortened; its terminal shows the rest)", style="yellow")
 
 
-def _short_id(request: Open, requests: Sequence[Open]) -> str:
+def _short_id(found: OpenRequest, requests: Sequence[OpenRequest]) -> str:
     """As much of the id as tells it from the others."""
-    id_ = str(request.get("id"))
-    others = [str(other.get("id")) for other in requests if other.get("id") != id_]
+    id_ = found.request.id
+    others = [each.request.id for each in requests if each.request.id != id_]
     length = _LEAST_ID
     while length < len(id_) and any(other.startswith(id_[:length]) for other in others):
         length += 1

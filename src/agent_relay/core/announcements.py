@@ -12,14 +12,14 @@ from agent_relay.events.drafts import Draft, Exchange, Handover
 from agent_relay.ports.agents import EndReason, SessionRow, SessionStatus
 from agent_relay.protocol.encode import read_tail
 from agent_relay.protocol.names import CHANNEL_MARK
-from agent_relay.protocol.reports import PermissionReport, QuestionReport
+from agent_relay.protocol.requests import QuestionRequest
 from agent_relay.protocol.ulid import number_of
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
     from agent_relay.core.context import Context
     from agent_relay.core.messages import Delivery, Message
-    from agent_relay.core.requests import Request
+    from agent_relay.core.requests import PendingRequest
     from agent_relay.ports.store import MessageRow
 
 TRANSIENT = "transient"  # in the `meta` of a HELLO
@@ -99,22 +99,21 @@ def publish_state(context: Context, agent: Agent) -> None:
         publish(context, agent, event)
 
 
-def publish_request(context: Context, request: Request, change: str, by: str, answer: str) -> None:
+def publish_request(context: Context, request: PendingRequest, change: str, by: str, answer: str) -> None:
     """A permission or a question is asked for (`requested`), or is over."""
     if context.events is not None:
         publish(context, request.agent, _describe(request, change, by, answer, context.wall_ms))
 
 
-def _describe(request: Request, change: str, by: str, answer: str, now_ms: int) -> t.Event:
-    report, session_id = request.report, request.agent.session_id
-    if isinstance(report, QuestionReport):
+def _describe(request: PendingRequest, change: str, by: str, answer: str, now_ms: int) -> t.Event:
+    asked, session_id = request.asked, request.agent.session_id
+    if isinstance(asked, QuestionRequest):
         if change != "requested":
             return t.QuestionResolved(session_id=session_id, question_id=request.id, answer=answer, resolved_by=by)
         return t.QuestionRequested(
-            session_id=session_id, question_id=request.id, question=report.question, options=tuple(report.options) or None,
-            default_answer=report.default_answer,
+            session_id=session_id, question_id=request.id, question=asked.question, options=asked.options or None,
+            default_answer=asked.default_answer,
         )  # fmt: skip
-    assert isinstance(report, PermissionReport)
     if change != "requested":
         # Of a dialog that nobody can say the end of, it is only known that nobody approved it in time.
         resolution = _RESOLUTIONS.get(change, "timeout")
@@ -123,8 +122,8 @@ def _describe(request: Request, change: str, by: str, answer: str, now_ms: int) 
             reason=answer or None,
         )  # fmt: skip
     return t.PermissionRequested(
-        session_id=session_id, request_id=request.id, tool=report.tool, command=report.command, file_path=report.file_path,
-        description=report.description, risk_level=cast("t.Risk", request.risk),
+        session_id=session_id, request_id=request.id, tool=asked.tool, command=asked.command, file_path=asked.file_path,
+        description=asked.description, risk_level=cast("t.Risk", request.risk),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_relay.protocol.holds import Hold, HoldReason
 
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
     from agent_relay.core.loops import Loops
     from agent_relay.protocol.reports import StateReport
+    from agent_relay.protocol.requests import OpenRequest
 
 
-def find_hold(agent: Agent, loops: Loops, requests: list[dict[str, Any]], waiting: int) -> Hold | None:
+def find_hold(agent: Agent, loops: Loops, requests: list[OpenRequest], waiting: int) -> Hold | None:
     """The reason that has to end first. `requests`: what it asks people; `waiting`: how many messages wait for it."""
     peer = agent.peer
     if peer is None or not peer.active:
@@ -28,15 +29,13 @@ def find_hold(agent: Agent, loops: Loops, requests: list[dict[str, Any]], waitin
     return Hold((HoldReason.NOT_READING if is_full else HoldReason.UNACKNOWLEDGED).value)
 
 
-def _reported(said: StateReport, requests: list[dict[str, Any]], waiting: int) -> Hold | None:
+def _reported(said: StateReport, requests: list[OpenRequest], waiting: int) -> Hold | None:
     """The hold that a wrapper reports of its agent."""
     if said.paused:
         return Hold(HoldReason.KEYBOARD.value) if said.keyboard else Hold(HoldReason.PAUSED.value, by=said.paused_by or "")
     if said.state == "waiting":
-        asked = next(iter(requests), {})
-        return Hold(
-            HoldReason.DIALOG.value, said.waiting_for or "", request=str(asked.get("id", "")), kind=str(asked.get("kind", ""))
-        )
+        id_, kind = next(((found.request.id, found.request.kind) for found in requests), ("", ""))
+        return Hold(HoldReason.DIALOG.value, said.waiting_for or "", request=id_, kind=kind)
     if said.hold is not None:
         return Hold(said.hold, said.hold_detail or "")
     if not waiting:

@@ -21,53 +21,22 @@ from msgspec import Struct
 
 from agent_relay.core.risk import DESTRUCTIVE_WORDS, Risk, assess, holds_secret, straighten
 from agent_relay.core.shell_text import MAX_SURE_CHARACTERS, has_word, is_plain, parts
+from agent_relay.protocol.requests import PermissionRequest
 from agent_relay.protocol.tool_names import BASH, GLOB, GREP, POWERSHELL, READ, kind_of
 
 
-class Decision(StrEnum):
+class Ruling(StrEnum):
+    """The word of a rule; that of a person is a decision."""
+
     APPROVE = "approve"
     HUMAN = "human"
     DENY = "deny"
 
 
 class Verdict(Struct, frozen=True):
-    decision: Decision
+    decision: Ruling
     risk: Risk
     reason: str = ""
-
-
-class Deed(Struct, frozen=True):
-    """An action that an agent asks to take.
-
-    `real_path`: its file, links followed; None where that is not sure. `root`: the agent's project,
-    as such a path. `text`: all that a dialog shows, where a screen is all there is (`is_exact` is False)."""
-
-    tool: str
-    command: str = ""
-    file_path: str = ""
-    real_path: str | None = None
-    root: str | None = None
-    text: str = ""
-    is_exact: bool = True
-
-    @property
-    def words(self) -> str:
-        return self.command if self.is_exact else f"{self.command}\n{self.text}"
-
-    @property
-    def place_in_project(self) -> str | None:
-        """The real path as seen from the project; None outside of it."""
-        root = (self.root or "").rstrip("/")
-        if not root.startswith("/") or self.real_path is None or not self.real_path.startswith(f"{root}/"):
-            return "." if root and self.real_path == root else None
-        return self.real_path[len(root) + 1 :]
-
-    @property
-    def is_in_project(self) -> bool:
-        """Inside, and neither its name nor the real one is that of something private."""
-        place = self.place_in_project
-        named = (place or "", self.file_path.removeprefix(self.root or ""), self.command)  # a command here is a pattern of files
-        return place is not None and _is_plain_path(place) and not any(map(holds_secret, named))
 
 
 class Rule(Struct, frozen=True):
@@ -77,7 +46,7 @@ class Rule(Struct, frozen=True):
     stand anywhere in a command. `in_project`: a file of the agent's project that is not private.
     """
 
-    decision: Decision
+    decision: Ruling
     tools: tuple[str, ...] = ("*",)
     commands: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
@@ -87,41 +56,68 @@ class Rule(Struct, frozen=True):
     reason: str = ""
 
     def __post_init__(self) -> None:
-        if self.decision is Decision.APPROVE and self.words:
+        if self.decision is Ruling.APPROVE and self.words:
             raise ValueError("a rule that approves cannot match words: it would also approve the rest of the command")
 
-    def fits(self, deed: Deed) -> bool:
-        is_sure = self.decision is Decision.APPROVE
+    def fits(self, asked: PermissionRequest) -> bool:
+        is_sure = self.decision is Ruling.APPROVE
         return (
-            self._fits_tool(deed)
-            and (not self.commands or _fits_command(deed, self.commands, is_sure=is_sure))
-            and (not self.words or has_word(deed.words, self.words))
-            and (not self.files or _fits_file(deed, self.files, is_sure=is_sure))
-            and (not self.in_project or deed.is_in_project)
+            self._fits_tool(asked)
+            and (not self.commands or _fits_command(asked, self.commands, is_sure=is_sure))
+            and (not self.words or has_word(_words_of(asked), self.words))
+            and (not self.files or _fits_file(asked, self.files, is_sure=is_sure))
+            and (not self.in_project or _is_in_project(asked))
         )
 
-    def _fits_tool(self, deed: Deed) -> bool:
+    def _fits_tool(self, asked: PermissionRequest) -> bool:
         """A screen need not tell the tool: then what a rule fears is looked for whatever its tools are."""
-        if not deed.tool and not deed.is_exact and (self.words or self.commands):
+        if not asked.tool and not asked.is_exact and (self.words or self.commands):
             return True
-        return any(fnmatchcase(name, pattern) for name in (kind_of(deed.tool), deed.tool) for pattern in self.tools)
+        return any(fnmatchcase(name, pattern) for name in (kind_of(asked.tool), asked.tool) for pattern in self.tools)
 
 
-def _fits_command(deed: Deed, patterns: Sequence[str], *, is_sure: bool) -> bool:
+def _fits_command(asked: PermissionRequest, patterns: Sequence[str], *, is_sure: bool) -> bool:
     if is_sure:
-        return is_plain(deed.command) and any(fnmatchcase(deed.command, pattern) for pattern in patterns)
-    found = list(parts(deed.words))
+        command = asked.command or ""
+        return is_plain(command) and any(fnmatchcase(command, pattern) for pattern in patterns)
+    found = list(parts(_words_of(asked)))
     return any(fnmatchcase(part, pattern.casefold()) for part in found for pattern in patterns)
 
 
-def _fits_file(deed: Deed, patterns: Sequence[str], *, is_sure: bool) -> bool:
-    real = [path for path in (deed.real_path, deed.place_in_project) if path]
+def _fits_file(asked: PermissionRequest, patterns: Sequence[str], *, is_sure: bool) -> bool:
+    real = [path for path in (asked.real_path, _place_in_project(asked)) if path]
     if is_sure:
         return (
             bool(real) and all(map(_is_plain_path, real)) and any(fnmatchcase(path, each) for path in real for each in patterns)
         )
-    spellings = [deed.file_path, straighten(deed.file_path), *real]
-    return any(fnmatchcase(path, pattern) for path in spellings for pattern in patterns)
+    told = asked.file_path or ""
+    return any(fnmatchcase(path, pattern) for path in (told, straighten(told), *real) for pattern in patterns)
+
+
+def _text_of(asked: PermissionRequest) -> str:
+    """All that a dialog shows, where a screen is all there is."""
+    return "" if asked.is_exact else "\n".join((asked.description, *asked.options))
+
+
+def _words_of(asked: PermissionRequest) -> str:
+    command = asked.command or ""
+    return command if asked.is_exact else f"{command}\n{_text_of(asked)}"
+
+
+def _place_in_project(asked: PermissionRequest) -> str | None:
+    """The real path as seen from the project; None outside of it."""
+    root, real = (asked.project_root or "").rstrip("/"), asked.real_path
+    if not root.startswith("/") or real is None or not real.startswith(f"{root}/"):
+        return "." if root and real == root else None
+    return real[len(root) + 1 :]
+
+
+def _is_in_project(asked: PermissionRequest) -> bool:
+    """Inside, and neither its name nor the real one is that of something private."""
+    place = _place_in_project(asked)
+    told = (asked.file_path or "").removeprefix(asked.project_root or "")
+    named = (place or "", told, asked.command or "")  # a command here is a pattern of files
+    return place is not None and _is_plain_path(place) and not any(map(holds_secret, named))
 
 
 def _is_plain_path(path: str) -> bool:
@@ -132,26 +128,26 @@ def _is_plain_path(path: str) -> bool:
 
 DEFAULT_RULES: tuple[Rule, ...] = (
     Rule(
-        Decision.APPROVE, tools=(READ, GLOB, GREP), in_project=True, risk=Risk.LOW, reason="It only looks at its project.",
+        Ruling.APPROVE, tools=(READ, GLOB, GREP), in_project=True, risk=Risk.LOW, reason="It only looks at its project.",
     ),
     Rule(
-        Decision.APPROVE, tools=(BASH,), commands=("ls", "pwd"), risk=Risk.LOW, reason="The command only shows something.",
+        Ruling.APPROVE, tools=(BASH,), commands=("ls", "pwd"), risk=Risk.LOW, reason="The command only shows something.",
     ),
     Rule(
-        Decision.HUMAN, tools=(BASH, POWERSHELL), words=DESTRUCTIVE_WORDS, risk=Risk.CRITICAL,
+        Ruling.HUMAN, tools=(BASH, POWERSHELL), words=DESTRUCTIVE_WORDS, risk=Risk.CRITICAL,
         reason="The command can destroy something.",
     ),
 )  # fmt: skip
 
 _FROM_A_SCREEN = "It was read off a screen, which may not show all of it."
 _WORDS = {
-    Decision.APPROVE: "A rule approves it.",
-    Decision.HUMAN: "A rule requires a person.",
-    Decision.DENY: "A rule denies it.",
+    Ruling.APPROVE: "A rule approves it.",
+    Ruling.HUMAN: "A rule requires a person.",
+    Ruling.DENY: "A rule denies it.",
 }
 
 
-_STRICTNESS = tuple(Decision)
+_STRICTNESS = tuple(Ruling)
 _RISKS = tuple(Risk)
 
 
@@ -164,22 +160,22 @@ class Policy:
         self.timeout_ms = timeout_ms
         self.tightening = tuple(tightening)
 
-    def judge(self, deed: Deed) -> Verdict:
+    def judge(self, asked: PermissionRequest) -> Verdict:
         """Nothing that was read off a screen is approved by a rule."""
-        verdict = self._decide(deed)
+        verdict = self._decide(asked)
         for rule in self.tightening:
-            if rule.fits(deed):
+            if rule.fits(asked):
                 return _stricter(verdict, rule)
         return verdict
 
-    def _decide(self, deed: Deed) -> Verdict:
-        risk = assess(kind_of(deed.tool), deed.command, deed.file_path, "" if deed.is_exact else deed.text)
+    def _decide(self, asked: PermissionRequest) -> Verdict:
+        risk = assess(kind_of(asked.tool), asked.command, asked.file_path, _text_of(asked))
         for rule in self.rules:
-            if rule.fits(deed):
-                if rule.decision is Decision.APPROVE and not deed.is_exact:
-                    return Verdict(Decision.HUMAN, risk, _FROM_A_SCREEN)
+            if rule.fits(asked):
+                if rule.decision is Ruling.APPROVE and not asked.is_exact:
+                    return Verdict(Ruling.HUMAN, risk, _FROM_A_SCREEN)
                 return Verdict(rule.decision, rule.risk or risk, rule.reason or _WORDS[rule.decision])
-        return Verdict(Decision.HUMAN, risk, "No rule applies.")
+        return Verdict(Ruling.HUMAN, risk, "No rule applies.")
 
 
 def _stricter(verdict: Verdict, rule: Rule) -> Verdict:

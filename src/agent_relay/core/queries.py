@@ -27,6 +27,7 @@ from agent_relay.core.requests import Requests
 from agent_relay.core.sending import Sending
 from agent_relay.core.spawning import Spawning
 from agent_relay.ports.events import EventStats
+from agent_relay.ports.service import AgentFacts
 from agent_relay.ports.store import (
     Conversation,
     DeadLetterRow,
@@ -44,6 +45,7 @@ from agent_relay.protocol.message_states import MessageState
 from agent_relay.protocol.names import CHANNEL_MARK, fold_name, is_name, show
 from agent_relay.protocol.places import project_name
 from agent_relay.protocol.reports import describe_seen, read_seen
+from agent_relay.protocol.requests import encode_open
 from agent_relay.version import __version__
 
 if TYPE_CHECKING:
@@ -95,14 +97,20 @@ class Queries:
         server = self.server() if not peer.guest else {"version": __version__}
         room = self._context.limits.max_frame_bytes - AROUND_BYTES - len(encode_json(server))
         sessions = take_newest(self._spawning.describe(), room // 2) if cursor is None and not peer.guest else []
-        describe = _sketch if peer.guest else self.describe
-        wanted = ((place, describe(agent)) for place, agent in self._in_order() if cursor is None or place > cursor)
+        show_agent = _sketch if peer.guest else self._show_agent
+        wanted = ((place, show_agent(agent)) for place, agent in self._in_order() if cursor is None or place > cursor)
         agents, reached = take_agents(wanted, room - len(encode_json(sessions)))
         said = {"agents": agents, "server": server, "sessions": sessions, "next_cursor": reached, "reply_to": frame.id}
         peer.say("AGENTS", said)
 
-    def agents(self) -> list[dict[str, Any]]:
+    def agents(self) -> list[AgentFacts]:
         return [self.describe(agent) for _, agent in self._in_order()]
+
+    def _show_agent(self, agent: Agent) -> dict[str, Any]:
+        """As AGENTS lists it."""
+        facts = self.describe(agent)
+        doors, requests = [asdict(door) for door in facts.unused_doors], [encode_open(request) for request in facts.requests]
+        return asdict(facts) | {"unused_doors": doors, "requests": requests}
 
     def _in_order(self) -> Iterator[tuple[str, Agent]]:
         """Each with its place, by which the list is ordered: who is connected first, then by name."""
@@ -134,37 +142,37 @@ class Queries:
             "events": None if self._event_stats is None else _show_events(self._event_stats()),
         }
 
-    def describe(self, agent: Agent) -> dict[str, Any]:
+    def describe(self, agent: Agent) -> AgentFacts:
         box = agent.mailbox
         connected = _is_here(agent)
         said = agent.report if connected else None
         assumed = "offline" if not connected else "working" if box.inflight else "idle"  # of one that reports nothing
         requests, depth = self._requests.of(agent), self._backpressure.depth(agent)
         hold = find_hold(agent, self._loops, requests, depth + len(box.inflight))
-        return {
-            "name": agent.name,
-            "connected": connected,
-            "state": said.state if said else assumed,
-            "waiting_for": said.waiting_for if said else None,
-            "paused": said.paused if said else False,
-            "door": said.door if said else None,
-            "door_note": said.door_note if said else None,
-            "hold": None if hold is None else to_builtins(hold),
-            "unused_doors": [asdict(door) for door in said.unused_doors] if said else [],
-            "loop": self._loops.describe(agent),
-            "requests": requests,
-            "cli": agent.cli,
-            "session_id": agent.session_id,
-            "queue_depth": depth,
-            "queue_capacity": self._context.limits.queue_capacity,
-            "inflight": len(box.inflight),
-            "registered_at": agent.registered_at,
-            "last_seen_at": self._context.wall_ms if connected else agent.last_seen_at,
-            "subscriptions": sorted(agent.subscriptions),
-            "channels": sorted(agent.channels),
-            "takes_control": agent.peer is not None and connected and agent.peer.takes_control,
-            "meta": agent.traits.meta,
-        }
+        return AgentFacts(
+            name=agent.name,
+            connected=connected,
+            state=said.state if said else assumed,
+            waiting_for=said.waiting_for if said else None,
+            paused=said.paused if said else False,
+            door=said.door if said else None,
+            door_note=said.door_note if said else None,
+            hold=None if hold is None else to_builtins(hold),
+            unused_doors=list(said.unused_doors) if said else [],
+            loop=self._loops.describe(agent),
+            requests=requests,
+            cli=agent.cli,
+            session_id=agent.session_id,
+            queue_depth=depth,
+            queue_capacity=self._context.limits.queue_capacity,
+            inflight=len(box.inflight),
+            registered_at=agent.registered_at,
+            last_seen_at=self._context.wall_ms if connected else agent.last_seen_at,
+            subscriptions=sorted(agent.subscriptions),
+            channels=sorted(agent.channels),
+            takes_control=agent.peer is not None and connected and agent.peer.takes_control,
+            meta=agent.traits.meta,
+        )
 
     # --- messages -----------------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from agent_relay.core.registered_names import RegisteredNames
 from agent_relay.core.registry import Registry
 from agent_relay.core.removal import Removal
 from agent_relay.core.reports import OnInput, Reports
-from agent_relay.core.requests import Request, Requests
+from agent_relay.core.requests import PendingRequest, Requests
 from agent_relay.core.rest import Rest
 from agent_relay.core.resume import Resumption
 from agent_relay.core.rights import Rights
@@ -401,7 +401,7 @@ class Relay:
         else:
             peer.say_error(bad, bad.request_id)
 
-    def _request_changed(self, request: Request, change: str, by: str, answer: str) -> None:
+    def _request_changed(self, request: PendingRequest, change: str, by: str, answer: str) -> None:
         publish_request(self.context, request, change, by, answer)
         self.context.log.note("request", agent=request.agent.name, id=request.id, change=change, by=by)
 

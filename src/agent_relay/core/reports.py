@@ -28,10 +28,8 @@ from agent_relay.protocol.reports import (
     REPORTS,
     HandedReport,
     InputReport,
-    PermissionReport,
     PermissionResolvedReport,
     ProcessReport,
-    QuestionReport,
     QuestionResolvedReport,
     ReadReport,
     ReceivedReport,
@@ -41,6 +39,7 @@ from agent_relay.protocol.reports import (
     encode_seen,
     read_report,
 )
+from agent_relay.protocol.requests import PermissionRequest, QuestionRequest
 from agent_relay.protocol.ulid import number_of
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class Reports:
                 self._take_step(peer, agent, frame.id, message_id, "handed", encode_seen(door, evidence))
             case ReadReport(message_id=message_id, evidence=evidence):
                 self._take_step(peer, agent, frame.id, message_id, "read", encode_seen(None, evidence))
-            case PermissionReport() | QuestionReport() as asked:
+            case PermissionRequest() | QuestionRequest() as asked:
                 self._requests.asked(agent, asked)
             case PermissionResolvedReport() | QuestionResolvedReport() as resolved:
                 self._requests.resolved(agent, resolved)

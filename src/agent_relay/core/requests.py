@@ -11,23 +11,17 @@ shown nor answered. They are in memory alone: a new daemon hears of them from th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_relay.core.context import Context
-from agent_relay.core.policy import Decision, Deed, Policy, Verdict
+from agent_relay.core.policy import Policy, Ruling
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
-from agent_relay.protocol.reports import (
-    Asked,
-    PermissionReport,
-    PermissionResolvedReport,
-    QuestionReport,
-    QuestionResolvedReport,
-    RequestFailedReport,
-    Resolved,
-)
+from agent_relay.protocol.reports import PermissionResolvedReport, QuestionResolvedReport, RequestFailedReport, Resolved
+from agent_relay.protocol.requests import AgentRequest, OpenRequest, PermissionRequest, QuestionRequest
 from agent_relay.protocol.short_ids import AMBIGUOUS, SHORT_ID
 
 if TYPE_CHECKING:
@@ -45,7 +39,7 @@ _GONE = "gone"  # nobody knows how it ended
 COMMANDS = frozenset({"approve", "deny", "answer"})
 
 Tell: TypeAlias = Callable[[RelayError | None], None]  # None: it was carried out
-OnChange: TypeAlias = Callable[["Request", str, str, str], None]  # what became of it, by whom, and the answer's words
+OnChange: TypeAlias = Callable[["PendingRequest", str, str, str], None]  # what became of it, by whom, and the answer's words
 
 
 class _Answer(Struct):
@@ -57,35 +51,29 @@ class _Answer(Struct):
     is_time_out: bool = False
 
 
-class Request(Struct, eq=False):
-    id: str
+class PendingRequest(Struct, eq=False):
+    """A request that is open, and what becomes of it."""
+
     agent: Agent
-    report: Asked
+    asked: AgentRequest
     risk: str
     asked_at: int  # wall clock
-    expires: int | None  # steady clock: when it is denied by itself
+    expires: int | None = None  # steady clock: when it is denied by itself
     answer: _Answer | None = None
     lost: int | None = None  # steady clock: since when its wrapper is away, or has not said it again
 
     @property
-    def is_permission(self) -> bool:
-        return isinstance(self.report, PermissionReport)
+    def id(self) -> str:
+        return self.asked.id
 
-    def show(self, most: int | None = None) -> dict[str, Any]:
-        """`most`: characters of each text; `shortened` says that something was left out."""
-        report = self.report
-        if isinstance(report, QuestionReport):
-            texts: dict[str, str | None] = {"question": report.question}
-            more: dict[str, Any] = {"default_answer": report.default_answer, "can_allow": report.can_allow}
-        else:
-            texts = {"command": report.command, "file": report.file_path, "description": report.description}
-            more = {"tool": report.tool, "risk": self.risk, "can_allow": report.can_allow}
-        return {
-            "kind": "permission" if self.is_permission else "question", "id": self.id, "agent": self.agent.name,
-            "at": self.asked_at, "options": report.options, **more,
-            **{name: text if text is None else text[:most] for name, text in texts.items()},
-            "shortened": any(text != text[:most] for text in texts.values() if text is not None),
-        }  # fmt: skip
+    @property
+    def is_permission(self) -> bool:
+        return isinstance(self.asked, PermissionRequest)
+
+    def describe(self) -> OpenRequest:
+        """For a list: long texts are shortened."""
+        shown = _shorten(self.asked)
+        return OpenRequest(self.agent.name, shown, self.asked_at, self.risk, is_shortened=shown != self.asked)
 
 
 class Requests:
@@ -93,16 +81,15 @@ class Requests:
         self._context = context
         self._policy = policy
         self._on_change = on_change
-        self._open: dict[tuple[str, str], Request] = {}  # (agent's key, id)
+        self._open: dict[tuple[str, str], PendingRequest] = {}  # (agent's key, id)
         self._over: dict[tuple[str, str], str] = {}  # how it ended; the oldest first
 
     # --- what wrappers say ----------------------------------------------------------------------------------------------
 
-    def asked(self, agent: Agent, report: Asked) -> None:
-        id_ = report.question_id if isinstance(report, QuestionReport) else report.request_id
-        key = (agent.key, id_)
+    def asked(self, agent: Agent, asked: AgentRequest) -> None:
+        key = (agent.key, asked.id)
         known = self._open.get(key)
-        if known is not None and known.report == report:
+        if known is not None and known.asked == asked:
             if known.lost is not None:  # said again, after a reconnection
                 known.lost = None
                 self._decide(known)
@@ -112,31 +99,22 @@ class Requests:
         if sum(1 for owner, _ in self._open if owner == agent.key) >= MAX_OPEN:
             raise RelayError(ErrorCode.QUEUE_FULL, f"{agent.name} has {MAX_OPEN} open requests.", retry_after_ms=ANSWER_MS)
         self._over.pop(key, None)
-        request = self._open[key] = Request(id_, agent, report, "", self._context.wall_ms, None)
-        if isinstance(report, PermissionReport):
-            request.risk = self._judge(report).risk
+        request = self._open[key] = PendingRequest(agent, asked, "", self._context.wall_ms)
+        if isinstance(asked, PermissionRequest):
+            request.risk = self._policy.judge(asked).risk
             if self._policy.timeout_ms is not None:
                 request.expires = self._context.steady_ms + self._policy.timeout_ms
         self._on_change(request, "requested", "", "")
         self._decide(request)
 
-    def _judge(self, report: PermissionReport) -> Verdict:
-        text = "\n".join((report.description, *report.options))
-        return self._policy.judge(
-            Deed(
-                report.tool, report.command or "", report.file_path or "", report.real_path, report.project_root, text,
-                report.is_exact,
-            )
-        )  # fmt: skip
-
-    def _decide(self, request: Request) -> None:
+    def _decide(self, request: PendingRequest) -> None:
         """Decides what the policy is sure about, which needs nobody."""
-        report = request.report
-        if isinstance(report, QuestionReport):
+        asked = request.asked
+        if isinstance(asked, QuestionRequest):
             return
-        verdict = self._judge(report)
-        if verdict.decision is Decision.DENY or (verdict.decision is Decision.APPROVE and report.can_allow):
-            command = "approve" if verdict.decision is Decision.APPROVE else "deny"
+        verdict = self._policy.judge(asked)
+        if verdict.decision is Ruling.DENY or (verdict.decision is Ruling.APPROVE and asked.can_allow):
+            command = "approve" if verdict.decision is Ruling.APPROVE else "deny"
             self._pass_on(request, command, verdict.reason, BY_POLICY, _nobody)
 
     def resolved(self, agent: Agent, report: Resolved) -> None:
@@ -154,7 +132,7 @@ class Requests:
             outcome = "timeout" if answer.is_time_out and outcome == "denied" else outcome
             self._end(request, outcome, answer.by, None, words or answer.text)
 
-    def _end(self, request: Request, outcome: str, by: str, error: RelayError | None, words: str = "") -> None:
+    def _end(self, request: PendingRequest, outcome: str, by: str, error: RelayError | None, words: str = "") -> None:
         key = (request.agent.key, request.id)
         self._open.pop(key, None)
         self._over.pop(key, None)
@@ -204,14 +182,14 @@ class Requests:
             raise RelayError(ErrorCode.INVALID_FORMAT, f"This request is {verb}.", field="payload.command")
         if request.answer is not None:
             raise _conflict("Somebody else is answering it.", id_, "being_answered")
-        if command == "approve" and not request.report.can_allow:
+        if command == "approve" and not request.asked.can_allow:
             raise _conflict(f"This can only be approved at {agent.name}'s own terminal; it can be denied here.", id_, "deny_only")
-        if command == "answer" and not request.report.can_allow:
+        if command == "answer" and not request.asked.can_allow:
             raise _conflict(f"This can only be answered at {agent.name}'s own terminal.", id_, "deny_only")
         self._pass_on(request, command, text, by, tell)
 
     def _pass_on(
-        self, request: Request, command: str, text: str, by: str, tell: Tell, *, is_time_out: bool = False
+        self, request: PendingRequest, command: str, text: str, by: str, tell: Tell, *, is_time_out: bool = False
     ) -> None:  # fmt: skip
         holder = request.agent.peer
         if holder is None or not holder.active:
@@ -238,20 +216,26 @@ class Requests:
                 request.expires = now + ANSWER_MS  # what could not be denied is denied again
                 self._pass_on(request, "deny", "Nobody decided in time.", BY_POLICY, _nobody, is_time_out=True)
 
-    def of(self, agent: Agent) -> list[dict[str, Any]]:
-        """For a list: long texts are shortened."""
-        return [request.show(SHOWN_TEXT) for request in self.all() if request.agent is agent]
+    def of(self, agent: Agent) -> list[OpenRequest]:
+        return [request.describe() for request in self.all() if request.agent is agent]
 
-    def all(self) -> list[Request]:
+    def all(self) -> list[PendingRequest]:
         """Those that can be answered now."""
         return [request for request in self._open.values() if request.lost is None]
 
 
-def _before_our_time(agent: Agent, report: Resolved, wall_ms: int) -> Request:
+def _shorten(asked: AgentRequest) -> AgentRequest:
+    if isinstance(asked, QuestionRequest):
+        return replace(asked, question=asked.question[:SHOWN_TEXT])
+    command, file_path = (None if text is None else text[:SHOWN_TEXT] for text in (asked.command, asked.file_path))
+    return replace(asked, command=command, file_path=file_path, description=asked.description[:SHOWN_TEXT])
+
+
+def _before_our_time(agent: Agent, report: Resolved, wall_ms: int) -> PendingRequest:
     """A request from before this daemon was started, which has ended since."""
     if isinstance(report, QuestionResolvedReport):
-        return Request(report.question_id, agent, QuestionReport(report.question_id, ""), "", wall_ms, None)
-    return Request(report.request_id, agent, PermissionReport(report.request_id, ""), "", wall_ms, None)
+        return PendingRequest(agent, QuestionRequest(report.question_id, ""), "", wall_ms)
+    return PendingRequest(agent, PermissionRequest(report.request_id, ""), "", wall_ms)
 
 
 def _nobody(error: RelayError | None) -> None:
@@ -259,15 +243,15 @@ def _nobody(error: RelayError | None) -> None:
     del error
 
 
-def _too_late(request: Request) -> RelayError:
+def _too_late(request: PendingRequest) -> RelayError:
     return _conflict("Somebody at the terminal answered first.", request.id, "already_answered")
 
 
-def _changed(request: Request, reason: str) -> RelayError:
+def _changed(request: PendingRequest, reason: str) -> RelayError:
     return _conflict(reason or "The dialog is no longer the one you answered.", request.id, "changed")
 
 
-def _not_done(request: Request, reason: str) -> RelayError:
+def _not_done(request: PendingRequest, reason: str) -> RelayError:
     return _conflict(reason or "The answer could not be carried out.", request.id, "not_done")
 
 

@@ -16,7 +16,6 @@ from agent_relay.core.inside_peer import InsidePeer, Said
 from agent_relay.core.owner import Owner
 from agent_relay.core.owner_message import OwnerMessage, Payload
 from agent_relay.core.relay import Relay
-from agent_relay.core.requests import SHOWN_TEXT
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.service import (
     SERVICE_NAME,
@@ -25,7 +24,6 @@ from agent_relay.ports.service import (
     DataCounts,
     MessageLife,
     MessagePage,
-    OpenRequest,
     Outgoing,
     Promise,
     Requeued,
@@ -42,6 +40,7 @@ from agent_relay.protocol import payloads as p
 from agent_relay.protocol.channels import ChannelFacts, gather_channels
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, show
+from agent_relay.protocol.requests import OpenRequest
 from agent_relay.protocol.states import CloseReason
 
 T = TypeVar("T")
@@ -91,20 +90,19 @@ class Service:
 
     def agents(self) -> list[AgentFacts]:
         self._turns.begin_turn()
-        return msgspec.convert(self._relay.queries.agents(), list[AgentFacts])
+        return self._relay.queries.agents()
 
     def agent(self, name: str) -> AgentFacts:
         self._turns.begin_turn()
         found = self._relay.registry.find(name)
         if found is None or found.hidden:
             raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {show(name, 80)}.", name=name[:80])
-        return msgspec.convert(self._relay.queries.describe(found), AgentFacts)
+        return self._relay.queries.describe(found)
 
-    def requests(self, kind: str, agent: str | None = None) -> list[OpenRequest]:
+    def requests(self, agent: str | None = None) -> list[OpenRequest]:
         name = None if agent is None else self.agent(agent).name
         found = [request for request in self._relay.requests.all() if name is None or request.agent.name == name]
-        shown = [request.show(SHOWN_TEXT) for request in sorted(found, key=lambda request: request.agent.key)]
-        return msgspec.convert([each for each in shown if each["kind"] == kind], list[OpenRequest])
+        return [request.describe() for request in sorted(found, key=lambda request: request.agent.key)]
 
     def sessions(self) -> list[SessionFacts]:
         return msgspec.convert(self._relay.spawning.describe(), list[SessionFacts])
@@ -125,7 +123,10 @@ class Service:
 
     def channels(self) -> Awaitable[list[ChannelFacts]]:
         asked = p.HistoryPayload(view="conversations", limit=_CONVERSATIONS)
-        return self._look(asked, lambda said: gather_channels(self._relay.queries.agents(), said["conversations"]))
+        return self._look(asked, lambda said: gather_channels(self._members(), said["conversations"]))
+
+    def _members(self) -> list[dict[str, Any]]:
+        return [{"name": agent.name, "channels": agent.channels} for agent in self._relay.queries.agents()]
 
     def _look(self, asked: p.HistoryPayload, read: Callable[[Payload], T]) -> Awaitable[T]:
         return self._order(e.History, asked, OWNER, read)

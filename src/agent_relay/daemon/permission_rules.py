@@ -20,7 +20,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Struct
 
-from agent_relay.core.policy import Decision, Policy, Rule
+from agent_relay.core.policy import Policy, Rule, Ruling
 from agent_relay.core.risk import Risk
 from agent_relay.daemon.config_files import ConfigFile
 from agent_relay.protocol.durations import parse_duration_ms
@@ -30,7 +30,7 @@ _Patterns = str | tuple[str, ...]
 
 
 class _RuleTable(Struct, frozen=True, forbid_unknown_fields=True):
-    decision: Decision
+    decision: Ruling
     tools: _Patterns | None = None
     commands: _Patterns | None = None
     words: _Patterns | None = None
@@ -61,7 +61,7 @@ def read_policy(project: ConfigFile, own: ConfigFile, notes: list[str]) -> Polic
         table = _PermissionsTable()
     for number, given in enumerate(table.rules, 1):
         where = f"{project.path}: rule {number} of {PERMISSIONS_KEY}"
-        if given.decision is Decision.APPROVE:
+        if given.decision is Ruling.APPROVE:
             notes.append(f"{where} is ignored: only rules in {own.path} may approve; this file comes with the project.")
             continue
         try:
@@ -79,7 +79,7 @@ def _read_table(file: ConfigFile) -> _PermissionsTable:
 
 
 def _make_rule(where: str, given: _RuleTable) -> Rule:
-    if given.decision is Decision.APPROVE and given.tools is None:
+    if given.decision is Ruling.APPROVE and given.tools is None:
         raise ValueError(f'{where} approves without naming tools; write tools = "*" if you mean every one.')
     conditions = {name: getattr(given, name) for name in ("tools", "commands", "words", "files")}
     patterns = {name: _as_tuple(value) for name, value in conditions.items() if value is not None}

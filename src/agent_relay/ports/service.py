@@ -16,6 +16,7 @@ from agent_relay.protocol.channels import ChannelFacts
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.payloads import HistoryPayload, SpawnPayload
 from agent_relay.protocol.reports import UnusedDoor
+from agent_relay.protocol.requests import OpenRequest
 
 T = TypeVar("T")
 
@@ -49,23 +50,6 @@ class ServerFacts(Struct):
     storage: StorageFacts
 
 
-class OpenRequest(Struct):
-    """A permission or a question; long texts are shortened."""
-
-    kind: str
-    id: str
-    agent: str
-    at: int
-    options: list[str]
-    can_allow: bool
-    tool: str = ""
-    risk: str = ""
-    command: str | None = None
-    file: str | None = None
-    description: str = ""
-    question: str = ""
-
-
 class AgentFacts(Struct):
     name: str
     connected: bool
@@ -77,7 +61,7 @@ class AgentFacts(Struct):
     hold: dict[str, Any] | None
     unused_doors: list[UnusedDoor]
     loop: dict[str, Any] | None
-    requests: list[dict[str, Any]]
+    requests: list[OpenRequest]  # long texts are shortened
     cli: str | None
     session_id: str
     queue_depth: int
@@ -268,8 +252,8 @@ class RelayService(Protocol):
 
     def agent(self, name: str) -> AgentFacts: ...
 
-    def requests(self, kind: str, agent: str | None = None) -> list[OpenRequest]:
-        """`permission` or `question`: those of one agent, or of all, that wait for a person."""
+    def requests(self, agent: str | None = None) -> list[OpenRequest]:
+        """Those of one agent, or of all, that wait for a person; long texts are shortened."""
         ...
 
     def sessions(self) -> list[SessionFacts]:

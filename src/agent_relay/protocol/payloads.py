@@ -13,6 +13,8 @@ Positive = Annotated[int, Meta(ge=1, le=LARGEST_NUMBER)]
 MAX_DOOR, MAX_EVIDENCE = 64, 200  # characters; both are shown on one line
 Door = Annotated[str, Meta(max_length=MAX_DOOR)]
 Evidence = Annotated[str, Meta(max_length=MAX_EVIDENCE)]
+Note = Annotated[str, Meta(max_length=200)]
+Text = Annotated[str, Meta(max_length=20_000)]
 KNOWN_KINDS = frozenset({"message", "action", "state", "thinking"})  # any other lowercase word will do as well
 
 DEFAULT_PRIORITY = 5

@@ -16,11 +16,10 @@ from agent_relay.protocol.decode import convert_fields
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.holds import Hold, HoldReason
 from agent_relay.protocol.names import show
-from agent_relay.protocol.payloads import AgentEventPayload, Door, Evidence, Identifier, Positive
+from agent_relay.protocol.payloads import AgentEventPayload, Door, Evidence, Identifier, Note, Positive, Text
+from agent_relay.protocol.requests import AgentRequest, PermissionRequest, QuestionRequest
 
 Word = Annotated[str, Meta(max_length=40)]
-Note = Annotated[str, Meta(max_length=200)]
-Text = Annotated[str, Meta(max_length=20_000)]
 
 
 class UnusedDoor(Struct, frozen=True):
@@ -84,29 +83,6 @@ class ProcessReport(Struct, frozen=True):
     pid: Positive | None = None  # None: not started yet
 
 
-class PermissionReport(Struct, frozen=True, rename="camel"):
-    """The program asks a person whether it may do something; a dialog of its own is open as well."""
-
-    request_id: Identifier
-    description: Text
-    tool: Note = ""
-    command: Text | None = None
-    file_path: Text | None = None
-    real_path: Text | None = None  # where the file or folder really is, links followed; without it, not surely known
-    project_root: Text | None = None  # the agent's project, links followed as well
-    options: list[Note] = []
-    can_allow: bool = True  # some ways in can only refuse
-    is_exact: bool = False  # tool, command and file are the program's own words, whole: what a rule may approve
-
-
-class QuestionReport(Struct, frozen=True, rename="camel"):
-    question_id: Identifier
-    question: Text
-    options: list[Note] = []
-    default_answer: Note | None = None
-    can_allow: bool = True  # whether it can be answered from elsewhere at all
-
-
 class PermissionResolvedReport(Struct, frozen=True, rename="camel"):
     """`gone`: the dialog is closed, and nobody can say how."""
 
@@ -129,10 +105,9 @@ class RequestFailedReport(Struct, frozen=True, rename="camel"):
     changed: bool = False
 
 
-Asked = PermissionReport | QuestionReport
 Resolved = PermissionResolvedReport | QuestionResolvedReport
 OfMessages = ReceivedReport | WaitsReport | HandedReport | ReadReport
-Report = StateReport | OfMessages | InputReport | ProcessReport | Asked | Resolved | RequestFailedReport
+Report = StateReport | OfMessages | InputReport | ProcessReport | AgentRequest | Resolved | RequestFailedReport
 REPORTS: dict[str, type[Report]] = {
     "agent.state": StateReport,
     "message.received": ReceivedReport,
@@ -141,9 +116,9 @@ REPORTS: dict[str, type[Report]] = {
     "message.read": ReadReport,
     "agent.input": InputReport,
     "agent.process": ProcessReport,
-    "permission.requested": PermissionReport,
+    "permission.requested": PermissionRequest,
     "permission.resolved": PermissionResolvedReport,
-    "question.requested": QuestionReport,
+    "question.requested": QuestionRequest,
     "question.resolved": QuestionResolvedReport,
     "request.failed": RequestFailedReport,
 }

@@ -11,10 +11,12 @@ from agent_relay.cli.failures import Failure
 from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.open_requests import pick, show
 from agent_relay.cli.screen import Screen
+from agent_relay.protocol.requests import OpenRequest, decode_open
 
 
-def request(agent: str, id_: str, **more: Any) -> dict[str, Any]:
-    return {"kind": "permission", "agent": agent, "id": id_, "at": now_ms() - 5_000, "options": [], **more}
+def request(agent: str, id_: str, **more: Any) -> OpenRequest:
+    """As the daemon lists it."""
+    return decode_open({"kind": "permission", "agent": agent, "id": id_, "at": now_ms() - 5_000, "options": [], **more})
 
 
 OPEN = [request("Bob", "screen-1234"), request("Bob", "screen-1299"), request("Carol", "screen-1234"), request("Carol", "x")]
@@ -25,11 +27,11 @@ OPEN = [request("Bob", "screen-1234"), request("Bob", "screen-1299"), request("C
 )
 def test_an_id_or_its_beginning_is_enough(wanted: str, found: tuple[str, str]) -> None:
     picked = pick(OPEN, wanted, "permission")
-    assert (picked["agent"], picked["id"]) == found
+    assert (picked.agent, picked.request.id) == found
 
 
 def test_a_whole_id_is_no_beginning_of_another() -> None:
-    assert pick([request("Bob", "a"), request("Carol", "ab")], "a", "permission")["agent"] == "Bob"
+    assert pick([request("Bob", "a"), request("Carol", "ab")], "a", "permission").agent == "Bob"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_two_of_one_agent_are_named() -> None:
         pick(OPEN[:2], "screen", "permission")
 
 
-def shown(*requests: dict[str, Any]) -> str:
+def shown(*requests: OpenRequest) -> str:
     stream = io.StringIO()
     show(Screen(stream), requests)
     return stream.getvalue()

@@ -26,7 +26,7 @@ def forget(relay: RelayHarness, agent: str) -> dict[str, int]:
 
 
 def names(relay: RelayHarness) -> set[str]:
-    return {agent["name"] for agent in relay.relay.queries.agents()}
+    return {agent.name for agent in relay.relay.queries.agents()}
 
 
 def exchange(sender: HarnessClient, recipient: HarnessClient, name: str, count: int = 1) -> list[int]:

@@ -14,7 +14,7 @@ def start() -> tuple[RelayHarness, HarnessClient, HarnessClient]:
 
 
 def names(relay: RelayHarness) -> set[str]:
-    return {agent["name"] for agent in relay.relay.queries.agents()}
+    return {agent.name for agent in relay.relay.queries.agents()}
 
 
 def test_old_messages_go_in_small_steps_without_a_pause_between() -> None:

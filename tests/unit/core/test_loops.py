@@ -46,7 +46,7 @@ def read_all(relay: RelayHarness, client: HarnessClient) -> list[str]:
 
 
 def loop_of(relay: RelayHarness, name: str) -> Any:
-    return next(agent["loop"] for agent in relay.relay.queries.agents() if agent["name"] == name)
+    return next(agent.loop for agent in relay.relay.queries.agents() if agent.name == name)
 
 
 def type_to(client: HarnessClient) -> None:
@@ -320,7 +320,7 @@ def test_everything_behind_a_held_message_waits_in_order_and_within_capacity() -
     for number in range(4):
         a.send("B", f"held {number}", meta={"priority": 9 - number})
     assert len(a.stored()) == 4
-    assert next(agent for agent in relay.relay.queries.agents() if agent["name"] == "B")["queue_depth"] == 4
+    assert next(agent for agent in relay.relay.queries.agents() if agent.name == "B").queue_depth == 4
     a.send("B", "too much")
     assert a.payload("NACK")["code"] == "QUEUE_FULL"
     assert b.take("DELIVER") == []

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_relay.core.policy import DEFAULT_RULES, Decision, Deed, Policy, Rule, Verdict
+from agent_relay.core.policy import DEFAULT_RULES, Policy, Rule, Ruling, Verdict
 from agent_relay.core.risk import Risk
+from agent_relay.protocol.requests import PermissionRequest
 from agent_relay.protocol.tool_names import kind_of
 
 APPROVED = ("ls", "pwd")
@@ -40,10 +41,17 @@ TRICKS = [
 ]  # fmt: skip
 
 
+def ask(
+    tool: str, command: str = "", path: str = "", real: str | None = None, root: str | None = None, *, text: str = "",
+    is_exact: bool = True,
+) -> PermissionRequest:  # fmt: skip
+    return PermissionRequest("p1", text, tool, command or None, path or None, real, root, is_exact=is_exact)
+
+
 def decide(tool: str, command: str | None = None, file_path: str | None = None, *rules: Rule) -> Verdict:
     """A file is where its path says: no link leads elsewhere."""
     real = posixpath.join(ROOT, file_path) if file_path else None
-    return Policy(rules).judge(Deed(tool, command or "", file_path or "", real, ROOT))
+    return Policy(rules).judge(ask(tool, command or "", file_path or "", real, ROOT))
 
 
 LOOKING = ["Read", "read", "read_file", "Glob", "Grep", "search_file_content"]
@@ -53,7 +61,7 @@ LOOKING = ["Read", "read", "read_file", "Glob", "Grep", "search_file_content"]
 @pytest.mark.parametrize("path", ["src/x.py", "README", f"{ROOT}/src/env.py", "keys/keyboard.py", "environment/x"])
 def test_looking_at_files_of_the_project_is_approved(tool: str, path: str) -> None:
     verdict = decide(tool, None, path)
-    assert (verdict.decision, verdict.risk) == (Decision.APPROVE, Risk.LOW)
+    assert (verdict.decision, verdict.risk) == (Ruling.APPROVE, Risk.LOW)
     assert verdict.reason
 
 
@@ -67,7 +75,7 @@ def test_looking_at_files_of_the_project_is_approved(tool: str, path: str) -> No
     ],
 )  # fmt: skip
 def test_what_is_outside_or_private_is_for_a_person(tool: str, path: str) -> None:
-    assert decide(tool, None, path).decision is Decision.HUMAN
+    assert decide(tool, None, path).decision is Ruling.HUMAN
 
 
 @pytest.mark.parametrize(
@@ -83,24 +91,24 @@ def test_what_is_outside_or_private_is_for_a_person(tool: str, path: str) -> Non
     ],
 )
 def test_where_a_file_really_is_decides(given: str, real: str | None, root: str | None) -> None:
-    assert Policy().judge(Deed("Read", "", given, real, root)).decision is Decision.HUMAN
+    assert Policy().judge(ask("Read", "", given, real, root)).decision is Ruling.HUMAN
 
 
 def test_a_pattern_of_private_files_is_for_a_person() -> None:
-    assert Policy().judge(Deed("Glob", "src/**/*.py", "", ROOT, ROOT)).decision is Decision.APPROVE
+    assert Policy().judge(ask("Glob", "src/**/*.py", "", ROOT, ROOT)).decision is Ruling.APPROVE
     for pattern in ("**/.env", ".ssh/*", "**/*.pem"):
-        assert Policy().judge(Deed("Glob", pattern, "", ROOT, ROOT)).decision is Decision.HUMAN
+        assert Policy().judge(ask("Glob", pattern, "", ROOT, ROOT)).decision is Ruling.HUMAN
 
 
 @pytest.mark.parametrize("tool", SHELLS)
 @pytest.mark.parametrize("command", APPROVED)
 def test_the_harmless_commands_are_approved(tool: str, command: str) -> None:
-    assert decide(tool, command) == Verdict(Decision.APPROVE, Risk.LOW, "The command only shows something.")
+    assert decide(tool, command) == Verdict(Ruling.APPROVE, Risk.LOW, "The command only shows something.")
 
 
 @pytest.mark.parametrize("command", TRICKS, ids=ascii)
 def test_every_trick_ends_with_a_person(command: str) -> None:
-    assert {decide(tool, command).decision for tool in SHELLS} == {Decision.HUMAN}
+    assert {decide(tool, command).decision for tool in SHELLS} == {Ruling.HUMAN}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +117,7 @@ def test_every_trick_ends_with_a_person(command: str) -> None:
 )
 def test_what_destroys_is_critical(command: str) -> None:
     verdict = decide("Bash", command)
-    assert (verdict.decision, verdict.risk) == (Decision.HUMAN, Risk.CRITICAL)
+    assert (verdict.decision, verdict.risk) == (Ruling.HUMAN, Risk.CRITICAL)
 
 
 @pytest.mark.parametrize(
@@ -117,40 +125,40 @@ def test_what_destroys_is_critical(command: str) -> None:
 )
 @pytest.mark.parametrize("command", [None, "ls", "pwd"])
 def test_every_other_tool_is_for_a_person(tool: str, command: str | None) -> None:
-    assert decide(tool, command, "x").decision is Decision.HUMAN
+    assert decide(tool, command, "x").decision is Ruling.HUMAN
 
 
 def test_a_shell_without_a_command_is_for_a_person() -> None:
-    assert decide("Bash").decision is Decision.HUMAN
-    assert decide("Bash", None, "ls").decision is Decision.HUMAN
+    assert decide("Bash").decision is Ruling.HUMAN
+    assert decide("Bash", None, "ls").decision is Ruling.HUMAN
 
 
 def test_nothing_read_off_a_screen_is_approved_by_a_rule() -> None:
-    own = Rule(Decision.APPROVE, tools=("*",))
+    own = Rule(Ruling.APPROVE, tools=("*",))
     for policy in (Policy(), Policy([own])):
         for tool, command in (("Read", None), ("Bash", "ls")):
-            assert policy.judge(Deed(tool, command or "", is_exact=False)).decision is Decision.HUMAN
-    strict = Policy([Rule(Decision.DENY, words=("curl",))])
-    assert strict.judge(Deed("Bash", "curl x", is_exact=False)).decision is Decision.DENY
+            assert policy.judge(ask(tool, command or "", is_exact=False)).decision is Ruling.HUMAN
+    strict = Policy([Rule(Ruling.DENY, words=("curl",))])
+    assert strict.judge(ask("Bash", "curl x", is_exact=False)).decision is Ruling.DENY
 
 
-@pytest.mark.parametrize("deed", [
-    Deed("", "", text="Allow execution of: rm -rf build?", is_exact=False),
-    Deed("", "make", text="Run this?\nYes\nYes, and do not ask again for rm commands", is_exact=False),
-    Deed("some tool", "", text="DROP TABLE users?", is_exact=False),
-    Deed("Read", "", "x", text="r\u200bm -rf /", is_exact=False),
-    Deed("mcp__sh__run", "rm -rf build"),
+@pytest.mark.parametrize("asked", [
+    ask("", "", text="Allow execution of: rm -rf build?", is_exact=False),
+    ask("", "make", text="Run this?\nYes\nYes, and do not ask again for rm commands", is_exact=False),
+    ask("some tool", "", text="DROP TABLE users?", is_exact=False),
+    ask("Read", "", "x", text="r\u200bm -rf /", is_exact=False),
+    ask("mcp__sh__run", "rm -rf build"),
 ])  # fmt: skip
-def test_what_destroys_is_critical_wherever_a_dialog_shows_it(deed: Deed) -> None:
-    assert Policy().judge(deed) == Verdict(Decision.HUMAN, Risk.CRITICAL, Policy().judge(deed).reason)
+def test_what_destroys_is_critical_wherever_a_dialog_shows_it(asked: PermissionRequest) -> None:
+    assert Policy().judge(asked) == Verdict(Ruling.HUMAN, Risk.CRITICAL, Policy().judge(asked).reason)
 
 
 def test_a_rule_against_something_finds_it_in_a_dialog_of_no_known_tool() -> None:
-    rules = [Rule(Decision.DENY, tools=("bash",), words=("curl",)), Rule(Decision.DENY, tools=("bash",), commands=("git push*",))]
+    rules = [Rule(Ruling.DENY, tools=("bash",), words=("curl",)), Rule(Ruling.DENY, tools=("bash",), commands=("git push*",))]
     for text in ("Run: curl x?", "May I?\ngit push -f"):
-        assert Policy(rules).judge(Deed("", "", text=text, is_exact=False)).decision is Decision.DENY
-    assert Policy(rules).judge(Deed("", "", text="May I?", is_exact=False)).decision is Decision.HUMAN
-    assert Policy(rules).judge(Deed("edit", "", text="curl", is_exact=False)).decision is Decision.HUMAN
+        assert Policy(rules).judge(ask("", "", text=text, is_exact=False)).decision is Ruling.DENY
+    assert Policy(rules).judge(ask("", "", text="May I?", is_exact=False)).decision is Ruling.HUMAN
+    assert Policy(rules).judge(ask("edit", "", text="curl", is_exact=False)).decision is Ruling.HUMAN
 
 
 # --- properties ----------------------------------------------------------------------------------------------------------
@@ -166,13 +174,13 @@ COMMANDS = st.one_of(st.text(max_size=30), st.lists(st.one_of(WORDS, st.text(max
 @given(st.sampled_from(SHELLS), COMMANDS)
 @example("Bash", "ls")
 def test_the_defaults_approve_the_exact_words_and_nothing_else(tool: str, command: str) -> None:
-    assert (decide(tool, command).decision is Decision.APPROVE) is (command in APPROVED)
+    assert (decide(tool, command).decision is Ruling.APPROVE) is (command in APPROVED)
 
 
 @given(st.text(max_size=12), COMMANDS)
 def test_a_tool_that_is_not_known_is_never_approved(tool: str, command: str) -> None:
     if kind_of(tool) not in {"read", "glob", "grep", "bash"}:
-        assert decide(tool, command).decision is Decision.HUMAN
+        assert decide(tool, command).decision is Ruling.HUMAN
 
 
 @given(COMMANDS, st.text(max_size=20))
@@ -185,63 +193,63 @@ def test_every_request_has_a_risk_and_a_reason(command: str, file_path: str) -> 
 
 @given(st.sampled_from(["make *", "git log*", "*", "ls ?", "echo [a-z]*"]), COMMANDS)
 def test_a_rule_of_one_s_own_approves_no_chain_either(pattern: str, command: str) -> None:
-    verdict = decide("Bash", command, None, Rule(Decision.APPROVE, tools=("bash",), commands=(pattern,)))
+    verdict = decide("Bash", command, None, Rule(Ruling.APPROVE, tools=("bash",), commands=(pattern,)))
     if (
         any(sign in command for sign in (";", "|", "&", ">", "<", "$", "`", "\n", "\r", "\t", "\0", "'", '"', "\\"))
         or not command.isascii()
     ):
-        assert verdict.decision is Decision.HUMAN
+        assert verdict.decision is Ruling.HUMAN
 
 
 # --- rules of one's own --------------------------------------------------------------------------------------------------
 
-MAKE = Rule(Decision.APPROVE, tools=("bash",), commands=("make test", "pytest *"))
-NO_CURL = Rule(Decision.DENY, words=("curl", "wget"), risk=Risk.HIGH, reason="Nothing is fetched here.")
+MAKE = Rule(Ruling.APPROVE, tools=("bash",), commands=("make test", "pytest *"))
+NO_CURL = Rule(Ruling.DENY, words=("curl", "wget"), risk=Risk.HIGH, reason="Nothing is fetched here.")
 
 
 def test_the_first_rule_that_fits_wins() -> None:
-    ask = Rule(Decision.HUMAN, tools=("bash",), commands=("make test",))
-    assert decide("Bash", "make test", None, MAKE).decision is Decision.APPROVE
-    assert decide("Bash", "make test", None, ask, MAKE).decision is Decision.HUMAN
-    assert decide("Bash", "make test", None, MAKE, ask).decision is Decision.APPROVE
-    assert decide("Read", None, "x", Rule(Decision.DENY, tools=("read",))).decision is Decision.DENY
+    ask = Rule(Ruling.HUMAN, tools=("bash",), commands=("make test",))
+    assert decide("Bash", "make test", None, MAKE).decision is Ruling.APPROVE
+    assert decide("Bash", "make test", None, ask, MAKE).decision is Ruling.HUMAN
+    assert decide("Bash", "make test", None, MAKE, ask).decision is Ruling.APPROVE
+    assert decide("Read", None, "x", Rule(Ruling.DENY, tools=("read",))).decision is Ruling.DENY
 
 
 def test_a_rule_that_does_not_say_has_a_reason_and_a_risk_all_the_same() -> None:
-    assert decide("Bash", "pytest x", None, MAKE) == Verdict(Decision.APPROVE, Risk.MEDIUM, "A rule approves it.")
-    assert decide("Bash", "curl x", None, NO_CURL) == Verdict(Decision.DENY, Risk.HIGH, "Nothing is fetched here.")
+    assert decide("Bash", "pytest x", None, MAKE) == Verdict(Ruling.APPROVE, Risk.MEDIUM, "A rule approves it.")
+    assert decide("Bash", "curl x", None, NO_CURL) == Verdict(Ruling.DENY, Risk.HIGH, "Nothing is fetched here.")
 
 
 @pytest.mark.parametrize("command", ["curl x", "ls; curl x", "c''url x", "CURL x", "/usr/bin/curl x", "echo x | wget -i -"])
 def test_a_forbidden_word_is_found_wherever_it_stands(command: str) -> None:
-    assert decide("Bash", command, None, NO_CURL).decision is Decision.DENY
+    assert decide("Bash", command, None, NO_CURL).decision is Ruling.DENY
 
 
 @pytest.mark.parametrize("command", ["git push", "cd x && git push -f", "(git  push)", "GIT push x", "x; git push"])
 def test_a_forbidden_command_is_found_in_a_chain(command: str) -> None:
-    assert decide("Bash", command, None, Rule(Decision.DENY, commands=("git push*",))).decision is Decision.DENY
+    assert decide("Bash", command, None, Rule(Ruling.DENY, commands=("git push*",))).decision is Ruling.DENY
 
 
 def test_tools_are_named_by_kind_or_by_the_cli_s_own_name() -> None:
-    assert decide("WebFetch", None, None, Rule(Decision.DENY, tools=("fetch",))).decision is Decision.DENY
-    assert decide("WebFetch", None, None, Rule(Decision.DENY, tools=("WebFetch",))).decision is Decision.DENY
-    assert decide("mcp__db__query", None, None, Rule(Decision.APPROVE, tools=("mcp__db__*",))).decision is Decision.APPROVE
-    assert decide("mcp__web__get", None, None, Rule(Decision.APPROVE, tools=("mcp__db__*",))).decision is Decision.HUMAN
+    assert decide("WebFetch", None, None, Rule(Ruling.DENY, tools=("fetch",))).decision is Ruling.DENY
+    assert decide("WebFetch", None, None, Rule(Ruling.DENY, tools=("WebFetch",))).decision is Ruling.DENY
+    assert decide("mcp__db__query", None, None, Rule(Ruling.APPROVE, tools=("mcp__db__*",))).decision is Ruling.APPROVE
+    assert decide("mcp__web__get", None, None, Rule(Ruling.APPROVE, tools=("mcp__db__*",))).decision is Ruling.HUMAN
 
 
 def test_a_rule_may_be_for_the_project_alone() -> None:
-    rule = Rule(Decision.APPROVE, tools=("edit",), in_project=True)
-    assert decide("Edit", None, "src/x.py", rule).decision is Decision.APPROVE
+    rule = Rule(Ruling.APPROVE, tools=("edit",), in_project=True)
+    assert decide("Edit", None, "src/x.py", rule).decision is Ruling.APPROVE
     for path in ("/etc/x", ".env", ".git/hooks/pre-commit"):
-        assert decide("Edit", None, path, rule).decision is Decision.HUMAN
+        assert decide("Edit", None, path, rule).decision is Ruling.HUMAN
 
 
-DOCS = Rule(Decision.APPROVE, tools=("edit", "write"), files=("docs/*", "/srv/docs/*"))
+DOCS = Rule(Ruling.APPROVE, tools=("edit", "write"), files=("docs/*", "/srv/docs/*"))
 
 
 @pytest.mark.parametrize("path", ["docs/x.md", "docs/a/b.md", "/srv/docs/ü.md"])
 def test_files_may_be_approved(path: str) -> None:
-    assert decide("Write", None, path, DOCS).decision is Decision.APPROVE
+    assert decide("Write", None, path, DOCS).decision is Ruling.APPROVE
 
 
 @pytest.mark.parametrize(
@@ -261,25 +269,25 @@ def test_files_may_be_approved(path: str) -> None:
     ],
 )
 def test_a_path_that_means_something_else_is_for_a_person(path: str) -> None:
-    assert decide("Write", None, path, DOCS).decision is Decision.HUMAN
+    assert decide("Write", None, path, DOCS).decision is Ruling.HUMAN
 
 
 def test_a_forbidden_file_is_found_however_its_path_is_written() -> None:
-    rule = Rule(Decision.DENY, files=("/etc/*",))
+    rule = Rule(Ruling.DENY, files=("/etc/*",))
     for path in ("/etc/passwd", "/x/../etc/passwd", "/etc//passwd", "//etc/passwd"):
-        assert decide("Write", None, path, rule).decision is Decision.DENY
+        assert decide("Write", None, path, rule).decision is Ruling.DENY
 
 
 def test_all_conditions_of_a_rule_must_hold() -> None:
-    rule = Rule(Decision.DENY, tools=("bash",), commands=("git *",), words=("force",))
-    assert decide("Bash", "git push --force", None, rule).decision is Decision.DENY
-    assert decide("Bash", "git push", None, rule).decision is Decision.HUMAN
-    assert decide("x", "git push --force", None, rule).decision is Decision.HUMAN
+    rule = Rule(Ruling.DENY, tools=("bash",), commands=("git *",), words=("force",))
+    assert decide("Bash", "git push --force", None, rule).decision is Ruling.DENY
+    assert decide("Bash", "git push", None, rule).decision is Ruling.HUMAN
+    assert decide("x", "git push --force", None, rule).decision is Ruling.HUMAN
 
 
 def test_a_word_alone_approves_nothing() -> None:
     with pytest.raises(ValueError, match="words"):
-        Rule(Decision.APPROVE, tools=("bash",), words=("make",))
+        Rule(Ruling.APPROVE, tools=("bash",), words=("make",))
 
 
 def test_the_defaults_come_last_and_always() -> None:
@@ -290,15 +298,15 @@ def test_the_defaults_come_last_and_always() -> None:
 
 
 def test_what_may_have_been_cut_is_not_approved() -> None:
-    every = Rule(Decision.APPROVE, tools=("bash", "write"), commands=("pytest *",))
-    assert decide("Bash", "pytest " + "x" * 993, None, every).decision is Decision.APPROVE
-    assert decide("Bash", "pytest " + "x" * 994, None, every).decision is Decision.HUMAN
-    assert decide("Write", None, "docs/" + "x" * 996, DOCS).decision is Decision.HUMAN
+    every = Rule(Ruling.APPROVE, tools=("bash", "write"), commands=("pytest *",))
+    assert decide("Bash", "pytest " + "x" * 993, None, every).decision is Ruling.APPROVE
+    assert decide("Bash", "pytest " + "x" * 994, None, every).decision is Ruling.HUMAN
+    assert decide("Write", None, "docs/" + "x" * 996, DOCS).decision is Ruling.HUMAN
 
 
 def test_a_very_long_command_is_judged_at_once() -> None:
     rules = [
-        Rule(Decision.DENY, commands=("*a*b*c*d*e*f*g*",)),
-        Rule(Decision.APPROVE, tools=("bash",), commands=("*a*b*c*d*e*f*g*",)),
+        Rule(Ruling.DENY, commands=("*a*b*c*d*e*f*g*",)),
+        Rule(Ruling.APPROVE, tools=("bash",), commands=("*a*b*c*d*e*f*g*",)),
     ]
-    assert decide("Bash", "abcdef" * 3_000, None, *rules).decision is Decision.HUMAN
+    assert decide("Bash", "abcdef" * 3_000, None, *rules).decision is Ruling.HUMAN

@@ -100,7 +100,7 @@ def test_a_revoked_name_is_nobodys_and_stays_taken(relay: RelayHarness) -> None:
     sock.send(["Ann-1"])
     assert [frame["payload"]["code"] for frame in sock.take("NACK")] == ["AGENT_NOT_FOUND"] * 2
     assert not relay.relay.names.claim("ann-1")
-    assert "ann-1" not in [agent["name"] for agent in relay.relay.queries.agents()]
+    assert "ann-1" not in [agent.name for agent in relay.relay.queries.agents()]
 
 
 def test_names_are_kept_however_long_they_are_away(relay: RelayHarness) -> None:

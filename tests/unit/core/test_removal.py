@@ -131,5 +131,5 @@ def test_a_store_that_fails_leaves_it_as_it_was(relay: RelayHarness) -> None:
     relay.store.fail_next()
     answer = ask(relay, "remove", "Bob")
     assert (answer["code"], answer["retry_after_ms"]) == ("SERVICE_UNAVAILABLE", 1_000)
-    assert [(agent["name"], agent["channels"]) for agent in relay.relay.queries.agents()] == [("Bob", ["#dev"])]
+    assert [(agent.name, agent.channels) for agent in relay.relay.queries.agents()] == [("Bob", ["#dev"])]
     assert remove(relay, "Bob") == 0

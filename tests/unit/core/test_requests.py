@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.policy import Decision, Policy, Rule
+from agent_relay.core.policy import Policy, Rule, Ruling
 from agent_relay.core.requests import ANSWER_MS, FORGET_MS, MAX_OPEN, MAX_OVER, SHOWN_TEXT
 from tests.support.harness import HarnessClient, RelayHarness
 
@@ -91,7 +91,7 @@ def test_long_texts_are_shortened_in_the_list_and_it_says_so(scene: Scene) -> No
     (shown,) = scene.open()
     assert (len(shown["command"]), shown["shortened"]) == (SHOWN_TEXT, True)
     (request,) = scene.relay.relay.requests.all()
-    assert (len(request.show()["command"]), request.show()["shortened"]) == (SHOWN_TEXT + 1, False)
+    assert len(request.asked.command) == SHOWN_TEXT + 1
 
 
 def test_nobody_has_too_many(scene: Scene) -> None:
@@ -367,7 +367,7 @@ def test_the_policy_decides_again_for_a_wrapper_that_came_back(scene: Scene) -> 
 
 
 def test_a_rule_denies(scene: Scene) -> None:
-    scene = Scene(Policy([Rule(Decision.DENY, words=("sudo",), reason="Not here.")]))
+    scene = Scene(Policy([Rule(Ruling.DENY, words=("sudo",), reason="Not here.")]))
     scene.report("permission.requested", **ASKS | {"command": "sudo make", "canAllow": False})
     assert scene.bob.payload("CONTROL") == {"command": "deny", "id": "p1", "text": "Not here.", "by": "policy"}
     scene.report("permission.resolved", requestId="p1", resolution="denied", resolvedBy="door")

@@ -72,11 +72,11 @@ def test_requests_are_those_of_one_agent_or_of_all(scene: Scene) -> None:
         wrapper = scene.relay.connect(name, capabilities={"control": True})
         report = {"type": "permission.requested", "fields": {"requestId": f"of-{name}", "description": "Run?", "tool": "Bash"}}
         wrapper.say("AGENT_EVENT", report)
-    assert [(each.agent, each.id) for each in scene.service.requests("permission")] == [("Bob", "of-Bob"), ("Dora", "of-Dora")]
-    assert [each.id for each in scene.service.requests("permission", "dora")] == ["of-Dora"]
-    assert scene.service.requests("question") == []
+    assert [(each.agent, each.request.id) for each in scene.service.requests()] == [("Bob", "of-Bob"), ("Dora", "of-Dora")]
+    assert [each.request.id for each in scene.service.requests("dora")] == ["of-Dora"]
+    assert {each.request.kind for each in scene.service.requests()} == {"permission"}
     with pytest.raises(RelayError):
-        scene.service.requests("permission", "Nobody")
+        scene.service.requests("Nobody")
 
 
 # --- commands -------------------------------------------------------------------------------------------------------------------

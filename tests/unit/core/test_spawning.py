@@ -510,7 +510,7 @@ def test_who_stands_behind_a_wall_starts_nobody_in_front_of_it(scene: Scene) -> 
 
 
 def known(scene: Scene) -> set[str]:
-    return {agent["name"] for agent in scene.relay.relay.queries.agents()}
+    return {agent.name for agent in scene.relay.relay.queries.agents()}
 
 
 def test_an_ephemeral_agent_takes_its_name_and_its_mail_along(scene: Scene) -> None:

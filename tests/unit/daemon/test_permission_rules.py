@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.core.policy import DEFAULT_RULES, Decision, Deed, Policy, Rule
+from agent_relay.core.policy import DEFAULT_RULES, Policy, Rule, Ruling
 from agent_relay.core.risk import Risk
 from agent_relay.daemon.config import ConfigError, load_config
 from agent_relay.protocol import tool_names
+from agent_relay.protocol.requests import PermissionRequest
 
 PAGE = (Path(__file__).parents[3] / "docs" / "permissions.md").read_text("utf-8")
 
@@ -35,6 +36,10 @@ def files(tmp_path: Path) -> Files:
     return Files(tmp_path)
 
 
+def ask(tool: str, command: str) -> PermissionRequest:
+    return PermissionRequest("p1", "", tool, command, is_exact=True)
+
+
 APPROVE = '[[permissions.rules]]\ntools = "bash"\ncommands = ["make test", "pytest *"]\ndecision = "approve"\nrisk = "low"\n'
 DENY = '[[permissions.rules]]\nwords = ["curl"]\ndecision = "deny"\nreason = "Nothing is fetched here."\n'
 
@@ -46,34 +51,34 @@ def test_without_the_table_the_defaults_hold(files: Files) -> None:
 
 
 def test_a_rule_is_read_whole(files: Files) -> None:
-    own = Rule(Decision.APPROVE, tools=("bash",), commands=("make test", "pytest *"), risk=Risk.LOW)
+    own = Rule(Ruling.APPROVE, tools=("bash",), commands=("make test", "pytest *"), risk=Risk.LOW)
     assert files.load(home=APPROVE).rules == (own, *DEFAULT_RULES)
 
 
 def test_the_owner_s_rules_come_before_the_defaults_and_the_project_s_beside_them(files: Files) -> None:
     policy = files.load(project=DENY, home=APPROVE)
-    assert [rule.decision for rule in policy.rules[:1]] == [Decision.APPROVE]
+    assert [rule.decision for rule in policy.rules[:1]] == [Ruling.APPROVE]
     assert policy.rules[1:] == DEFAULT_RULES
-    assert [rule.decision for rule in policy.tightening] == [Decision.DENY]
-    assert policy.judge(Deed("Bash", "pytest curl")).decision is Decision.DENY
+    assert [rule.decision for rule in policy.tightening] == [Ruling.DENY]
+    assert policy.judge(ask("Bash", "pytest curl")).decision is Ruling.DENY
 
 
 def test_a_rule_may_be_for_the_project_s_files_alone(files: Files) -> None:
     rule = files.load(home='[[permissions.rules]]\ntools = "edit"\nin_project = true\ndecision = "approve"').rules[0]
-    assert rule == Rule(Decision.APPROVE, tools=("edit",), in_project=True)
+    assert rule == Rule(Ruling.APPROVE, tools=("edit",), in_project=True)
 
 
 def test_a_project_cannot_approve(files: Files) -> None:
     policy = files.load(project=DENY + APPROVE)
     assert policy.rules == DEFAULT_RULES
-    assert [rule.decision for rule in policy.tightening] == [Decision.DENY]
+    assert [rule.decision for rule in policy.tightening] == [Ruling.DENY]
     (note,) = files.notes
     assert "config.toml: rule 2 of permissions is ignored: only rules in" in note
 
 
 def test_what_cannot_be_used_of_a_project_s_rules_is_noted_and_the_rest_holds(files: Files) -> None:
     policy = files.load(project='[[permissions.rules]]\ndecision = "deny"\ncommands = []\n' + DENY)
-    assert [rule.decision for rule in policy.tightening] == [Decision.DENY]
+    assert [rule.decision for rule in policy.tightening] == [Ruling.DENY]
     assert "rule 1 of permissions has an empty condition" in files.notes[0]
     assert files.load(project='[permissions]\ntimeout = "soon"\n').timeout_ms is None
     assert "timeout" in files.notes[0]
@@ -83,12 +88,12 @@ def test_a_project_s_rule_never_makes_anything_laxer(files: Files) -> None:
     """A rule for a person in place of one that denies would, and so would a lower risk."""
     everything = '[[permissions.rules]]\ntools = "*"\ndecision = "human"\nrisk = "low"\nreason = "Quite harmless, go on."\n'
     policy = files.load(project=everything, home=DENY + APPROVE)
-    denied = policy.judge(Deed("Bash", "curl x"))
-    assert (denied.decision, denied.reason) == (Decision.DENY, "Nothing is fetched here.")
-    destructive = policy.judge(Deed("Bash", "rm -rf build"))
-    assert (destructive.decision, destructive.risk) == (Decision.HUMAN, Risk.CRITICAL)
+    denied = policy.judge(ask("Bash", "curl x"))
+    assert (denied.decision, denied.reason) == (Ruling.DENY, "Nothing is fetched here.")
+    destructive = policy.judge(ask("Bash", "rm -rf build"))
+    assert (destructive.decision, destructive.risk) == (Ruling.HUMAN, Risk.CRITICAL)
     assert destructive.reason != "Quite harmless, go on."
-    assert policy.judge(Deed("Bash", "make test")).decision is Decision.HUMAN
+    assert policy.judge(ask("Bash", "make test")).decision is Ruling.HUMAN
 
 
 def test_one_file_for_both_is_the_user_s(tmp_path: Path) -> None:
@@ -113,9 +118,9 @@ def test_the_example_of_the_page_is_read(files: Files) -> None:
     policy = files.load(home=example)
     assert len(policy.rules) == len(DEFAULT_RULES) + example.count("[[permissions.rules]]")
     assert policy.timeout_ms == 600_000
-    assert policy.judge(Deed("Bash", "pytest tests/unit")).decision is Decision.APPROVE
-    assert policy.judge(Deed("Bash", "pytest; ls")).decision is Decision.HUMAN
-    assert policy.judge(Deed("WebFetch", "")).decision is Decision.DENY
+    assert policy.judge(ask("Bash", "pytest tests/unit")).decision is Ruling.APPROVE
+    assert policy.judge(ask("Bash", "pytest; ls")).decision is Ruling.HUMAN
+    assert policy.judge(ask("WebFetch", "")).decision is Ruling.DENY
 
 
 def test_the_page_names_every_tool_and_every_default() -> None:

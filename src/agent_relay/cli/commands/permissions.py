@@ -10,11 +10,10 @@ from agent_relay.cli import open_requests
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, inherit
 from agent_relay.cli.safe_text import reveal_line
 from agent_relay.cli.screen import Screen
+from agent_relay.protocol.requests import PERMISSION
 
 if TYPE_CHECKING:
     from agent_relay.sdk.locate import Place
-
-KIND = "permission"
 
 permissions = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[list|approve|deny]")
 AgentName = Annotated[str | None, agent_option("--agent", "Only this agent's.")]
@@ -77,18 +76,17 @@ def _decide(
     state_dir: str | None,
 ) -> int:  # fmt: skip
     socket, state_dir, as_json, outer = inherit(context, socket, state_dir, as_json)
-    done = open_requests.answer(find_place(socket, state_dir), KIND, id_, agent or outer, command, text)
+    done = open_requests.answer(find_place(socket, state_dir), PERMISSION, id_, agent or outer, command, text)
     screen = Screen()
     if as_json:
-        screen.json({"agent": done.get("agent"), "id": done.get("id"), "command": command})
+        screen.json({"agent": done.agent, "id": done.request.id, "command": command})
     else:
         word, style = ("approved", "bold green") if command == "approve" else ("denied", "bold red")
-        what = str(done.get("command") or done.get("file") or done.get("description") or "")
-        screen.line((word, style), "  ", reveal_line(f"{done.get('agent')}: {what}"))
+        screen.line((word, style), "  ", reveal_line(open_requests.summarize(done)))
     return 0
 
 
 def _list(place: Place, agent: str | None, *, watch: bool, as_json: bool) -> int:
     if watch:
-        return open_requests.follow(place, KIND, agent, as_json=as_json)
-    return open_requests.list_all(place, KIND, agent, "There are no open permission requests.", as_json=as_json)
+        return open_requests.follow(place, PERMISSION, agent, as_json=as_json)
+    return open_requests.list_all(place, PERMISSION, agent, "There are no open permission requests.", as_json=as_json)

@@ -10,11 +10,10 @@ from agent_relay.cli import open_requests
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, inherit
 from agent_relay.cli.safe_text import reveal_line
 from agent_relay.cli.screen import Screen
+from agent_relay.protocol.requests import QUESTION
 
 if TYPE_CHECKING:
     from agent_relay.sdk.locate import Place
-
-KIND = "question"
 
 questions = typer.Typer(rich_markup_mode=None, add_completion=False, subcommand_metavar="[list|answer]")
 AgentName = Annotated[str | None, agent_option("--agent", "Only this agent's.")]
@@ -57,16 +56,16 @@ def answer(
     if not text:
         raise typer.BadParameter("give an answer.", param_hint="TEXT")
     socket, state_dir, as_json, outer = inherit(context, socket, state_dir, as_json)
-    done = open_requests.answer(find_place(socket, state_dir), KIND, id_, agent or outer, "answer", text)
+    done = open_requests.answer(find_place(socket, state_dir), QUESTION, id_, agent or outer, "answer", text)
     screen = Screen()
     if as_json:
-        screen.json({"agent": done.get("agent"), "id": done.get("id"), "command": "answer"})
+        screen.json({"agent": done.agent, "id": done.request.id, "command": "answer"})
     else:
-        screen.line(("answered", "bold green"), "  ", reveal_line(f"{done.get('agent')}: {done.get('question')}"))
+        screen.line(("answered", "bold green"), "  ", reveal_line(open_requests.summarize(done)))
     return 0
 
 
 def _list(place: Place, agent: str | None, *, follow: bool, as_json: bool) -> int:
     if follow:
-        return open_requests.follow(place, KIND, agent, as_json=as_json)
-    return open_requests.list_all(place, KIND, agent, "There are no open questions.", as_json=as_json)
+        return open_requests.follow(place, QUESTION, agent, as_json=as_json)
+    return open_requests.list_all(place, QUESTION, agent, "There are no open questions.", as_json=as_json)

@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from agent_relay.protocol.requests import AgentRequest
 from agent_relay.terminal.agent.command_runner import CommandRunner
 from agent_relay.terminal.delivery.door_selection import DoorSelection
 from agent_relay.terminal.delivery.handed_messages import HandedMessages
 from agent_relay.terminal.delivery.prompt_view import PromptView
 from agent_relay.terminal.delivery.queue import DeliveryQueue
-from agent_relay.terminal.doors.door import DoorState, Request, Resolution
+from agent_relay.terminal.doors.door import DoorState, Resolution
 from agent_relay.terminal.output.commands import SendCommand
 from agent_relay.terminal.output.observations import MessageTaken, Observation
 from agent_relay.terminal.output.transcripts.follow import SessionFollower
@@ -127,7 +128,7 @@ class AgentObserver:
     def door_rejected(self, message_id: str, reason: str) -> None:
         self._handed.note_rejected(message_id, reason)
 
-    def door_asked(self, request: Request) -> None:
+    def door_asked(self, request: AgentRequest) -> None:
         self._requests.door_asked(request)
 
     def door_resolved(self, request_id: str, resolution: Resolution, by: str) -> None:

@@ -11,9 +11,11 @@ not read when a door is lost is the wrapper's to look for and to hand in again.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
+
+from agent_relay.protocol.requests import AgentRequest
 
 O_contra = TypeVar("O_contra", contravariant=True)
 
@@ -80,29 +82,9 @@ class Whereabouts(StrEnum):
     UNKNOWN = "unknown"  # this door cannot tell
 
 
-class RequestKind(StrEnum):
-    PERMISSION = "permission"
-    QUESTION = "question"
-
-
-class Request(Struct, frozen=True):
-    """Something the CLI asks a person, which can be answered through the door as long as it is open."""
-
-    id: str  # unique within this door
-    kind: RequestKind
-    text: str  # a sentence: what is asked
-    tool: str = ""
-    subject: str = ""  # the command or file it is about
-    options: tuple[str, ...] = ()
-    details: dict[str, Any] = {}
-    can_allow: bool = True  # some doors can only refuse
-    is_exact: bool = True  # the CLI's own words; a screen may show less
-    path: str | None = None  # the file or folder that a tool for files is about, empty for the working directory; None: not told
-    pattern: str = ""  # of the files in there that it is about
-
-
 class Decision(Struct, frozen=True):
-    """`answer` for questions: one of the options, or text. `by` is shown to the agent where the CLI has room for it."""
+    """A person's decision on a request. `answer` for questions: one of the options, or text. `by` is shown to the agent where
+    the CLI has room for it."""
 
     is_allowed: bool
     reason: str = ""
@@ -135,7 +117,9 @@ class DoorListener(Protocol[O_contra]):
         """A person, or a setting of theirs, does not want the agent to have it: no other way is tried, and the sender hears."""
         ...
 
-    def door_asked(self, request: Request) -> None: ...
+    def door_asked(self, request: AgentRequest) -> None:
+        """The CLI asks a person something, which can be answered here as long as it is open. Its id is unique in this door."""
+        ...
 
     def door_resolved(self, request_id: str, resolution: Resolution, by: str) -> None:
         """`by`: `person` for somebody at the terminal, `door` for an answer of ours."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
+from agent_relay.protocol.requests import AgentRequest, QuestionRequest
 from agent_relay.protocol.visible_text import clean
-from agent_relay.terminal.doors.door import Decision, DoorListener, NotOpen, Request, RequestKind, Resolution
+from agent_relay.terminal.doors.door import Decision, DoorListener, NotOpen, Resolution
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_text
 
@@ -16,16 +18,20 @@ LATE = "It was already answered or withdrawn."
 
 
 class Asked:
-    """One thing that is asked: one request, or one for each question of several."""
+    """One thing that is asked: one request, or one for each question of several.
 
-    def __init__(self, requests: list[Request]) -> None:
+    `keys`: what the CLI calls each question, by the request's id; without it, as we do.
+    """
+
+    def __init__(self, requests: Sequence[AgentRequest], keys: Mapping[str, str] | None = None) -> None:
         self.requests = requests
-        self.answers: dict[str, str] = {}  # by question
+        self._keys = keys or {}
+        self.answers: dict[str, str] = {}  # by the CLI's key of the question
         self.ours: Resolution | None = None  # what we answered
 
     @property
     def is_question(self) -> bool:
-        return self.requests[0].kind is RequestKind.QUESTION
+        return isinstance(self.requests[0], QuestionRequest)
 
     @property
     def granted(self) -> Resolution:
@@ -35,10 +41,13 @@ class Asked:
     def can_be_answered(self) -> bool:
         return self.ours is None
 
-    def add_answer(self, request: Request, answer: str) -> bool:
+    def add_answer(self, request: AgentRequest, answer: str) -> bool:
         """True: every question has one now."""
-        self.answers[_question_of(request)] = answer
-        return len(self.answers) == len({_question_of(each) for each in self.requests})
+        self.answers[self._key_of(request)] = answer
+        return len(self.answers) == len({self._key_of(each) for each in self.requests})
+
+    def _key_of(self, request: AgentRequest) -> str:
+        return self._keys.get(request.id, request.id)
 
     def release(self, by: str = "") -> None:
         """Lets go of whoever waits for an answer."""
@@ -76,7 +85,7 @@ class DoorRequests(Generic[A]):
             self._listener.door_asked(request)
         return asked
 
-    def _find(self, request_id: str) -> tuple[A, Request]:
+    def _find(self, request_id: str) -> tuple[A, AgentRequest]:
         for asked in self._open:
             for request in asked.requests:
                 if request.id == request_id and asked.can_be_answered:
@@ -110,7 +119,3 @@ def refusal(decision: Decision) -> str:
     """A refusal in the words that the agent is told."""
     said = f"Denied by {decision.by or 'the relay'}"
     return f"{said}: {decision.reason}" if decision.reason else f"{said}."
-
-
-def _question_of(request: Request) -> str:
-    return str(request.details.get("question") or request.id)

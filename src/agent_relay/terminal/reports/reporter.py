@@ -6,14 +6,16 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec import to_builtins
+from msgspec.structs import asdict, replace
 
 from agent_relay.protocol.holds import Hold
 from agent_relay.protocol.reports import UnusedDoor
+from agent_relay.protocol.requests import AgentRequest, PermissionRequest, QuestionRequest
 from agent_relay.protocol.states import ClientState
 from agent_relay.protocol.tool_names import kind_of
 from agent_relay.protocol.visible_text import clean
-from agent_relay.terminal.doors.door import Request, RequestKind, Resolution
+from agent_relay.terminal.doors.door import Resolution
 from agent_relay.terminal.files.project_files import ProjectFiles
 from agent_relay.terminal.reports.relay_link import RelayLink
 
@@ -37,7 +39,7 @@ class Reporter:
         self._files = files
         self._state: dict[str, Any] = {"state": "starting"}
         self._unsent: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_MAX_UNSENT)
-        self._open: dict[str, Request] = {}
+        self._open: dict[str, AgentRequest] = {}
         self._read: OrderedDict[str, None] = OrderedDict()
         self._process: dict[str, Any] = {}
         link.call_when_ready(self.joined)
@@ -63,7 +65,7 @@ class Reporter:
         """`starting`, `idle`, `working` or `waiting`, which is for a person."""
         self._change(state=state, waitingFor=_line(waiting_for) or None)
 
-    def asked(self, request: Request) -> None:
+    def asked(self, request: AgentRequest) -> None:
         """Something a person has to decide. It is said again to a daemon that was restarted, as long as it is open."""
         self._open[request.id] = request
         self._say_asked(request)
@@ -72,7 +74,7 @@ class Reporter:
         request = self._open.pop(request_id, None)
         if request is None:
             return
-        if request.kind is RequestKind.QUESTION:
+        if isinstance(request, QuestionRequest):
             self._say("question.resolved", questionId=request_id, answer="", resolvedBy=by)
         else:
             self._say("permission.resolved", requestId=request_id, resolution=_RESOLUTIONS[resolution], resolvedBy=by)
@@ -81,35 +83,17 @@ class Reporter:
         """An answer from outside could not be given. `is_changed`: what it was meant for is not there any more."""
         self._say("request.failed", requestId=request_id, reason=_line(reason), changed=is_changed)
 
-    def _say_asked(self, request: Request) -> None:
-        options = [_line(option) for option in request.options[:_MAX_OPTIONS]]
-        if request.kind is RequestKind.QUESTION:
-            self._say(
-                "question.requested",
-                questionId=request.id,
-                question=clean(request.text)[:_MAX_BODY],
-                options=options,
-                canAllow=request.can_allow,
-            )
-            return
-        tool, subject = _line(request.tool), clean(request.subject)[:_MAX_BODY]
-        is_whole = (tool, subject) == (request.tool, request.subject)
-        about: dict[str, Any] = {"command": subject or None}
-        if request.path is not None:
-            about = self._describe_files(request)
-        self._say(
-            "permission.requested", requestId=request.id, description=clean(request.text)[:_MAX_BODY], tool=tool, **about,
-            options=options, canAllow=request.can_allow, isExact=request.is_exact and is_whole,
-        )  # fmt: skip
+    def _say_asked(self, request: AgentRequest) -> None:
+        told = _bound(self._locate(request) if isinstance(request, PermissionRequest) else request)
+        self._say(f"{told.kind}.requested", **to_builtins(told))
 
-    def _describe_files(self, request: Request) -> dict[str, Any]:
-        """Describes what a tool for files is about, and where that really is."""
-        path = clean(request.path or "")[:_MAX_BODY]
-        found = {"filePath": path or None, "command": clean(request.pattern)[:_MAX_BODY] or None}
-        if self._files is None or path != request.path:
-            return found
-        real = self._files.find(kind_of(request.tool), path, request.pattern)
-        return found | {"realPath": real, "projectRoot": self._files.root}
+    def _locate(self, request: PermissionRequest) -> PermissionRequest:
+        """Says where the file of a tool for files really is. A path that cannot be told whole is not looked for."""
+        path = request.file_path
+        if self._files is None or path is None or path != _body(path):
+            return request
+        real = self._files.find(kind_of(request.tool), path, request.command or "")
+        return replace(request, real_path=real, project_root=self._files.root)
 
     def paused(self, is_paused: bool, by: str = "", *, has_keyboard: bool = False) -> None:
         """`by`: who said so. `has_keyboard`: somebody types on the page meanwhile."""
@@ -171,3 +155,20 @@ def unused_door(door: str, reason: str, mend: str = "") -> UnusedDoor:
 
 def _line(text: str, most: int = _MAX_TEXT) -> str:
     return " ".join(clean(text).split())[:most]
+
+
+def _body(text: str) -> str:
+    return clean(text)[:_MAX_BODY]
+
+
+def _bound(request: AgentRequest) -> AgentRequest:
+    """Fit to be shown. Only what is still whole is exact: no rule may approve a part of what is run."""
+    options = tuple(_line(option) for option in request.options[:_MAX_OPTIONS])
+    if isinstance(request, QuestionRequest):
+        return replace(request, question=_body(request.question), options=options)
+    tool, command, file_path = _line(request.tool), _body(request.command or ""), _body(request.file_path or "")
+    is_whole = (tool, command, file_path) == (request.tool, request.command or "", request.file_path or "")
+    return replace(
+        request, description=_body(request.description), tool=tool, command=command or None, file_path=file_path or None,
+        options=options, is_exact=request.is_exact and is_whole,
+    )  # fmt: skip

@@ -9,7 +9,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
-from agent_relay.terminal.doors.door import Decision, Request, RequestKind, Resolution
+from agent_relay.protocol.requests import PermissionRequest
+from agent_relay.terminal.doors.door import Decision, Resolution
 from agent_relay.terminal.reports.reporter import Reporter
 
 MAX_OPEN = 5  # a screen full of such lines must not hide what else is asked
@@ -30,7 +31,7 @@ class Confirmations:
         id_ = f"relay-{secrets.token_hex(4)}"
         self._open[id_] = words, decided
         # Read off a screen: no rule approves it.
-        self._reporter.asked(Request(id_, RequestKind.PERMISSION, text, tool, words, ("allow", "deny"), is_exact=False))
+        self._reporter.asked(PermissionRequest(id_, text, tool, words or None, options=("allow", "deny"), is_exact=False))
         return True
 
     def answer(self, request_id: str, decision: Decision) -> bool:

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from agent_relay.terminal.doors.door import Request, RequestKind, Resolution
+from agent_relay.protocol.requests import QUESTION, AgentRequest, PermissionRequest, QuestionRequest
+from agent_relay.terminal.doors.door import Resolution
 from agent_relay.terminal.profiles.profile import Profile
 from agent_relay.terminal.reports.reporter import Reporter
 from agent_relay.terminal.requests.choices import can_allow
@@ -39,39 +40,23 @@ def _make_id(beginning: str) -> str:
 class _Entry:
     """One request. It has at least one of the two views."""
 
-    def __init__(self, id_: str, door: Request | None, dialog: OpenDialog | None, now: float, profile: Profile) -> None:
+    def __init__(self, id_: str, door: AgentRequest | None, dialog: OpenDialog | None, now: float, profile: Profile) -> None:
         self.id = id_
         self._profile = profile
         self.door = door
         self.dialog = dialog
         self.since = now
-        self.told: Request | None = None
+        self.told: AgentRequest | None = None
         self.closed_at: float | None = None  # since when its dialog is not on the screen any more
         self.is_answered = False  # by us, on the screen, right now
         self.outcome: tuple[Resolution, str] | None = None  # what the door said of it meanwhile
 
-    @property
-    def kind(self) -> RequestKind:
-        return self.door.kind if self.door is not None else kind_of(self._shown)
-
-    @property
-    def _shown(self) -> OpenDialog:
-        assert self.dialog is not None
-        return self.dialog
-
-    def compose(self) -> Request:
-        if self.door is None:
-            found = request_of(self._profile, self._shown)
-        elif self.dialog is None:
-            found = self.door
-        else:
-            is_same = _is_same(self.door, self.dialog)
-            text = self.door.text if is_same else f"{self.door.text}\nOn its screen: {self.dialog.text}"
+    def compose(self) -> AgentRequest:
+        found = self.door
+        if self.dialog is not None:
             shown = request_of(self._profile, self.dialog)
-            found = replace(
-                self.door, text=text, options=shown.options, can_allow=shown.can_allow or self.door.can_allow,
-                is_exact=is_same and self.door.is_exact,
-            )  # fmt: skip
+            found = shown if self.door is None else _combine(self.door, shown, self.dialog)
+        assert found is not None
         return replace(found, id=self.id)
 
 
@@ -99,7 +84,7 @@ class OpenRequests:
         self._dialog, self._has_two_views = dialog, has_two_views
         self._settle()
 
-    def door_asked(self, request: Request) -> None:
+    def door_asked(self, request: AgentRequest) -> None:
         self._entries.append(_Entry(self._make_id(request.id), request, None, _now(), self._profile))
         self._settle()
 
@@ -207,8 +192,7 @@ class OpenRequests:
 
     def _find_told(self, dialog: OpenDialog, holder: _Entry | None) -> _Entry | None:
         """Finds what a door told of this dialog: the same words; or, after a while, the only thing that it told at all."""
-        kind = kind_of(dialog)
-        open_ = [entry for entry in self._entries if entry.door is not None and entry.kind is kind]
+        open_ = [entry for entry in self._entries if entry.door is not None and entry.door.kind == dialog.kind]
         open_ = [entry for entry in open_ if entry.closed_at is None and (entry.dialog is None or entry is holder)]
         same = [entry for entry in open_ if entry.door is not None and _is_same(entry.door, dialog)]
         if same:
@@ -244,27 +228,32 @@ class OpenRequests:
         self._timer = asyncio.get_running_loop().call_at(min(times), self._settle) if times else None
 
 
-def kind_of(dialog: OpenDialog) -> RequestKind:
-    return RequestKind.PERMISSION if dialog.kind == "permission" else RequestKind.QUESTION
-
-
-def request_of(profile: Profile, dialog: OpenDialog) -> Request:
-    return Request(
-        id=SCREEN_REQUEST,
-        kind=kind_of(dialog),
-        text=dialog.question or dialog.text,
-        tool=dialog.tool or "",
-        subject=dialog.subject or "",
-        options=dialog.options,
-        can_allow=can_allow(looks_of(profile)[dialog.look], dialog),
+def request_of(profile: Profile, dialog: OpenDialog) -> AgentRequest:
+    is_allowed = can_allow(looks_of(profile)[dialog.look], dialog)
+    text = dialog.question or dialog.text
+    if dialog.kind == QUESTION:
+        return QuestionRequest(SCREEN_REQUEST, text, dialog.options, can_allow=is_allowed)
+    return PermissionRequest(
+        SCREEN_REQUEST, text, dialog.tool or "", dialog.subject or None, options=dialog.options, can_allow=is_allowed,
         is_exact=False,
-    )
+    )  # fmt: skip
 
 
-def _is_same(request: Request, dialog: OpenDialog) -> bool:
+def _combine(door: AgentRequest, shown: AgentRequest, dialog: OpenDialog) -> AgentRequest:
+    """The door's words, and the options of its dialog on the screen."""
+    options, is_allowed = shown.options, shown.can_allow or door.can_allow
+    other = "" if _is_same(door, dialog) else f"\nOn its screen: {dialog.text}"
+    if isinstance(door, QuestionRequest):
+        return replace(door, question=door.question + other, options=options, can_allow=is_allowed)
+    return replace(
+        door, description=door.description + other, options=options, can_allow=is_allowed, is_exact=door.is_exact and not other
+    )  # fmt: skip
+
+
+def _is_same(request: AgentRequest, dialog: OpenDialog) -> bool:
     """Whether the screen shows what the door tells, word for word; rows may be broken anywhere."""
-    if request.kind is RequestKind.QUESTION:
-        return _squeeze(request.text) in (_squeeze(dialog.question), _squeeze(dialog.text))
+    if isinstance(request, QuestionRequest):
+        return _squeeze(request.question) in (_squeeze(dialog.question), _squeeze(dialog.text))
     subject = _squeeze(request.subject)
     return bool(subject) and subject in (_squeeze(dialog.subject or ""), _squeeze(_body_of(dialog)))
 

@@ -95,7 +95,7 @@ class Metrics:
         self._queue.clear()
         for agent in agents:
             self._queue.labels(agent.name).set(agent.queue_depth)
-        kinds = Tally(request["kind"] for agent in agents for request in agent.requests)
+        kinds = Tally(found.request.kind for agent in agents for found in agent.requests)
         for kind in ("permission", "question"):
             self._requests.labels(kind).set(kinds[kind])
         return generate_latest(self._registry)

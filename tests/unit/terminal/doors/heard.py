@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from agent_relay.protocol.requests import AgentRequest
 from agent_relay.terminal.delivery.message_text import Room, ShownMessage, render
-from agent_relay.terminal.doors.door import DoorMessage, DoorState, Request, Resolution
+from agent_relay.terminal.doors.door import DoorMessage, DoorState, Resolution
 from agent_relay.terminal.output.observations import Observation
 
 DEADLINE_S = 60.0
@@ -39,7 +40,7 @@ class Heard:
         self.all.append(("refused", message_id, reason))
         self.given_back |= {message_id} if was_given else set()
 
-    def door_asked(self, request: Request) -> None:
+    def door_asked(self, request: AgentRequest) -> None:
         self.all.append(("asked", request))
 
     def door_resolved(self, request_id: str, resolution: Resolution, by: str) -> None:

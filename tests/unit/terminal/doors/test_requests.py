@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
-from agent_relay.terminal.doors.door import Decision, NotOpen, Request, RequestKind, Resolution
+from agent_relay.protocol.requests import AgentRequest, PermissionRequest, QuestionRequest
+from agent_relay.terminal.doors.door import Decision, NotOpen, Resolution
 from agent_relay.terminal.doors.requests import DOOR, MAX_CHARACTERS, Asked, DoorRequests, cut, refusal
 from tests.unit.terminal.doors.heard import Heard
 
 
 class Released(Asked):
-    def __init__(self, requests: list[Request]) -> None:
-        super().__init__(requests)
+    def __init__(self, requests: Sequence[AgentRequest], keys: Mapping[str, str]) -> None:
+        super().__init__(requests, keys)
         self.by: list[str] = []
 
     def release(self, by: str = "") -> None:
@@ -21,9 +24,10 @@ class Released(Asked):
 class Plain(DoorRequests[Released]):
     def ask(self, *questions: str) -> Released:
         id_ = self._new_id()
-        kind = RequestKind.QUESTION if questions else RequestKind.PERMISSION
-        details = [{"question": question} for question in questions] or [{}]
-        return self._tell(Released([Request(f"{id_}-{n}", kind, "?", details=each) for n, each in enumerate(details)]))
+        if not questions:
+            return self._tell(Released([PermissionRequest(f"{id_}-0", "?")], {}))
+        keys = {f"{id_}-{n}": question for n, question in enumerate(questions)}
+        return self._tell(Released([QuestionRequest(each, "?") for each in keys], keys))
 
     def find(self, id_: str) -> Released:
         return self._find(id_)[0]

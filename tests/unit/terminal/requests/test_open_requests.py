@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agent_relay.protocol.requests import PermissionRequest
 from agent_relay.protocol.states import ClientState
-from agent_relay.terminal.doors.door import NotOpen, Request, RequestKind, Resolution
+from agent_relay.terminal.doors.door import NotOpen, Resolution
 from agent_relay.terminal.reports.relay_link import RelayLink
 from agent_relay.terminal.reports.reporter import Reporter
 from agent_relay.terminal.requests import open_requests as asking
@@ -21,7 +22,9 @@ from tests.unit.terminal.doors.heard import until
 from tests.unit.terminal.recorded_screens import SCREENS, profile_of, steps_of
 
 TEXT = "Gemini CLI asks to use run_shell_command: rm -rf build"
-ASKED = Request("gemini-1", RequestKind.PERMISSION, TEXT, "run_shell_command", "rm -rf build", ("deny",), can_allow=False)
+ASKED = PermissionRequest(
+    "gemini-1", TEXT, "run_shell_command", "rm -rf build", options=("deny",), can_allow=False, is_exact=True
+)  # fmt: skip
 ONCE = "Allow once"
 
 
@@ -165,7 +168,7 @@ def test_other_words_are_not_the_same_request() -> None:
         await until(lambda: daemon.asked, "it is told")
         (told,) = daemon.asked
         assert (told["isExact"], "Writing to notes.txt" in told["description"]) == (False, True)
-        asks.door_asked(replace(ASKED, id="gemini-2", subject="Writing to notes.txt"))
+        asks.door_asked(replace(ASKED, id="gemini-2", command="Writing to notes.txt"))
         await until(lambda: len(daemon.open) == 2, "the other is told")
         assert (asks.digest_of("gemini-1"), asks.digest_of("gemini-2")) == ("", OTHER.digest)
         assert [fields["canAllow"] for fields in daemon.asked if fields["requestId"] == "gemini-1"] == [True, False]
@@ -202,7 +205,7 @@ def test_a_door_that_goes_leaves_what_is_on_the_screen() -> None:
     async def scene(asks: OpenRequests, daemon: Daemon) -> None:
         asks.saw(DIALOG, has_two_views=True)
         asks.door_asked(ASKED)
-        asks.door_asked(replace(ASKED, id="gemini-2", subject="make"))
+        asks.door_asked(replace(ASKED, id="gemini-2", command="make"))
         await until(lambda: len(daemon.open) == 2, "both are told")
         asks.door_gone()
         assert daemon.open == {"gemini-1"}

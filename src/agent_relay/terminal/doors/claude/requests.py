@@ -10,11 +10,11 @@ import asyncio
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
+from agent_relay.protocol.requests import PermissionRequest, QuestionRequest
 from agent_relay.protocol.tool_names import FILE_TOOLS, GLOB, GREP, LIST, kind_of
 from agent_relay.protocol.visible_text import clean
-from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, DoorState, Request, RequestKind, Resolution
+from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, DoorState, Resolution
 from agent_relay.terminal.doors.requests import DOOR, MAX_CHARACTERS, PERSON, Asked, HookRequests, cut, refusal
 from agent_relay.terminal.doors.signals import Decided
 from agent_relay.terminal.output.observations import Observation
@@ -31,7 +31,9 @@ class _HeldHook(Asked):
     """One hook that waits."""
 
     def __init__(self, id_: str, tool: str, given: dict[str, Any], now: float) -> None:
-        super().__init__(_requests(id_, tool, given))
+        questions = _questions(id_, given) if tool == QUESTION_TOOL else []
+        keys = {request.id: key for key, request in questions}
+        super().__init__([request for _, request in questions] or [make_permission(id_, tool, given)], keys)
         self.tool = tool
         self.input = given
         self.output: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -64,7 +66,7 @@ class ClaudeRequests(HookRequests[_HeldHook]):
         held, request = self._find(request_id)
         if not decision.is_allowed:
             held.answer(Resolution.DENIED, {"behavior": "deny", "message": refusal(decision)})
-        elif request.kind is RequestKind.PERMISSION:
+        elif isinstance(request, PermissionRequest):
             held.answer(Resolution.ALLOWED, {"behavior": "allow"})
         elif not decision.answer:
             raise DoorError("Answer a question with one of its options, or with text.")
@@ -103,20 +105,16 @@ class ClaudeRequests(HookRequests[_HeldHook]):
         return (held.granted, PERSON) if held.was_seen and state is DoorState.WORKING else (Resolution.GONE, "")
 
 
-def _requests(id_: str, tool: str, given: dict[str, Any]) -> list[Request]:
-    """One for a permission; one for each question of a tool that asks several."""
-    questions = [entry for entry in as_list(given.get("questions")) if as_text(entry.get("question"))]
-    if tool == QUESTION_TOOL and questions:
-        return [_question(f"{id_}-{number}", entry) for number, entry in enumerate(questions, 1)]
+def make_permission(id_: str, tool: str, given: dict[str, Any]) -> PermissionRequest:
     name = clean(tool)[:100] or "a tool"
     whole = next((text for text in (as_text(given.get(key)) for key in _SUBJECTS) if text), "")
     subject = cut(whole)
-    text = f"Claude Code asks to use {name}{': ' + subject if subject else ''}"
-    description = cut(given.get("description"))
-    details = {"description": description} if description else {}
     path, pattern = _files(kind_of(tool), given)
-    asked = Request(id_, RequestKind.PERMISSION, text, name, subject, ("allow", "deny"), details, path=path, pattern=pattern)
-    return [replace(asked, is_exact=subject == whole)]  # else a rule would judge a part of what is run
+    return PermissionRequest(
+        id_, f"Claude Code asks to use {name}{': ' + subject if subject else ''}", name,
+        (subject if path is None else pattern) or None, path, options=("allow", "deny"),
+        is_exact=subject == whole,  # else a rule would judge a part of what is run
+    )  # fmt: skip
 
 
 def _files(kind: str, given: dict[str, Any]) -> tuple[str | None, str]:
@@ -128,8 +126,12 @@ def _files(kind: str, given: dict[str, Any]) -> tuple[str | None, str]:
     return "" if path is None and is_optional else path, as_text(given.get("pattern")) if kind == GLOB else ""
 
 
-def _question(id_: str, entry: dict[str, Any]) -> Request:
-    question = as_text(entry.get("question"))
+def _questions(id_: str, given: dict[str, Any]) -> list[tuple[str, QuestionRequest]]:
+    """Each with its own words, by which Claude Code wants the answer."""
+    asked = [entry for entry in as_list(given.get("questions")) if as_text(entry.get("question"))]
+    return [(as_text(entry.get("question")), _question(f"{id_}-{number}", entry)) for number, entry in enumerate(asked, 1)]
+
+
+def _question(id_: str, entry: dict[str, Any]) -> QuestionRequest:
     options = tuple(as_text(option.get("label"))[:MAX_CHARACTERS] for option in as_list(entry.get("options")))
-    details = {"question": question, "takes_several": bool(entry.get("multiSelect"))}
-    return Request(id_, RequestKind.QUESTION, cut(question), QUESTION_TOOL, "", options, details)
+    return QuestionRequest(id_, cut(entry.get("question")), options)

@@ -16,11 +16,12 @@ import os
 import re
 import shlex
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from agent_relay.protocol.requests import AgentRequest, PermissionRequest, QuestionRequest
 from agent_relay.terminal.doors.codex.app_server import RequestId, Unreachable
-from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Request, RequestKind, Resolution
+from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Resolution
 from agent_relay.terminal.doors.requests import DOOR, PERSON, Asked, DoorRequests, HookRequests, cut
 from agent_relay.terminal.doors.signals import Decided
 from agent_relay.terminal.output.observations import Observation, command_of
@@ -42,8 +43,10 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE
 class _ServerRequest(Asked):
     """One request of the server's; a question may have several parts, each a request of ours."""
 
-    def __init__(self, rpc_id: RequestId, turn_id: str, item_id: str, requests: list[Request]) -> None:
-        super().__init__(requests)
+    def __init__(
+        self, rpc_id: RequestId, turn_id: str, item_id: str, requests: Sequence[AgentRequest], keys: Mapping[str, str]
+    ) -> None:  # fmt: skip
+        super().__init__(requests, keys)
         self.rpc_id = rpc_id
         self.turn_id = turn_id
         self.item_id = item_id
@@ -72,21 +75,19 @@ class CodexRequests(DoorRequests[_ServerRequest]):
         item_id = as_text(params.get("itemId"))
         if any(held.rpc_id == rpc_id and held.item_id == item_id for held in self._open):
             return  # told once more, because we subscribed once more
-        requests = self._requests(self._new_id(), method, params)
-        if requests:
-            self._tell(_ServerRequest(rpc_id, as_text(params.get("turnId")), item_id, requests))
-
-    def _requests(self, id_: str, method: str, params: dict[str, Any]) -> list[Request]:
+        id_ = self._new_id()
+        requests: list[AgentRequest] = []
+        keys: dict[str, str] = {}
         if method == COMMAND:
-            return [_command(id_, params)]
-        if method == FILE_CHANGE:
-            return [_file_change(id_, params, self._touched.get(as_text(params.get("itemId")), ""))]
-        if method == QUESTION:
-            asked = [entry for entry in as_list(params.get("questions")) if as_text(entry.get("id"))]
-            if any(entry.get("isSecret") for entry in asked):
-                return []  # a password has no business on the relay
-            return [_question(f"{id_}-{number}", entry) for number, entry in enumerate(asked, 1)]
-        return []
+            requests.append(_command(id_, params))
+        elif method == FILE_CHANGE:
+            requests.append(_file_change(id_, self._touched.get(item_id, "")))
+        elif method == QUESTION:
+            asked = _questions(params)
+            keys = {f"{id_}-{number}": as_text(entry.get("id")) for number, entry in enumerate(asked, 1)}
+            requests += map(_question, keys, asked)
+        if requests:
+            self._tell(_ServerRequest(rpc_id, as_text(params.get("turnId")), item_id, requests, keys))
 
     # --- answering -------------------------------------------------------------------------------------------------------
 
@@ -159,19 +160,15 @@ class CodexRequests(DoorRequests[_ServerRequest]):
         self._settle(held, resolution, by)
 
 
-def _details(params: dict[str, Any]) -> dict[str, Any]:
-    return {name: cut(params.get(name)) for name in ("reason", "cwd", "grantRoot") if as_text(params.get(name))}
-
-
-def _command(id_: str, params: dict[str, Any]) -> Request:
+def _command(id_: str, params: dict[str, Any]) -> PermissionRequest:
     subject = cut(_unwrapped(as_text(params.get("command"))))
     host = cut(as_dict(params.get("networkApprovalContext")).get("host"))
     decisions = params.get("availableDecisions")
     can_allow = not isinstance(decisions, list) or "accept" in decisions
     text = f"Codex asks to run {subject or 'a command'}" + (f", which wants to reach {host}" if host else "")
     is_exact = not host and subject == _unwrapped(as_text(params.get("command")))
-    return Request(
-        id_, RequestKind.PERMISSION, text, "shell", subject, ("allow", "deny"), _details(params), can_allow, is_exact=is_exact
+    return PermissionRequest(
+        id_, text, "shell", subject or None, options=("allow", "deny"), can_allow=can_allow, is_exact=is_exact
     )  # fmt: skip
 
 
@@ -184,32 +181,34 @@ def _unwrapped(command: str) -> str:
     return words[2] if len(words) == 3 and words[0] in _SHELLS and words[1] in {"-lc", "-c"} else command
 
 
-def _file_change(id_: str, params: dict[str, Any], touched: str) -> Request:
+def _file_change(id_: str, touched: str) -> PermissionRequest:
     subject = cut(touched)
     text = f"Codex asks to change {subject or 'files'}"
-    return Request(
-        id_, RequestKind.PERMISSION, text, "apply_patch", subject, ("allow", "deny"), _details(params),
-        is_exact=subject == touched,
-    )  # fmt: skip
+    return PermissionRequest(id_, text, PATCH, subject or None, options=("allow", "deny"), is_exact=subject == touched)
 
 
-def _question(id_: str, entry: dict[str, Any]) -> Request:
+def _questions(params: dict[str, Any]) -> list[dict[str, Any]]:
+    asked = [entry for entry in as_list(params.get("questions")) if as_text(entry.get("id"))]
+    return [] if any(entry.get("isSecret") for entry in asked) else asked  # a password has no business on the relay
+
+
+def _question(id_: str, entry: dict[str, Any]) -> QuestionRequest:
     options = tuple(cut(option.get("label")) for option in as_list(entry.get("options")))
-    details = {"question": as_text(entry.get("id")), "header": cut(entry.get("header"))}
-    return Request(id_, RequestKind.QUESTION, cut(entry.get("question")), "request_user_input", "", options, details)
+    return QuestionRequest(id_, cut(entry.get("question")), options)
 
 
 class _HookRequest(Asked):
     """A request that a hook told of."""
 
-    def __init__(self, request: Request, command: str) -> None:
+    def __init__(self, request: PermissionRequest, command: str) -> None:
         super().__init__([request])
+        self.is_patch = request.tool == PATCH
         self.command = command
 
     def fits(self, call: ToolCall) -> bool:
         """A patch may be part of a command."""
         ran = command_of(call) or as_text(call.arguments.get("input"))
-        return self.command in ran if self.requests[0].tool == PATCH else self.command == ran
+        return self.command in ran if self.is_patch else self.command == ran
 
 
 class CodexHookRequests(HookRequests[_HookRequest]):
@@ -238,7 +237,7 @@ class CodexHookRequests(HookRequests[_HookRequest]):
             self._settle(told, Resolution.DENIED if is_broken_off else Resolution.GONE, PERSON)
 
 
-def _request(id_: str, tool: str, command: str, folder: str) -> Request:
+def _request(id_: str, tool: str, command: str, folder: str) -> PermissionRequest:
     """In the words of the app-server's requests."""
     name, subject = cut(tool), command
     match tool:
@@ -250,7 +249,7 @@ def _request(id_: str, tool: str, command: str, folder: str) -> Request:
             deed = f"use {name or 'a tool'}:"
     shown = cut(subject)
     text = f"Codex asks to {deed} {shown}".rstrip(": ")
-    return Request(id_, RequestKind.PERMISSION, text, name, shown, can_allow=False, is_exact=shown == subject)
+    return PermissionRequest(id_, text, name, shown or None, can_allow=False, is_exact=shown == subject)
 
 
 def _files_of(patch: str, folder: str) -> str:

@@ -8,11 +8,13 @@ turn off meanwhile.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, Request, RequestKind, Resolution
+from agent_relay.protocol.requests import AgentRequest, PermissionRequest, QuestionRequest
+from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, Resolution
 from agent_relay.terminal.doors.requests import DOOR, PERSON, Asked, HookRequests, cut, refusal
 from agent_relay.terminal.doors.signals import Decided
 from agent_relay.terminal.output.observations import Observation
@@ -32,8 +34,12 @@ _SUBJECTS = ("command", "file_path", "path", "url", "prompt", "query")
 class _Dialog(Asked):
     """`output`: a tool waits for a refusal."""
 
-    def __init__(self, requests: list[Request], output: asyncio.Future[str | None] | None = None) -> None:
+    def __init__(
+        self, requests: Sequence[AgentRequest], tool: str, subject: str = "", output: asyncio.Future[str | None] | None = None
+    ) -> None:  # fmt: skip
         super().__init__(requests)
+        self.tool = tool
+        self.subject = subject
         self.output = output
 
     def release(self, by: str = "") -> None:
@@ -42,8 +48,8 @@ class _Dialog(Asked):
             self.output.set_result(None)
 
     def fits(self, tool: str, given: dict[str, Any]) -> bool:
-        subject = self.requests[0].subject
-        if self.requests[0].tool and tool != self.requests[0].tool:
+        subject = self.subject
+        if self.tool and tool != self.tool:
             return False
         # A file is named by its whole path in one place and as the agent wrote it in another.
         texts = [cut(given.get(name)) for name in _SUBJECTS]
@@ -66,14 +72,15 @@ class GeminiRequests(HookRequests[_Dialog]):
         kind = as_text(details.get("type"))
         tool = cut(_TOOLS.get(kind) or details.get("toolName"))
         subject = cut(as_text(details.get("command")) or as_text(details.get("filePath")) or details.get("prompt"))
-        if any(asked.output is not None and asked.requests[0].subject == subject for asked in self._open):
+        if any(asked.output is not None and asked.subject == subject for asked in self._open):
             return  # it was told already, when it could still be refused
         if kind == QUESTION_TOOL and self._questions:
             id_ = self._new_id()
-            self._tell(_Dialog([_question(f"{id_}-{number}", entry) for number, entry in enumerate(self._questions, 1)]))
+            questions = [_question(f"{id_}-{number}", entry) for number, entry in enumerate(self._questions, 1)]
+            self._tell(_Dialog(questions, QUESTION_TOOL))
             self._questions = []
         else:
-            self._tell(_Dialog([self._permission(tool, subject, cut(details.get("title")))]))
+            self._tell(_Dialog([self._permission(tool, subject, cut(details.get("title")))], tool, subject))
 
     async def hold(self, tool: str, given: dict[str, Any], seconds: float) -> str | None:
         """The output of the hook for a tool that is about to run; None lets it take its way."""
@@ -81,16 +88,18 @@ class GeminiRequests(HookRequests[_Dialog]):
             return None
         subject = next((cut(text) for text in (as_text(given.get(name)) for name in _SUBJECTS) if text), "")
         output: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._tell(_Dialog([self._permission(cut(tool), subject, "")], output))
+        self._tell(_Dialog([self._permission(cut(tool), subject, "")], cut(tool), subject, output))
         try:
             async with asyncio.timeout(seconds):
                 return await output
         except TimeoutError:
             return None
 
-    def _permission(self, tool: str, subject: str, title: str) -> Request:
+    def _permission(self, tool: str, subject: str, title: str) -> PermissionRequest:
         text = f"Gemini CLI asks to use {tool or title or 'a tool'}{': ' + subject if subject else ''}"
-        return Request(self._new_id(), RequestKind.PERMISSION, text, tool, subject, ("deny",), can_allow=False)
+        return PermissionRequest(
+            self._new_id(), text, tool, subject or None, options=("deny",), can_allow=False, is_exact=True
+        )  # fmt: skip
 
     # --- what is answered ------------------------------------------------------------------------------------------------
 
@@ -125,7 +134,6 @@ def tool_of(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return as_text(given.get("tool_name")), as_dict(given.get("tool_input"))
 
 
-def _question(id_: str, entry: dict[str, Any]) -> Request:
+def _question(id_: str, entry: dict[str, Any]) -> QuestionRequest:
     options = tuple(cut(option.get("label")) for option in as_list(entry.get("options")))[:20]
-    question = cut(entry.get("question"))
-    return Request(id_, RequestKind.QUESTION, question, QUESTION_TOOL, "", options, {"question": question}, can_allow=False)
+    return QuestionRequest(id_, cut(entry.get("question")), options, can_allow=False)

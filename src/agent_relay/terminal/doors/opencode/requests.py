@@ -6,24 +6,24 @@ a request of its own here, and opencode is answered when all of them are.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from agent_relay.protocol.requests import PERMISSION, QUESTION, AgentRequest, PermissionRequest, QuestionRequest
 from agent_relay.protocol.visible_text import clean
-from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Request, RequestKind, Resolution
+from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Resolution
 from agent_relay.terminal.doors.requests import DOOR, LATE, PERSON, Asked, DoorRequests, cut, refusal
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 
 MAX_ID = 100
-PERMISSION, QUESTION = "permission", "question"
 _SUBJECTS = ("command", "filepath", "file", "path", "url", "query", "pattern")
 
 Post = Callable[[str, dict[str, Any]], Awaitable[bool]]  # whether it was still open; raises DoorError
 
 
-class _OpenRequest(Asked):
-    def __init__(self, id_: str, kind: str, session: str, requests: list[Request]) -> None:
+class _ServerRequest(Asked):
+    def __init__(self, id_: str, kind: str, session: str, requests: Sequence[AgentRequest]) -> None:
         super().__init__(requests)
         self.id = id_
         self.kind = kind
@@ -36,7 +36,7 @@ class _OpenRequest(Asked):
         return not self.is_being_answered
 
 
-class OpencodeRequests(DoorRequests[_OpenRequest]):
+class OpencodeRequests(DoorRequests[_ServerRequest]):
     def __init__(self, listener: DoorListener[Observation], post: Post) -> None:
         super().__init__(listener, "opencode")
         self._post = post
@@ -45,7 +45,10 @@ class OpencodeRequests(DoorRequests[_OpenRequest]):
     @property
     def waiting_for(self) -> str:
         """The text of what is asked first; empty where nothing is."""
-        return self._open[0].requests[0].text if self._open else ""
+        if not self._open:
+            return ""
+        first = self._open[0].requests[0]
+        return first.question if isinstance(first, QuestionRequest) else first.description
 
     # --- what opencode tells -----------------------------------------------------------------------------------------
 
@@ -53,11 +56,11 @@ class OpencodeRequests(DoorRequests[_OpenRequest]):
         id_ = as_text(given.get("id"))
         if not id_ or len(id_) > MAX_ID or "/" in id_ or self._get(id_) is not None:
             return
-        requests = _questions(id_, given) if kind == QUESTION else [_permission(id_, given)]
+        requests: Sequence[AgentRequest] = _questions(id_, given) if kind == QUESTION else [_permission(id_, given)]
         if requests:
-            self._tell(_OpenRequest(id_, kind, as_text(given.get("sessionID")), requests))
+            self._tell(_ServerRequest(id_, kind, as_text(given.get("sessionID")), requests))
 
-    def _get(self, id_: str) -> _OpenRequest | None:
+    def _get(self, id_: str) -> _ServerRequest | None:
         return next((asked for asked in self._open if asked.id == id_), None)
 
     def note_ended(self, id_: str, resolution: Resolution) -> None:
@@ -81,7 +84,7 @@ class OpencodeRequests(DoorRequests[_OpenRequest]):
         for given in listed:
             self.note_asked(kind, given)
 
-    def _settle(self, asked: _OpenRequest, resolution: Resolution, by: str) -> None:
+    def _settle(self, asked: _ServerRequest, resolution: Resolution, by: str) -> None:
         self._swept.discard(asked.id)
         super()._settle(asked, resolution, by)
 
@@ -89,7 +92,7 @@ class OpencodeRequests(DoorRequests[_OpenRequest]):
 
     async def answer(self, request_id: str, decision: Decision) -> None:
         asked, request = self._find(request_id)
-        if request.kind is RequestKind.PERMISSION:
+        if isinstance(request, PermissionRequest):
             await self._answer_permission(asked, decision)
         elif not decision.is_allowed:
             await self._reply(asked, f"/question/{asked.id}/reject", {}, Resolution.DENIED)
@@ -99,7 +102,7 @@ class OpencodeRequests(DoorRequests[_OpenRequest]):
             answers = [[asked.answers[each.id]] for each in asked.requests]
             await self._reply(asked, f"/question/{asked.id}/reply", {"answers": answers}, Resolution.ANSWERED)
 
-    async def _answer_permission(self, asked: _OpenRequest, decision: Decision) -> None:
+    async def _answer_permission(self, asked: _ServerRequest, decision: Decision) -> None:
         path = f"/permission/{asked.id}/reply"
         if decision.is_allowed:
             await self._reply(asked, path, {"reply": "once"}, Resolution.ALLOWED)
@@ -113,7 +116,7 @@ class OpencodeRequests(DoorRequests[_OpenRequest]):
             self._swept -= others
             raise
 
-    async def _reply(self, asked: _OpenRequest, path: str, body: dict[str, Any], resolution: Resolution) -> None:
+    async def _reply(self, asked: _ServerRequest, path: str, body: dict[str, Any], resolution: Resolution) -> None:
         asked.is_being_answered = True
         try:
             was_open = await self._post(path, body)
@@ -127,7 +130,7 @@ class OpencodeRequests(DoorRequests[_OpenRequest]):
         raise NotOpen(LATE)
 
 
-def _permission(id_: str, given: dict[str, Any]) -> Request:
+def _permission(id_: str, given: dict[str, Any]) -> PermissionRequest:
     tool = _line(given.get("permission")) or "a tool"
     metadata = as_dict(given.get("metadata"))
     patterns = given.get("patterns")
@@ -137,20 +140,16 @@ def _permission(id_: str, given: dict[str, Any]) -> Request:
     subject = cut(whole)
     text = f"opencode asks to use {tool}{': ' + subject if subject else ''}"
     is_exact = any(subjects[:-1]) and subject == whole  # patterns need not be the whole command
-    return Request(id_, RequestKind.PERMISSION, text, tool, subject, ("allow", "deny"), is_exact=is_exact)
+    return PermissionRequest(id_, text, tool, subject or None, options=("allow", "deny"), is_exact=is_exact)
 
 
-def _questions(id_: str, given: dict[str, Any]) -> list[Request]:
+def _questions(id_: str, given: dict[str, Any]) -> list[QuestionRequest]:
     questions = as_list(given.get("questions"))
     return [
-        Request(
+        QuestionRequest(
             id=id_ if len(questions) == 1 else f"{id_}-{number}",
-            kind=RequestKind.QUESTION,
-            text=cut(question.get("question")),
-            tool=QUESTION,
-            subject=_line(question.get("header")),
+            question=cut(question.get("question")),
             options=tuple(cut(option.get("label")) for option in as_list(question.get("options"))),
-            details={"takes_several": question.get("multiple") is True},
         )
         for number, question in enumerate(questions, 1)
     ]

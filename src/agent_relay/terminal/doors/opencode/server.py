@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from agent_relay.protocol.requests import PERMISSION, QUESTION
 from agent_relay.terminal.doors.door import (
     Decision,
     DoorError,
@@ -37,7 +38,7 @@ from agent_relay.terminal.doors.opencode.loopback_http import (
     LoopbackHttp,
     owner_of_port,
 )
-from agent_relay.terminal.doors.opencode.requests import PERMISSION, QUESTION, OpencodeRequests
+from agent_relay.terminal.doors.opencode.requests import OpencodeRequests
 from agent_relay.terminal.doors.opencode.sessions import OwnSessions, Sessions, session_id, wait_for_view
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text

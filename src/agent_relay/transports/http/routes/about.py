@@ -31,7 +31,7 @@ async def ready(api: Api, call: Call) -> Ready:
 async def status(api: Api, call: Call) -> Status:
     del call
     server, agents, used = api.service.server(), api.service.agents(), api.usage.total()
-    kinds = [request["kind"] for agent in agents for request in agent.requests]
+    kinds = [found.request.kind for agent in agents for found in agent.requests]
     return build(
         Status, server, storage=build(Store, server.storage), agents=len(agents), messages=server.storage.messages,
         permissions=kinds.count("permission"), questions=kinds.count("question"),

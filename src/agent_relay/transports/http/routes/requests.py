@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_relay.protocol.requests import OpenRequest, PermissionRequest, QuestionRequest
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import AnswerBody, Decision
 from agent_relay.transports.http.route import Call, Handler, Route
@@ -11,23 +12,27 @@ from agent_relay.transports.http.views import Done, PermissionList, PermissionVi
 
 async def permissions(api: Api, call: Call) -> PermissionList:
     """Of the agent that the path names, or of all."""
-    found = api.service.requests("permission", call.names.get("name"))
-    return PermissionList(
-        [
-            build(
-                PermissionView, each, request_id=each.id, agent_name=each.agent, file_path=each.file, risk_level=each.risk,
-                requested_at=each.at,
-            )
-            for each in found
-        ]
-    )  # fmt: skip
+    found = api.service.requests(call.names.get("name"))
+    return PermissionList([_show_permission(each, each.request) for each in found if isinstance(each.request, PermissionRequest)])
 
 
 async def questions(api: Api, call: Call) -> QuestionList:
-    found = api.service.requests("question", call.names.get("name"))
-    return QuestionList(
-        [build(QuestionView, each, question_id=each.id, agent_name=each.agent, requested_at=each.at) for each in found]
-    )
+    found = api.service.requests(call.names.get("name"))
+    return QuestionList([_show_question(each, each.request) for each in found if isinstance(each.request, QuestionRequest)])
+
+
+def _show_permission(found: OpenRequest, request: PermissionRequest) -> PermissionView:
+    return build(
+        PermissionView, request, request_id=request.id, agent_name=found.agent, risk_level=found.risk,
+        requested_at=found.asked_at, options=list(request.options),
+    )  # fmt: skip
+
+
+def _show_question(found: OpenRequest, request: QuestionRequest) -> QuestionView:
+    return build(
+        QuestionView, request, question_id=request.id, agent_name=found.agent, requested_at=found.asked_at,
+        options=list(request.options),
+    )  # fmt: skip
 
 
 def _decider(command: str) -> Handler:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_relay.terminal.doors.claude import requests as claude_requests
-from agent_relay.terminal.doors.door import Decision, Door, DoorError, NotOpen, Request, RequestKind, Resolution
+from agent_relay.terminal.doors.door import Decision, Door, DoorError, NotOpen, Resolution
 from tests.unit.terminal.doors.claude_cli import Looks, Stage, play
 
 COMMAND = {"command": "rm -rf build", "description": "Remove the build directory"}
@@ -29,7 +29,7 @@ class Asking:
         stage.cli.be("waiting", waitingFor=waiting_for)
         self.hook = stage.begin_hook("PermissionRequest", tool_name=tool, tool_input=given)
 
-    async def asked(self, count: int = 1) -> list[Request]:
+    async def asked(self, count: int = 1) -> list[Any]:
         return [entry[0] for entry in await self.stage.heard.until("asked", count)]
 
     async def output(self) -> Any:
@@ -53,7 +53,7 @@ def test_a_permission_is_given_from_outside() -> None:
         inbox = await open_inbox(stage)
         asking = Asking(stage, "Bash", COMMAND)
         (request,) = await asking.asked()
-        assert (request.kind, request.tool, request.subject) == (RequestKind.PERMISSION, "Bash", "rm -rf build")
+        assert (request.kind, request.tool, request.subject) == ("permission", "Bash", "rm -rf build")
         assert request.can_allow
         await inbox.answer(request.id, Decision(True, by="Ann"))
         assert await asking.output() == {"behavior": "allow"}
@@ -182,7 +182,7 @@ def test_questions_are_answered_one_by_one_and_handed_in_together() -> None:
         inbox = await open_inbox(stage)
         asking = Asking(stage, "AskUserQuestion", QUESTIONS, "input needed")
         first, second = await asking.asked(2)
-        assert (first.kind, first.text, first.options) == (RequestKind.QUESTION, "Which database?", ("SQLite", "Postgres"))
+        assert (first.kind, first.question, first.options) == ("question", "Which database?", ("SQLite", "Postgres"))
         with pytest.raises(DoorError, match="one of its options, or with text"):
             await inbox.answer(first.id, Decision(True))
         await inbox.answer(first.id, Decision(True, answer="SQLite"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_relay.terminal.doors.door import Decision, Door, DoorError, NotOpen, RequestKind, Resolution
+from agent_relay.terminal.doors.door import Decision, Door, DoorError, NotOpen, Resolution
 from tests.unit.terminal.doors.codex_hooked import Stage, play
 from tests.unit.terminal.doors.heard import until
 
@@ -39,8 +39,8 @@ def test_it_is_told_word_for_word_and_can_be_answered_on_the_screen_alone(
     async def scene(stage: Stage) -> None:
         door = await asking(stage, tool, command)
         (request,) = stage.heard.of("asked")
-        assert (request.text, request.tool, request.subject, request.is_exact) == told
-        assert (request.kind, request.options, request.can_allow) == (RequestKind.PERMISSION, (), False)
+        assert (request.description, request.tool, request.subject, request.is_exact) == told
+        assert (request.kind, request.options, request.can_allow) == ("permission", (), False)
         for is_allowed in (True, False):
             with pytest.raises(DoorError, match="on the screen"):
                 await door.answer(request.id, Decision(is_allowed=is_allowed))
@@ -54,7 +54,7 @@ def test_a_change_of_files_names_them_by_their_whole_paths() -> None:
         await asking(stage, "apply_patch", PATCH)
         (request,) = stage.heard.of("asked")
         assert (request.tool, request.subject) == ("apply_patch", f"{stage.cli.cwd}/notes.txt, /srv/b.txt")
-        assert request.text == f"Codex asks to change {request.subject}"
+        assert request.description == f"Codex asks to change {request.subject}"
         stage.cli.result(call, "Success. Updated the following files:\nA notes.txt\n")
         await resolved(stage, Resolution.ALLOWED)
 

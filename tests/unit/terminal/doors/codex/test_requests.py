@@ -12,7 +12,7 @@ import pytest
 from agent_relay.terminal.doors.codex import requests as codex_requests
 from agent_relay.terminal.doors.codex import server as codex_server
 from agent_relay.terminal.doors.codex.server import CodexServer
-from agent_relay.terminal.doors.door import Decision, DoorError, DoorState, NotOpen, RequestKind, Resolution
+from agent_relay.terminal.doors.door import Decision, DoorError, DoorState, NotOpen, Resolution
 from tests.unit.terminal.doors.codex_cli import CodexCli, Thread, message, only, play
 from tests.unit.terminal.doors.heard import Heard, until
 
@@ -52,8 +52,8 @@ def test_allowed_from_outside(tmp_path: Path) -> None:
         request = cli.ask(thread)
         await until(lambda: heard.of("asked"), "it is told")
         [asked] = heard.of("asked")
-        assert (asked.kind, asked.tool, asked.subject) == (RequestKind.PERMISSION, "shell", "rm -rf build")
-        assert asked.text == "Codex asks to run rm -rf build"
+        assert (asked.kind, asked.tool, asked.subject) == ("permission", "shell", "rm -rf build")
+        assert asked.description == "Codex asks to run rm -rf build"
         assert heard.of("state")[-1] == (DoorState.WAITING, "permission")
         task, told = await answer(cli, door, asked.id, Decision(is_allowed=True))
         assert told == {"id": request["id"], "result": {"decision": "accept"}}
@@ -134,7 +134,7 @@ def test_a_question_of_two_parts(tmp_path: Path) -> None:
         request = cli.ask(thread, "item/tool/requestUserInput", questions=questions)
         await until(lambda: len(heard.of("asked")) == 2, "both are told")
         first, second = heard.of("asked")
-        assert (first.kind, first.text, first.options) == (RequestKind.QUESTION, "Which database?", ("SQLite",))
+        assert (first.kind, first.question, first.options) == ("question", "Which database?", ("SQLite",))
         with pytest.raises(DoorError):
             await door.answer(first.id, Decision(is_allowed=False))
         await door.answer(first.id, Decision(is_allowed=True, answer="SQLite"))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from agent_relay.terminal.doors.door import Decision, DoorError, NotOpen, RequestKind, Resolution
+from agent_relay.terminal.doors.door import Decision, DoorError, NotOpen, Resolution
 from agent_relay.terminal.doors.gemini.requests import GeminiRequests
 from tests.unit.terminal.doors.gemini_cli import Stage, play
 from tests.unit.terminal.doors.heard import Heard, until
@@ -31,7 +31,7 @@ def test_the_person_decides(status: str, resolution: Resolution) -> None:
         answer = stage.cli.say()
         await stage.cli.ask(**DETAILS)
         (request,) = stage.heard.of("asked")
-        assert (request.kind, request.tool, request.subject) == (RequestKind.PERMISSION, "run_shell_command", "rm -rf build")
+        assert (request.kind, request.tool, request.subject) == ("permission", "run_shell_command", "rm -rf build")
         assert not request.can_allow
         for decision in (Decision(True), Decision(False)):
             with pytest.raises(DoorError, match="only the person"):
@@ -68,8 +68,8 @@ def test_questions_are_told_whole() -> None:
         await stage.cli.hook("BeforeTool", tool_name="ask_user", tool_input=QUESTIONS)
         await stage.cli.ask(type="ask_user", title="Answer")
         one, two = stage.heard.of("asked")
-        assert (one.kind, one.text, one.options) == (RequestKind.QUESTION, "Which database?", ("SQLite", "PostgreSQL"))
-        assert (two.text, two.options) == ("Why?", ())
+        assert (one.kind, one.question, one.options) == ("question", "Which database?", ("SQLite", "PostgreSQL"))
+        assert (two.question, two.options) == ("Why?", ())
         await stage.cli.use_tool("ask_user", QUESTIONS, is_told=False)
         await resolved(stage, (one.id, Resolution.ANSWERED, "person"), (two.id, Resolution.ANSWERED, "person"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.terminal.doors.door import Decision, DoorError, NotOpen, RequestKind, Resolution
+from agent_relay.terminal.doors.door import Decision, DoorError, NotOpen, Resolution
 from agent_relay.terminal.doors.opencode.server import OpencodeServer
 from tests.unit.terminal.doors.heard import Heard, until
 from tests.unit.terminal.doors.opencode_cli import OpencodeCli, play
@@ -27,7 +27,7 @@ def test_a_permission_is_told_with_its_subject(tmp_path: Path) -> None:
 
     heard = play(tmp_path, scene)
     [request] = heard.of("asked")
-    assert (request.kind, request.tool, request.subject) == (RequestKind.PERMISSION, "bash", "rm -rf build")
+    assert (request.kind, request.tool, request.subject) == ("permission", "bash", "rm -rf build")
     assert request.options == ("allow", "deny")
     assert request.can_allow
 
@@ -97,7 +97,7 @@ def test_a_question_of_several_is_answered_when_all_are(tmp_path: Path) -> None:
         id_ = cli.ask_question(cli.new_session(), "Which database?", "Really?")
         await until(lambda: len(heard.of("asked")) == 2, "both are told")
         first, second = heard.of("asked")
-        assert (first.kind, first.text, first.options) == (RequestKind.QUESTION, "Which database?", ("Yes", "No"))
+        assert (first.kind, first.question, first.options) == ("question", "Which database?", ("Yes", "No"))
         with pytest.raises(DoorError, match="one of its options"):
             await door.answer(first.id, Decision(True))
         await door.answer(second.id, Decision(True, answer="No"))
