@@ -16,7 +16,7 @@ from tests.chaos.habits import CALM, Habits, sluggish
 from tests.chaos.history import History
 from tests.chaos.machine import Machine
 from tests.chaos.web import ArcReader, Poster
-from tests.chaos.wire import make_frame
+from tests.chaos.wire import Frame, make_frame
 from tests.faults import Faults
 
 KNOWN_S = 60.0
@@ -122,20 +122,21 @@ class Stage:
         for client in self.others:
             client.calm_down()
         deadline, patience_s = time.monotonic() + seconds, _ASK_AFTER_S
+        problem = ""
         while time.monotonic() < deadline:
             if await self.wait(self._is_over, patience_s):
-                if await self._read_events():
+                problem = await self._read_events()
+                if not problem:
                     self.history.settled()
-                else:
-                    self.history.unsettled("the recorded events could not be read")
-                return
+                    return
             patience_s *= 1.5  # the answers are a load, too
             for agent in self.agents:
                 if agent.connected:
                     for sent in self._open_of(agent)[:_ASKED_AT_ONCE]:
                         if sent.recipients is not None:
                             agent.ask_again(sent)
-        self.history.unsettled(f"not everything came to rest within {seconds:.0f} s: {self._describe_rest()}")
+        rest = problem or self._describe_rest()
+        self.history.unsettled(f"not everything came to rest within {seconds:.0f} s: {rest}")
 
     def _open_of(self, agent: Agent) -> list[Sent]:
         return [sent for ref, sent in agent.sent.items() if ref not in agent.given_up and not sent.is_over]
@@ -155,20 +156,22 @@ class Stage:
                 lines.append(f"{agent.name}: {len(agent.unanswered)} unanswered, {len(open_refs)} open, {open_refs[:5]}")
         return "; ".join(lines + [client.describe_rest() for client in self.others if not client.is_over()])
 
-    async def _read_events(self) -> bool:
-        cursor, failures = "", 0
-        while failures < len(self.agents):
+    async def _read_events(self) -> str:
+        """All of them, or none and why they could not be read; each agent is asked in turn."""
+        cursor, found, failures = "", list[Frame](), list[str]()
+        while len(failures) < len(self.agents):
             payload = {"view": "events", "limit": _EVENTS_AT_ONCE} | ({"cursor": cursor} if cursor else {})
             try:
-                answer = await self.agents[failures].ask(make_frame("HISTORY", payload))
-            except (OSError, TimeoutError):
-                failures += 1
+                answer = await self.agents[len(failures)].ask(make_frame("HISTORY", payload))
+            except (OSError, TimeoutError) as error:
+                failures.append(type(error).__name__)
                 continue
             if answer["type"] != "HISTORY_RESULT":
-                return False
-            for event in answer["payload"].get("events") or []:
-                self.history.event(event["_seq"], event["type"], event.get("messageId", ""))
+                return f"the recorded events could not be read: {answer}"
+            found += answer["payload"].get("events") or []
             cursor = answer["payload"].get("next_cursor") or ""
             if not cursor:
-                return True
-        return False
+                for event in found:
+                    self.history.event(event["_seq"], event["type"], event.get("messageId", ""))
+                return ""
+        return f"the recorded events could not be read: {', '.join(failures)}"

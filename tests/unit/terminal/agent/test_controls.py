@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agent_relay.protocol.payloads import AgentEvent, Busy, Control
+from agent_relay.protocol.payloads import AgentEventPayload, BusyPayload, ControlPayload
 from agent_relay.terminal.agent.controls import Controls, Pauses
 from agent_relay.terminal.delivery.queue import DeliveryQueue, Notice
 from agent_relay.terminal.profiles.profile import load_profiles
@@ -106,7 +106,7 @@ class Ends:
     async def write(self, data: bytes) -> None:
         self.did.append(data)
 
-    async def give(self, control: Control) -> None:
+    async def give(self, control: ControlPayload) -> None:
         self.did.append(control.id)
 
 
@@ -123,26 +123,26 @@ def tell(*events: DaemonEvent) -> Ends:
 
 
 def test_a_pause_reaches_the_typist_and_is_reported() -> None:
-    ends = tell(Control("pause", by="Anna"), Control("resume"))
+    ends = tell(ControlPayload("pause", by="Anna"), ControlPayload("resume"))
     assert ends.did == ["pause", (True, "Anna", False), "resume", (False, "", False)]
 
 
 def test_input_and_answers_are_passed_on_and_input_touches_the_program() -> None:
-    answered = tell(Control("approve", id="r1"), Control("answer", id="r2"))
+    answered = tell(ControlPayload("approve", id="r1"), ControlPayload("answer", id="r2"))
     assert (answered.did, answered.controls.was_touched) == (["r1", "r2"], False)
-    typed = tell(Control("input", text="yes\n"))
+    typed = tell(ControlPayload("input", text="yes\n"))
     assert (typed.did, typed.controls.was_touched) == ([b"yes\r"], True)
 
 
 def test_what_was_asked_last_is_heard_and_what_is_unknown_is_passed_over() -> None:
-    assert tell(Control("dance"), Control("stop")).stopping.is_set()
+    assert tell(ControlPayload("dance"), ControlPayload("stop")).stopping.is_set()
 
 
 def test_the_agent_is_told_of_loops_and_of_queues_that_are_full_and_of_nothing_else() -> None:
     ends = tell(
-        AgentEvent("loop.detected", {"text": "a loop"}), AgentEvent("message.waits", {"text": "it waits"}),
-        AgentEvent("agent.state", {"text": "no"}), AgentEvent("loop.detected", {}),
-        Busy("Carol", queue_depth=4, queue_capacity=5), Busy("Carol", queue_depth=1, cleared=True),
+        AgentEventPayload("loop.detected", {"text": "a loop"}), AgentEventPayload("message.waits", {"text": "it waits"}),
+        AgentEventPayload("agent.state", {"text": "no"}), AgentEventPayload("loop.detected", {}),
+        BusyPayload("Carol", queue_depth=4, queue_capacity=5), BusyPayload("Carol", queue_depth=1, cleared=True),
     )  # fmt: skip
     told = []
     while ends.queue:
