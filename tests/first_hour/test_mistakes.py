@@ -76,6 +76,7 @@ def test_a_message_that_waits_says_what_for(person: Newcomer) -> None:
     assert is_said("Bob", down)
     assert is_said("agent-relay down --all", down)
     terminal.run("agent-relay up")
+    until(lambda: "Bob" in terminal.run("agent-relay agents", None), "Bob is back")
     terminal.run("agent-relay stop Bob")
     until(lambda: "newcomer$" in bobs.screen, "Bob has ended")
     is_told("Bob", "offline since …; delivered when it comes back")

@@ -209,9 +209,16 @@ class Person:
         return self.tmux("capture-pane", "-p")
 
     def sees_all(self, *parts: str) -> None:
-        until(
-            lambda: all(part in self.sees for part in parts), f"{parts} on the screen, where there is:\n{self.sees}", DEADLINE_S
-        )
+        seen: list[str] = []
+
+        def look() -> bool:
+            seen[:] = [self.sees]
+            return all(part in seen[0] for part in parts)
+
+        try:
+            until(look, deadline_s=DEADLINE_S)
+        except AssertionError:
+            raise AssertionError(f"{parts} are not on the screen, where there is:\n{seen[0]}") from None
 
     def ended_with(self) -> int:
         """The status; the terminal is as it was."""

@@ -253,7 +253,7 @@ def test_gemini_not_linked(installed: Path, cli: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(gemini_hooks, "START_S", 5.0)
     with Bare(installed, cli, is_admitted=False) as bare:
         assert bare.doors() == []
-        assert "gemini extensions link" in bare.prepared.notes[0]
+        assert "gemini extensions link" in bare.prepared.notes[0].whole
         door = gemini_hooks.GeminiHooks(bare.place, {"hooks": str(bare.folder / "hooks.sock")}, bare.heard)
 
         async def run() -> None:
