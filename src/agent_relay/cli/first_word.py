@@ -1,5 +1,5 @@
-"""The command that the words of a line mean. What is no command of ours is never run because a program happens to have that name:
-a program is run where it was asked for, by `wrap` or by `-n`, and without either only a CLI that the relay knows by name.
+"""The command that the words of a line mean. An unknown word is never run as a program, even if a program has that name: programs
+run only with `wrap` or `-n`, and without either only if they are CLIs that the relay knows by name.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Launcher(Protocol):
     def doors(
         self, program: Program, place: AgentPlace, facts: Mapping[str, str], listener: DoorListener[Observation]
     ) -> list[Door]:
-        """The doors of a program that was started so, the best first. None of them is open yet."""
+        """The doors of the program that this launcher started, the best first. None of them is open yet."""
         ...
 
 
