@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -28,12 +29,11 @@ def until(is_so: Callable[[], object], what: str) -> None:
 
 
 def files_with(folder: Path, *words: bytes) -> set[str]:
-    """Words share their beginnings in the index, so their ends are looked for."""
-    found = set()
-    for file in folder.rglob("*"):
-        if file.is_file() and not file.is_symlink() and any(word[2:] in file.read_bytes() for word in words):
-            found.add(str(file.relative_to(folder)))
-    return found
+    """Words share their beginnings in the index, so their ends are looked for. Once more where a file was replaced meanwhile."""
+    while True:
+        with contextlib.suppress(FileNotFoundError):
+            files = [file for file in folder.rglob("*") if file.is_file() and not file.is_symlink()]
+            return {str(file.relative_to(folder)) for file in files if any(word[2:] in file.read_bytes() for word in words)}
 
 
 def run(daemon: DaemonProcess, *words: str) -> subprocess.CompletedProcess[str]:
