@@ -18,7 +18,8 @@ from agent_relay.ports.arc import ArcBook, ArcRow, InvitationRow
 from agent_relay.ports.names import RowDone
 from agent_relay.ports.store import StoreUnusable
 from agent_relay.storage.posting import Post, post_answer
-from agent_relay.storage.sqlite.files import make_file, refuse, report
+from agent_relay.storage.sqlite.errors import refuse, report
+from agent_relay.storage.sqlite.files import make_file
 
 APPLICATION_ID = 0x41524343  # "ARCC": what tells this file from the messages' and from other people's
 _VERSION = 2  # 2: invitations

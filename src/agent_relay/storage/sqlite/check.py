@@ -1,4 +1,4 @@
-"""Reading a large database file from end to end for damage, beside the work and without delaying the start."""
+"""The search for damage: a small database is read whole at the start; of a large one the ends, and the rest beside the work."""
 
 from __future__ import annotations
 
@@ -7,9 +7,26 @@ import sqlite3
 from pathlib import Path
 from threading import Lock, Thread
 
-from agent_relay.storage.sqlite.files import check_pages, connect_reader, describe_damage
+from agent_relay.storage.sqlite.errors import describe_damage
+from agent_relay.storage.sqlite.files import PAGE_BYTES, connect_reader
 
 _log = logging.getLogger(__name__)
+
+
+def check_pages(connection: sqlite3.Connection) -> str | None:
+    """Reads the whole file; the first thing found wrong, or None."""
+    verdict: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    return None if verdict == "ok" else " ".join(verdict.split())
+
+
+def check_ends(connection: sqlite3.Connection, path: Path) -> str | None:
+    """The cheap check of a large file: nothing is cut off, and its schema and newest message can be read."""
+    connection.execute("SELECT sql FROM sqlite_master").fetchall()
+    connection.execute("SELECT * FROM messages ORDER BY number DESC LIMIT 1").fetchall()
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # else the end of the database may be in the WAL
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    missing = pages * PAGE_BYTES - path.stat().st_size
+    return f"{missing} bytes are missing at its end" if missing > 0 else None
 
 
 class BackgroundCheck:

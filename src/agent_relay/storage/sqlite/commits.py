@@ -21,18 +21,9 @@ from threading import Event
 from typing import Any, TypeVar
 
 from agent_relay.ports.store import StoreError, StoreUnusable
-from agent_relay.storage.sqlite.files import (
-    Durability,
-    connect_writer,
-    copy_database,
-    is_locked,
-    may_have_written,
-    needs_new_connection,
-    report,
-    rewrite_wal,
-)
+from agent_relay.storage.sqlite.errors import is_locked, may_have_written, needs_new_connection, report
+from agent_relay.storage.sqlite.files import Durability, FileWatch, connect_writer, copy_database, rewrite_wal
 from agent_relay.storage.sqlite.rows import read_meta, write_meta
-from agent_relay.storage.sqlite.watch import FileWatch
 
 _TRIED_EVERY_S = 1.0
 

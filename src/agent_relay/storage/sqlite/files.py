@@ -1,19 +1,24 @@
-"""The database file as a file: making it, connecting to it, telling whether it is ours and whole, and saying what is wrong.
+"""The database file as a file: making it, locking it, connecting to it, telling whether it is ours and still there.
 
-Every sentence here is read by a person whose relay does not start or does not store: it names the file and the way out.
+What SQLite's own errors mean is in `errors`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import os
 import sqlite3
+import struct
+import time
 from itertools import count
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from agent_relay.ports.store import StoreError, StoreUnusable
+from agent_relay.ports.store import StoreUnusable
+from agent_relay.storage.sqlite.errors import describe_access
 from agent_relay.storage.sqlite.migrate import APPLICATION_ID, newest_version, version_of
 
 Durability = Literal["full", "normal"]
@@ -26,6 +31,11 @@ _REWRITTEN_BYTES = 1024 * 1024  # at a time
 _HEADER_BYTES = 100
 _CACHE_KIB = 8 * 1024
 _STATEMENTS = 256  # kept prepared: those that store messages come in some 180 shapes (see `insert`), and Python keeps 128
+_LOCKED_BYTE = 1 << 62  # SQLite locks bytes from 1 GiB on; a file does not come this far
+_HELD = {errno.EAGAIN, errno.EACCES}
+_SETTLED_NS = 100_000_000  # file systems date changes by a coarse clock: two within the same 10 ms may look like one
+
+_Identity = tuple[int, int]
 
 
 def make_file(path: Path) -> None:
@@ -39,7 +49,7 @@ def make_file(path: Path) -> None:
     except FileNotFoundError:
         raise StoreUnusable(f"The directory of {path} does not exist. Create it, or choose another storage path.") from None
     except OSError as error:
-        raise StoreUnusable(_describe_access(path, error.strerror)) from None
+        raise StoreUnusable(describe_access(path, error.strerror)) from None
 
 
 def find_obstacle(path: Path) -> str | None:
@@ -57,6 +67,90 @@ def find_obstacle(path: Path) -> str | None:
         return None
     version, application_id = (int.from_bytes(header[start : start + 4], "big") for start in (60, 68))
     return _describe_newer(path, version) if application_id == APPLICATION_ID and version > newest_version() else None
+
+
+class DatabaseLock:
+    """One daemon to a database: a lock on the file itself, whatever path leads to it and whatever lock files are removed.
+
+    It is a lock of the open file and not of the process (OFD, Linux), on a byte that SQLite never looks at. SQLite's own locks
+    belong to the process, and closing any descriptor of the file lets go of them all: so the one that holds this lock is opened
+    before SQLite opens the file, and closed after SQLite has closed it. Where there are no such locks (macOS) a file beside it
+    is locked, and that can be removed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises StoreUnusable if another daemon has the file."""
+        command = getattr(fcntl, "F_OFD_SETLK", None)
+        self._descriptor = os.open(path if command is not None else f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if command is not None:
+                fcntl.fcntl(self._descriptor, command, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _LOCKED_BYTE, 1, 0))
+            else:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._descriptor)
+            if error.errno in _HELD:
+                raise StoreUnusable(
+                    f"{path} is in use by another daemon. Stop that one (`agent-relay down` in its project), or choose another "
+                    "--storage-path."
+                ) from None
+            raise StoreUnusable(f"{path} cannot be locked ({error.strerror}). Choose a --storage-path on another disk.") from None
+
+    def release(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self._descriptor)
+
+
+class FileWatch:
+    """Whether the database and its WAL are still the files that were opened.
+
+    A file that is deleted or replaced stays open, and everything written to it is gone with the process. Only the paths are
+    looked at: opening the database here, and closing it again, would let go of SQLite's locks. It is asked after every commit,
+    and each look costs a turn of waiting for the interpreter lock: so one look at the folder is all, as long as nothing in it
+    came or went.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._folder = str(path.parent)
+        self._path = str(path)
+        self._wal = f"{path}-wal"
+        self._file = _identify(self._path)
+        self._wal_file = _identify(self._wal)
+        self._settled: tuple[int, int, int] | None = None  # the folder as it was when all was well, for a while already
+
+    def opened(self) -> None:
+        """A new connection was made, and may have made a new WAL."""
+        self._wal_file = _identify(self._wal)
+        self._settled = None
+
+    def find_change(self) -> Literal["file", "wal"] | None:
+        folder = _look_at(self._folder)
+        if folder is not None and folder == self._settled:
+            return None
+        self._settled = None
+        if _identify(self._path) != self._file:
+            return "file"
+        if _identify(self._wal) != self._wal_file:
+            return "wal"
+        if folder is not None and abs(time.time_ns() - folder[2]) > _SETTLED_NS:
+            self._settled = folder
+        return None
+
+
+def _look_at(folder: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+def _identify(path: str) -> _Identity | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def size_of(path: Path) -> int:
@@ -164,108 +258,3 @@ def _describe_newer(path: Path, version: int) -> str:
         f"{path} was written by a newer version of agent-relay (its schema is {version}, this version knows "
         f"{newest_version()}). Upgrade agent-relay, or move the file away."
     )
-
-
-def check_pages(connection: sqlite3.Connection) -> str | None:
-    """Reads the whole file; the first thing found wrong, or None."""
-    verdict: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return None if verdict == "ok" else " ".join(verdict.split())
-
-
-def check_ends(connection: sqlite3.Connection, path: Path) -> str | None:
-    """The cheap check of a large file: nothing is cut off, and its schema and newest message can be read."""
-    connection.execute("SELECT sql FROM sqlite_master").fetchall()
-    connection.execute("SELECT * FROM messages ORDER BY number DESC LIMIT 1").fetchall()
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # else the end of the database may be in the WAL
-    pages = connection.execute("PRAGMA page_count").fetchone()[0]
-    missing = pages * PAGE_BYTES - path.stat().st_size
-    return f"{missing} bytes are missing at its end" if missing > 0 else None
-
-
-def describe_damage(path: Path, found: object) -> str:
-    return (
-        f"{path} is damaged ({found}). Restore it from a copy, or move it away together with its -wal and -shm files to start "
-        "with an empty one; `sqlite3 FILE .recover` saves most of what is in it."
-    )
-
-
-def _describe_access(path: Path, reason: object) -> str:
-    return (
-        f"{path} cannot be opened for writing ({reason}). Give this user read and write permission to the file and its "
-        "directory, or choose another storage path."
-    )
-
-
-def refuse(path: Path, error: sqlite3.Error | OSError) -> StoreUnusable:
-    """Why the file could not be opened, from SQLite's own error, or the system's."""
-    code = _primary_code(error)
-    if code == sqlite3.SQLITE_FULL or getattr(error, "errno", None) == errno.ENOSPC:
-        text = f"The disk that holds {path} is full. Free some space and start again."
-    elif code == sqlite3.SQLITE_NOTADB:
-        text = f"{path} is not a database of agent-relay. Move the file away, or choose another storage path."
-    elif code == sqlite3.SQLITE_CORRUPT:
-        text = describe_damage(path, error)
-    elif code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        text = f"{path} is locked by another program. Close that program and start again."
-    elif code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
-        text = _describe_access(path, error)
-    elif "fts5" in str(error):
-        text = "This Python's SQLite has no full-text search (FTS5). Use a Python whose SQLite includes it."
-    else:
-        text = f"{path} cannot be used ({error}). Check the disk it is on, or choose another storage path."
-    return StoreUnusable(text)
-
-
-def report(path: Path, error: Exception) -> StoreError:
-    """Why something could not be written or read now. Never repeats what was to be stored."""
-    code = _primary_code(error)
-    if code == sqlite3.SQLITE_FULL:
-        text = f"The disk that holds {path} is full. Free some space; the relay then continues by itself."
-    elif is_locked(error):
-        text = f"{path} is locked by another program. The relay continues by itself once it is released."
-    elif code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
-        text = f"{path} cannot be written ({error}). Check the permissions of the file and its directory."
-    elif code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-        text = describe_damage(path, error)
-    elif isinstance(error, StoreUnusable):
-        text = str(error)
-    elif isinstance(error, sqlite3.Error):
-        text = f"{path} could not be used ({error})."
-    else:
-        text = f"Something in the rows cannot be stored in {path} ({type(error).__name__})."
-    return StoreError(text)
-
-
-def is_locked(error: Exception) -> bool:
-    return _primary_code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-
-
-def may_have_written(error: Exception) -> bool:
-    """At a commit: whether all of it may be in the file although it failed. What a full disk or a lock kept from being written,
-    or a rule of the schema, surely is not: a transaction counts from its last frame on, and that is written last."""
-    return _primary_code(error) in {
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_INTERNAL,
-    }
-
-
-def needs_new_connection(error: Exception) -> bool:
-    """After these SQLite's view of the file may be stale or half-broken; a fresh connection is sure to see it as it is."""
-    return _primary_code(error) in {
-        sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_NOMEM,
-        sqlite3.SQLITE_INTERNAL,
-        sqlite3.SQLITE_CORRUPT,
-        sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_NOTADB,
-        sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_PROTOCOL,
-    }
-
-
-def _primary_code(error: Exception) -> int:
-    code: int = getattr(error, "sqlite_errorcode", 0) or 0
-    return code & 0xFF

@@ -3,13 +3,18 @@
 What is lost cannot be brought back here, but it must not go unseen, and it must not do more harm: recipients may know sequence
 numbers of messages that are gone. Were these given out again, a resuming client would acknowledge what it has never read. So
 every stream skips as many numbers as messages are missing, and new streams begin behind them.
+
+How far the database had come is in a mark, a small file beside it.
 """
 
 from __future__ import annotations
 
 import logging
+import mmap
 import os
 import sqlite3
+import struct
+import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,9 +25,11 @@ from msgspec.structs import replace
 from agent_relay.ports.store import StreamRow
 from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.ulid import time_of_number
-from agent_relay.storage.sqlite.mark import Reached
 from agent_relay.storage.sqlite.rows import read_meta, read_streams, write_meta, write_streams
 from agent_relay.storage.sqlite.snapshot import count_messages, last_number
+
+_FORMAT = struct.Struct("<4sIQQQ")
+_MAGIC = b"ARLM"
 
 _OPEN = """
     SELECT topic, sender, recipients FROM messages
@@ -30,6 +37,45 @@ _OPEN = """
 """
 
 _log = logging.getLogger(__name__)
+
+
+class Reached(Struct, frozen=True):
+    number: int  # of the newest message
+    stored: int  # messages there ever were
+    batch: int  # the last transaction
+
+
+class Mark:
+    """It is changed in memory that is mapped to the file (a write would cost a turn of waiting for the interpreter lock) after
+    every commit, and never flushed: it outlives the process, and after a power cut it may be old, but never says more than was
+    stored."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError where there is no room for it."""
+        descriptor = os.open(f"{path}-mark", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            content = os.pread(descriptor, _FORMAT.size, 0)
+            if len(content) < _FORMAT.size:  # written and not only made longer: what is mapped has to have its place on the disk
+                os.pwrite(descriptor, bytes(_FORMAT.size), 0)
+            self._memory = mmap.mmap(descriptor, _FORMAT.size)
+        finally:
+            os.close(descriptor)
+
+    def read(self) -> Reached | None:
+        """None: there is none yet, or it cannot be read."""
+        magic, check, *values = _FORMAT.unpack(self._memory[:])
+        return Reached(*values) if magic == _MAGIC and check == _check(values) else None
+
+    def write(self, *values: int) -> None:
+        """`number`, `stored`, `batch`."""
+        _FORMAT.pack_into(self._memory, 0, _MAGIC, _check(values), *values)
+
+    def close(self) -> None:
+        self._memory.close()
+
+
+def _check(values: tuple[int, ...] | list[int]) -> int:
+    return zlib.crc32(struct.pack("<QQQ", *values))
 
 
 class Loss(Struct, frozen=True):

@@ -1,20 +1,30 @@
-"""Every question the store answers, as a function of a read-only connection."""
+"""Every question the store answers, as a function of a read-only connection, and the thread that asks it there."""
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from agent_relay.ports.store import Conversation, DeadLetterRow, MessageQuery, MessageRow, Page, TrailRow
+from agent_relay.ports.store import Conversation, DeadLetterRow, MessageQuery, MessageRow, Page, StoreError, TrailRow
 from agent_relay.protocol.names import fold_name
 from agent_relay.storage.conversations import Tally
+from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.sqlite.errors import report
+from agent_relay.storage.sqlite.files import connect_reader
 from agent_relay.storage.sqlite.rows import MESSAGE_COLUMNS, read_message, read_messages, read_meta
 from agent_relay.storage.times import first_number_since, fit, last_number_before
 from agent_relay.storage.words import build_match, split_words
+
+Read = Callable[[sqlite3.Connection], Any]
 
 # The search in the text is what is fast; it only lets too much through, and the rest decides.
 _HAS_RECIPIENT = (
@@ -50,6 +60,8 @@ _DEAD = f"""
     SELECT d.number, d.recipient, d.at, d.code, {MESSAGE_COLUMNS} FROM dead_letters AS d JOIN messages AS m ON m.number = d.number
     ORDER BY d.at DESC, d.number DESC LIMIT ?
 """  # noqa: S608
+
+_log = logging.getLogger(__name__)
 
 
 def needs_words(query: MessageQuery) -> bool:
@@ -232,3 +244,55 @@ def _messages_to(connection: sqlite3.Connection, agent: str) -> Iterator[Message
 def read_dead_letters(connection: sqlite3.Connection, limit: int) -> list[tuple[DeadLetterRow, MessageRow]]:
     rows = connection.execute(_DEAD, (fit(max(limit, 0)),))
     return [(DeadLetterRow(*row[:4]), read_message(row[4:])) for row in rows]
+
+
+class Reader:
+    """A thread with a read-only connection of its own, so that neither the loop nor the writer waits for an answer."""
+
+    def __init__(self, path: Path, post: Post) -> None:
+        self._path = path
+        self._post = post
+        self._queue: SimpleQueue[tuple[Read, Callable[[Any], None]] | None] = SimpleQueue()
+        self._connection: sqlite3.Connection | None = None
+        self._thread = Thread(target=self._run, name="relay-store-reader", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, read: Read, done: Callable[[Any], None]) -> None:
+        self._queue.put((read, done))
+
+    def stop(self) -> None:
+        """Returns when everything submitted before is answered."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        self._answer(_look)  # so that it has the file open, whatever becomes of its name
+        while (task := self._queue.get()) is not None:
+            read, done = task
+            post_answer(self._post, partial(done, self._answer(read)))
+        self._disconnect()
+
+    def _answer(self, read: Read) -> Any:
+        try:
+            if self._connection is None:
+                self._connection = connect_reader(self._path)
+            return read(self._connection)
+        except sqlite3.Error as error:
+            self._disconnect()
+            _log.warning("A read from %s failed: %s", self._path, error)
+            return report(self._path, error)
+        except Exception as error:  # noqa: BLE001 - an odd question must not end the thread that answers all the others
+            self._disconnect()
+            _log.exception("A read from %s failed.", self._path)
+            return StoreError(f"The query failed ({type(error).__name__}).")
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _look(connection: sqlite3.Connection) -> None:
+    connection.execute("SELECT 1 FROM meta LIMIT 1").fetchall()

@@ -37,12 +37,10 @@ from agent_relay.storage.posting import Post, post_answer
 from agent_relay.storage.sqlite import files, reads
 from agent_relay.storage.sqlite.backlog import read_owed
 from agent_relay.storage.sqlite.backup import keep_copy, remove_copies
-from agent_relay.storage.sqlite.check import BackgroundCheck
-from agent_relay.storage.sqlite.lock import DatabaseLock
-from agent_relay.storage.sqlite.loss import find_loss, find_reached, handle_loss, note_path, read_note
-from agent_relay.storage.sqlite.mark import Mark, Reached
+from agent_relay.storage.sqlite.check import BackgroundCheck, check_ends, check_pages
+from agent_relay.storage.sqlite.errors import describe_damage, refuse
+from agent_relay.storage.sqlite.loss import Mark, Reached, find_loss, find_reached, handle_loss, note_path, read_note
 from agent_relay.storage.sqlite.migrate import apply_migrations, newest_version, version_of
-from agent_relay.storage.sqlite.reader import Read, Reader
 from agent_relay.storage.sqlite.sent import read_seen
 from agent_relay.storage.sqlite.snapshot import load_snapshot
 from agent_relay.storage.sqlite.writer import Writer
@@ -57,22 +55,22 @@ class SqliteStore:
         self._post = post
         self._durability: files.Durability = durability
         self._writer: Writer | None = None
-        self._reader: Reader | None = None
+        self._reader: reads.Reader | None = None
         self._check: BackgroundCheck | None = None
-        self._lock: DatabaseLock | None = None
+        self._lock: files.DatabaseLock | None = None
         self._mark: Mark | None = None
         self._lost = ""
         self._conversations = reads.Conversations()  # used by the reader's thread alone
 
     def open(self) -> Snapshot:
         files.make_file(self._path)
-        self._lock = DatabaseLock(self._path)
+        self._lock = files.DatabaseLock(self._path)
         try:
             snapshot, self._writer, large = self._open()
         except BaseException:
             self._release()
             raise
-        self._reader = Reader(self._path, self._post)
+        self._reader = reads.Reader(self._path, self._post)
         self._writer.start()
         self._reader.start()
         if large:
@@ -85,7 +83,7 @@ class SqliteStore:
             files.rewrite_wal(self._path)  # nobody knows whether what a crash has left was flushed
             connection = files.connect_writer(self._path, self._durability)
         except (sqlite3.Error, OSError) as error:
-            raise files.refuse(self._path, error) from error
+            raise refuse(self._path, error) from error
         try:
             large = self._prepare(connection)
             self._mark = self._make_mark()
@@ -94,7 +92,7 @@ class SqliteStore:
             writer = Writer(self._path, self._durability, connection, self._post, self._mark)
         except sqlite3.Error as error:
             connection.close()
-            raise files.refuse(self._path, error) from error
+            raise refuse(self._path, error) from error
         except BaseException:
             connection.close()
             raise
@@ -126,18 +124,18 @@ class SqliteStore:
         """Raises StoreUnusable or sqlite3.Error unless the file can be worked with; whether its full check is still to do."""
         large = self._path.stat().st_size >= CHECKED_AT_START_BYTES
         if not large:
-            self._require_whole(files.check_pages(connection))
+            self._require_whole(check_pages(connection))
         if 0 < version_of(connection) < newest_version():
             keep_copy(connection, self._path, newest_version())
         apply_migrations(connection)
         remove_copies(self._path, at_once=False)
         if large:
-            self._require_whole(files.check_ends(connection, self._path))
+            self._require_whole(check_ends(connection, self._path))
         return large
 
     def _require_whole(self, damage: str | None) -> None:
         if damage is not None:
-            raise StoreUnusable(files.describe_damage(self._path, damage))
+            raise StoreUnusable(describe_damage(self._path, damage))
 
     @property
     def damage(self) -> str | None:
@@ -224,7 +222,7 @@ class SqliteStore:
             writer.finish()
         self._release()
 
-    def _read(self, read: Read, done: Callable[[Any], None], by_words: bool = False) -> None:
+    def _read(self, read: reads.Read, done: Callable[[Any], None], by_words: bool = False) -> None:
         writer, reader = self._writer, self._reader
         if writer is None or reader is None:
             return self._refuse(done)

@@ -5,14 +5,13 @@ few messages and nothing else are one statement, and that is a transaction by it
 When such a transaction fails, each batch is tried on its own, and each `done` hears the truth about its own batch. How that
 truth is found after an error of the disk is in `commits`.
 Between writes it fills the index: for a read that waits for it at once, otherwise after a quarter of a second of silence.
-Between writes, too, it clears the files of what was deleted: at once for an agent that is erased, else once an hour.
+Between writes, too, it clears the files of what was deleted (`clearing`).
 """
 
 from __future__ import annotations
 
 import logging
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -26,21 +25,19 @@ from agent_relay.ports.store import Batch, MessageRow, PruneDone, StoreError, Wr
 from agent_relay.storage.posting import Post, post_answer
 from agent_relay.storage.sqlite.backlog import write_backlog
 from agent_relay.storage.sqlite.backup import remove_copies
+from agent_relay.storage.sqlite.clearing import Clearing
 from agent_relay.storage.sqlite.commits import Commits, GivenUp, NotBegun
-from agent_relay.storage.sqlite.erase import empty_wal, erase_agent, merge_index
 from agent_relay.storage.sqlite.files import Durability
 from agent_relay.storage.sqlite.index import index_chunk
 from agent_relay.storage.sqlite.insert import Statement, write_alone, write_messages
-from agent_relay.storage.sqlite.mark import Mark
-from agent_relay.storage.sqlite.prune import prune_messages, return_pages
+from agent_relay.storage.sqlite.loss import Mark
+from agent_relay.storage.sqlite.removal import erase_agent, prune_messages
 from agent_relay.storage.sqlite.rows import read_meta, write_meta, write_rest
 from agent_relay.storage.sqlite.sent import LISTED_EVERY, SentId, ids_of, list_ids, read_unlisted
 from agent_relay.storage.sqlite.snapshot import count_messages, has_message, last_number
 from agent_relay.storage.times import lag_of
 
 _IDLE_SECONDS = 0.25
-_CLEARED_EVERY_S = 3_600.0  # after pruning: it reads the whole index
-_WAL_TRIES = 20  # somebody else may be reading for long: then the next clearing empties the WAL
 
 _log = logging.getLogger(__name__)
 
@@ -54,16 +51,6 @@ class _Prune(Struct):
     before: int
     limit: int
     done: PruneDone
-
-
-class _Clearing(Struct):
-    """The files are being cleared of what was deleted. `done` are told when nothing of it is left."""
-
-    done: list[Callable[[], None]]
-    is_merging: bool = True
-    begins: bool = True
-    has_failed: bool = False
-    tries: int = 0
 
 
 class _CatchUp(Struct):
@@ -92,8 +79,7 @@ class Writer:
         self._index_failed = False  # then it waits for a write that works, instead of failing four times a second
         self._idle = False
         self._stopping = False
-        self._clearing: _Clearing | None = None
-        self._uncleared_since: float | None = None
+        self._clearing = Clearing(path, self._commits)
         self.last_number = last_number(connection)
         self.count = count_messages(connection)
         meta = read_meta(connection)
@@ -162,10 +148,10 @@ class Writer:
                 self._commits.hold_if_severed()
                 if self._readers or (self._idle and self._behind):
                     self._advance_index()
-                self._clear()
+                self._clearing.step()
         except GivenUp:
             _log.error("%s is closed; it is not known whether the last messages were stored: %s.", self._path, self.trouble)
-        self._end_clearing()
+        self._clearing.end()
         for reader in self._readers:
             reader.then(StoreError("The store is closing."))
 
@@ -176,14 +162,11 @@ class Writer:
     @property
     def _patience_s(self) -> float | None:
         """The time until there is something to do, unless somebody asks; None: there is nothing."""
-        if self._behind:
-            return _IDLE_SECONDS
-        since = self._uncleared_since
-        return None if since is None else max(since + _CLEARED_EVERY_S - time.monotonic(), 0.0)
+        return _IDLE_SECONDS if self._behind else self._clearing.due_in_s
 
     def _take(self) -> list[_Item]:
         """Waits for something to do; everything that is queued by then, or nothing: then there is time for the index."""
-        busy = self._readers or self._clearing or (self._idle and self._behind)
+        busy = self._readers or self._clearing.is_under_way or (self._idle and self._behind)
         try:
             items = [self._queue.get_nowait() if busy else self._queue.get(timeout=self._patience_s)]
         except Empty:
@@ -311,12 +294,10 @@ class Writer:
         outcome = self._commits.transact(remove)
         if not isinstance(outcome, StoreError):
             self._note_removal(outcome)
-            self._shrink()
-            if outcome and self._uncleared_since is None:
-                self._uncleared_since = time.monotonic()
+            self._clearing.shrink()
+            if outcome:
+                self._clearing.note_deleted()
         post_answer(self._post, partial(order.done, outcome))
-
-    # --- erasing --------------------------------------------------------------------------------------------------------
 
     def _erase(self, agent: str, limit: int, done: PruneDone) -> None:
         """The last slice is answered when the files are clear of it, too."""
@@ -338,52 +319,7 @@ class Writer:
         if looked_at >= limit:
             post_answer(self._post, partial(done, looked_at))
             return
-        told = [] if self._clearing is None else self._clearing.done  # begun anew, for what was erased just now as well
-        self._clearing = _Clearing([*told, partial(post_answer, self._post, partial(done, looked_at))])
-
-    def _clear(self) -> None:
-        """One step, if there is one to do."""
-        since = self._uncleared_since
-        if self._clearing is None and since is not None and time.monotonic() - since >= _CLEARED_EVERY_S:
-            self._clearing = _Clearing([])
-        clearing = self._clearing
-        if clearing is None:
-            return
-        if clearing.is_merging:
-            if clearing.begins:  # what is pruned from now on is for the next clearing
-                self._uncleared_since = None
-            more = self._commits.transact(partial(merge_index, begins=clearing.begins))
-            clearing.begins = False
-            clearing.is_merging = more is True
-            clearing.has_failed = isinstance(more, StoreError)
-            return
-        clearing.tries += 1
-        if self._empty_wal() or clearing.tries >= _WAL_TRIES:
-            self._shrink()
-            if (clearing.has_failed or clearing.tries >= _WAL_TRIES) and self._uncleared_since is None:
-                self._uncleared_since = time.monotonic()  # the next clearing tries again
-            self._end_clearing()
-
-    def _empty_wal(self) -> bool:
-        try:
-            connection = self._commits.connection
-            return connection is not None and empty_wal(connection)
-        except sqlite3.Error as error:
-            _log.info("The WAL of %s was not emptied this time: %s", self._path, error)
-            return False
-
-    def _end_clearing(self) -> None:
-        clearing, self._clearing = self._clearing, None
-        for tell in clearing.done if clearing is not None else ():
-            tell()
-
-    def _shrink(self) -> None:
-        try:
-            connection = self._commits.connection
-            if connection is not None:
-                return_pages(connection)
-        except sqlite3.Error as error:
-            _log.info("%s was not made smaller this time: %s", self._path, error)
+        self._clearing.begin(partial(post_answer, self._post, partial(done, looked_at)))
 
     def _advance_index(self) -> None:
         outcome = self._commits.transact(lambda connection: index_chunk(connection, self.indexed_to))

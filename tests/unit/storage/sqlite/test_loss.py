@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent_relay.storage.sqlite.loss import Loss, find_loss
-from agent_relay.storage.sqlite.mark import Mark, Reached
+from agent_relay.storage.sqlite.loss import Loss, Mark, Reached, find_loss
 
 
 def read(path: Path) -> Reached | None:

@@ -1,8 +1,6 @@
-"""Taking one agent out of the tables, and what was deleted out of the files.
+"""Messages taken out of the tables, with everything that points at them: the old ones, and those of one agent.
 
-SQLite overwrites what it deletes (`secure_delete`), but the words of deleted messages stay in the full-text index until its
-parts are merged, and the WAL holds earlier pages until it is cut. So after a deletion the index is merged, a few pages at a
-time so that no write waits long for it, and then the WAL is emptied.
+A few at a time, so that no write waits long for it. How what was deleted leaves the files as well is in `clearing`.
 """
 
 from __future__ import annotations
@@ -13,12 +11,24 @@ import msgspec
 
 from agent_relay.protocol.names import fold_name
 from agent_relay.storage.sqlite.index import remove_from_index
-from agent_relay.storage.sqlite.prune import empty_doomed
 from agent_relay.storage.sqlite.rows import read_meta
-from agent_relay.storage.sqlite.sent import erase_doomed_ids
+from agent_relay.storage.sqlite.sent import erase_doomed_ids, prune_ids
+from agent_relay.storage.times import last_number_before
 
-_MERGED_PAGES = 64  # of the index in one step: some 10 ms
+_TRAIL_ROWS_A_MESSAGE = 4  # the trail shrinks at least as fast as it grew
 
+_CHOOSE = """
+    INSERT INTO temp.doomed
+    SELECT number FROM messages
+    WHERE number <= ? AND ts < ? AND number NOT IN (SELECT number FROM backlog)
+      AND number NOT IN (SELECT number FROM dead_letters)
+    ORDER BY number LIMIT ?
+"""
+_PRUNE_TRAIL = """
+    DELETE FROM trail WHERE place IN (
+        SELECT place FROM (SELECT place, at FROM trail ORDER BY place LIMIT ?) WHERE at < ?
+    )
+"""
 _FOUND = """
     SELECT m.number, m.sender, m.target, m.recipients, m.skipped
     FROM message_agents AS a JOIN messages AS m ON m.number = a.number
@@ -26,12 +36,32 @@ _FOUND = """
 """
 
 
+def prune_messages(connection: sqlite3.Connection, before: int, limit: int) -> int:
+    """Inside the caller's transaction; how many messages went. What came after the checkpoint may still be owed: it stays."""
+    meta = read_meta(connection)
+    _empty_doomed(connection)
+    newest = min(meta["checkpoint"], last_number_before(before, meta["lag_ms"]))
+    chosen = connection.execute(_CHOOSE, (newest, before, max(limit, 0))).rowcount
+    if chosen:
+        remove_from_index(connection, meta["indexed_to"])
+        connection.execute("DELETE FROM messages WHERE number IN (SELECT number FROM temp.doomed)")
+    connection.execute(_PRUNE_TRAIL, (max(limit, 1) * _TRAIL_ROWS_A_MESSAGE, before))
+    connection.execute("DELETE FROM spent_tokens WHERE spent_at < ?", (before,))
+    prune_ids(connection, before, limit)
+    return chosen
+
+
+def _empty_doomed(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TEMP TABLE IF NOT EXISTS doomed (number INTEGER PRIMARY KEY)")
+    connection.execute("DELETE FROM temp.doomed")
+
+
 def erase_agent(connection: sqlite3.Connection, agent: str, limit: int) -> tuple[int, int]:
     """Inside the caller's transaction, with everything indexed and listed: how many messages were looked at, and how many of them
     went. What it sent, or alone was sent, goes; what it got with others stays theirs, without it."""
     key = fold_name(agent)
     found = connection.execute(_FOUND, (agent, max(limit, 0))).fetchall()
-    empty_doomed(connection)
+    _empty_doomed(connection)
     gone = 0
     for number, sender, target, recipients, skipped in found:
         others = [each for each in msgspec.json.decode(recipients) if fold_name(each[0]) != key]
@@ -65,16 +95,3 @@ def _without(target: str, key: str) -> str:
     if "," not in target:
         return target
     return ",".join(name for name in target.split(",") if fold_name(name.strip()) != key)
-
-
-def merge_index(connection: sqlite3.Connection, *, begins: bool) -> bool:
-    """One step, inside the caller's transaction; True: there is more to do."""
-    before = connection.total_changes
-    pages = -_MERGED_PAGES if begins else _MERGED_PAGES  # negative: all parts are to become one
-    connection.execute("INSERT INTO message_words (message_words, rank) VALUES ('merge', ?)", (pages,))
-    return connection.total_changes - before >= 2
-
-
-def empty_wal(connection: sqlite3.Connection) -> bool:
-    """False: somebody reads from it just now."""
-    return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]

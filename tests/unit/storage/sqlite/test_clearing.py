@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from agent_relay.ports.store import Batch
-from agent_relay.storage.sqlite import writer
+from agent_relay.storage.sqlite import clearing
 from tests.support.store_driver import make_message, time_at
 
 from .stores import SqliteDriver, opened
-from .test_prune import check_words
+from .test_removal import check_words
 
 SECRETS = (b"zebraquagga", b"xylophonist")
 DEADLINE_S = 60.0
@@ -50,7 +50,7 @@ def test_nothing_of_an_erased_agent_is_left_in_any_file(tmp_path: Path) -> None:
 
 def test_nothing_of_what_was_pruned_is_left_once_the_files_are_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "messages.sqlite"
-    monkeypatch.setattr(writer, "_CLEARED_EVERY_S", 0.0)
+    monkeypatch.setattr(clearing, "_CLEARED_EVERY_S", 0.0)
     with opened(path) as driver:
         fill(driver)
         while driver.prune(time_at(900), limit=200):
@@ -65,8 +65,8 @@ def test_nothing_of_what_was_pruned_is_left_once_the_files_are_cleared(tmp_path:
 
 def test_what_is_pruned_while_the_files_are_cleared_is_cleared_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "messages.sqlite"
-    monkeypatch.setattr(writer, "_CLEARED_EVERY_S", 0.0)
-    merge_index = writer.merge_index
+    monkeypatch.setattr(clearing, "_CLEARED_EVERY_S", 0.0)
+    merge_index = clearing.merge_index
     with opened(path) as driver:
         fill(driver)
         store, waiting = driver.store, [time_at(900)]
@@ -78,7 +78,7 @@ def test_what_is_pruned_while_the_files_are_cleared_is_cleared_next(tmp_path: Pa
             store.prune(waiting.pop(), 1_000, lambda _: None)
             return True
 
-        monkeypatch.setattr(writer, "merge_index", prune_before_the_merge_ends)
+        monkeypatch.setattr(clearing, "merge_index", prune_before_the_merge_ends)
         assert driver.prune(time_at(10), limit=5)
         deadline = time.monotonic() + DEADLINE_S
         while waiting or left_in(path):
