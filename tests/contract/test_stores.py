@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_relay.ports.store import Batch, MessageQuery, MessageRow, MessageStore
 from agent_relay.storage.memory import MemoryStore
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite.store import SqliteStore
 from tests.contract.store_suite import MessageStoreContract
 from tests.support.store_driver import Post, StoreDriver, make_message, number_at, time_at
 

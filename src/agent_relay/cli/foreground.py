@@ -19,7 +19,7 @@ def run_in_foreground(words: Sequence[str]) -> int | None:
     if words[:1] != ["up"] or "--foreground" not in words:
         return None
     from agent_relay.daemon.arguments import read_flags
-    from agent_relay.daemon.config import FLAG_NAMES
+    from agent_relay.daemon.settings import FLAG_NAMES
 
     values = read_flags(words[1:], _PLACES | FLAG_NAMES, _SWITCHES)
     if values is not None and "project" in values:

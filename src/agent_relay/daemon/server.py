@@ -47,7 +47,7 @@ from agent_relay.storage.agent_files import AgentFiles
 from agent_relay.storage.event_memory import MemoryEvents
 from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for
 from agent_relay.storage.memory import MemoryStore
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite.store import SqliteStore
 from agent_relay.transports.callers import Callers
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.unix import UnixServer

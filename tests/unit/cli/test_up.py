@@ -9,7 +9,7 @@ import pytest
 
 from agent_relay.cli.commands import up
 from agent_relay.cli.main import main
-from agent_relay.daemon.config import SETTINGS, Setting
+from agent_relay.daemon.settings import SETTINGS, Setting
 
 
 def test_every_setting_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:

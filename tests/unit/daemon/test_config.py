@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from agent_relay.core.limits import Limits
-from agent_relay.daemon.config import SETTINGS, Config, ConfigError, Setting, load_config
+from agent_relay.daemon.config import Config, ConfigError, load_config
 from agent_relay.daemon.config_files import PROJECT_MAY
+from agent_relay.daemon.settings import SETTINGS, Setting
 from agent_relay.protocol import places
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}

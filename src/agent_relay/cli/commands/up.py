@@ -24,7 +24,8 @@ from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.page_code import find_page_address
 from agent_relay.cli.safe_text import clean_line
 from agent_relay.cli.screen import Screen
-from agent_relay.daemon.config import SETTINGS, ConfigError, Setting
+from agent_relay.daemon.config import ConfigError
+from agent_relay.daemon.settings import SETTINGS, Setting
 from agent_relay.interpreter import run_module
 from agent_relay.protocol import places
 from agent_relay.sdk.locate import Place
