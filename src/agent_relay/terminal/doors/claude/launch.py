@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,9 +13,9 @@ import msgspec
 from agent_relay.terminal.doors.claude.inbox import ClaudeInbox
 from agent_relay.terminal.doors.claude.record import KNOWN
 from agent_relay.terminal.doors.claude.session import TOOL_ENDED, TOOL_STARTED, RecordWait
-from agent_relay.terminal.doors.claude.stop import ClaudeStopHook, marker_path
+from agent_relay.terminal.doors.claude.stop import ClaudeStopHook
 from agent_relay.terminal.doors.door import Door, DoorListener
-from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path, notice_command
+from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path, marker_path, notice_command, while_marked
 from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli
 from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.observations import Observation
@@ -128,12 +127,12 @@ def _read(path: str) -> bytes:
 
 def _write_settings(place: AgentPlace, socket: str) -> str:
     """Hooks and nothing else: what the user permits and forbids stays theirs."""
-    marker = shlex.quote(marker_path(place.folder))
+    marker = marker_path(place.folder, "claude")
     hooks: dict[str, list[dict[str, str | int]]] = {}
     for event in _ASKING:
         hooks.setdefault(event, []).append(_hook(event, _command(socket, event)))
     for event in _GIVING:
-        hooks.setdefault(event, []).append(_hook(event, f"if [ -e {marker} ]; then {_command(socket, event)}; fi"))
+        hooks.setdefault(event, []).append(_hook(event, while_marked(marker, _command(socket, event))))
     for event, notice in _TELLING.items():
         hooks.setdefault(event, []).append(_hook(event, notice_command(socket, notice, HOOK_S - EARLIER_S)))
     path = os.path.join(place.folder, SETTINGS_FILE)
