@@ -18,8 +18,8 @@ from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path, marker_path, notice_command, while_marked
 from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli
 from agent_relay.terminal.files.private_files import replace_private
+from agent_relay.terminal.output.json_fields import as_dict, decode_object
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, decode_record
 
 SETTINGS_FILE = "claude-settings.json"
 HOOK_S = 10
@@ -115,7 +115,7 @@ def _bypasses(flags: Mapping[str, str], program: Program) -> bool:
     given = flags.get("--settings", "")
     sources = [given.encode() if given.lstrip().startswith("{") else _read(os.path.join(program.cwd, given) if given else "")]
     sources.append(_read(str(home_of_cli("claude", program) / "settings.json")))
-    return not any(as_dict(decode_record(source)).get("crossSessionInbound") == "accept" for source in sources)
+    return not any(as_dict(decode_object(source)).get("crossSessionInbound") == "accept" for source in sources)
 
 
 def _read(path: str) -> bytes:

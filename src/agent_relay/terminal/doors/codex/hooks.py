@@ -35,8 +35,8 @@ from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.signals import Decided, Given, Signal, TurnBegan, TurnEnded
 from agent_relay.terminal.files.private_files import replace_private
+from agent_relay.terminal.output.json_fields import as_dict, as_text
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_text
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
 
 FLAG = "--codex-hooks"

@@ -27,8 +27,8 @@ from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.signals import Decided, Given, ModelAnswered, Signal, TurnEnded
 from agent_relay.terminal.doors.versions import is_known
+from agent_relay.terminal.output.json_fields import as_dict, as_text
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_text
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
 from agent_relay.terminal.profiles.profile import load_profiles
 

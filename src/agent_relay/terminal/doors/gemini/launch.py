@@ -20,8 +20,8 @@ from agent_relay.terminal.doors.gemini.record import KNOWN
 from agent_relay.terminal.doors.hooks import event_script, hook_command, hook_socket_path, marker_path, while_marked
 from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli
 from agent_relay.terminal.files.private_files import replace_private
+from agent_relay.terminal.output.json_fields import as_dict, as_text, decode_object
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_text, decode_record
 
 EXTENSION = Path(__file__).with_name("extension")
 NAME = "agent-relay"  # of the extension
@@ -117,7 +117,7 @@ def _installed_version(program: Program) -> str:
     found = shutil.which(program.argv[0], path=program.environment.get("PATH"))
     for folder in Path(os.path.realpath(found)).parents[:4] if found else ():
         try:
-            package = as_dict(decode_record((folder / "package.json").read_bytes()))
+            package = as_dict(decode_object((folder / "package.json").read_bytes()))
         except OSError:
             continue
         if package.get("name") == "@google/gemini-cli":
