@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
+from agent_relay.transports.http.docs_page import docs_page
 from agent_relay.transports.http.openapi import encode_description
-from agent_relay.transports.http.pages import docs_page
 from agent_relay.transports.http.table import ROUTES
 
 PAGE = docs_page(msgspec.json.decode(encode_description(ROUTES))).decode()

@@ -1,4 +1,4 @@
-"""The pages the API itself has. They are whole in themselves: no script, and nothing is loaded from anywhere."""
+"""The page of the API: its OpenAPI description for people. It has no script, and loads nothing from anywhere."""
 
 from __future__ import annotations
 

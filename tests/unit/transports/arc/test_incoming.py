@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from agent_relay.transports.arc.refs import Refs
+from agent_relay.transports.arc.incoming import Refs
 
 
 def test_the_last_ones_are_known() -> None:
