@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 import typer
 
-from agent_relay.cli.arc_identity import As, Invite, TokenSource, Url
+from agent_relay.cli.arc.identity import As, Invite, TokenSource, Url
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.formats import count, format_time
 from agent_relay.cli.options import Json, Socket, StateDir, find_place, inherit, read_duration_ms
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Column, Screen
+from agent_relay.cli.output.formats import count, format_time
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Column, Screen
 
 if TYPE_CHECKING:
     from agent_relay.arc.http_calls import Answer
@@ -68,7 +68,7 @@ def register(
     """
     from agent_relay.arc import registration
     from agent_relay.arc.token_file import TokenFile
-    from agent_relay.cli.arc_identity import find_admission, find_url, run_arc
+    from agent_relay.cli.arc.identity import find_admission, find_url, run_arc
 
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     place = find_place(socket, state_dir)
@@ -116,7 +116,7 @@ def revoke(
     Works at any relay if the agent's token is saved here, otherwise only at the project's own daemon.
     """
     from agent_relay.arc.token_file import TokenFile
-    from agent_relay.cli.arc_identity import find_url, run_arc
+    from agent_relay.cli.arc.identity import find_url, run_arc
 
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     place = find_place(socket, state_dir)
@@ -156,7 +156,7 @@ async def _revoke(place: Place, address: str, agent_id: str, file: Any, *, own_d
 async def _administer(place: Place, address: str, method: str, path: str, body: Any = None) -> Answer:
     """As whoever runs the daemon."""
     from agent_relay.arc.http_calls import call
-    from agent_relay.cli.arc_identity import own_api_token
+    from agent_relay.cli.arc.identity import own_api_token
 
     return await call(address, method, path, body=body, token=own_api_token(place))
 
@@ -172,7 +172,7 @@ def _expect(answer: Answer) -> dict[str, Any]:
 def _list(place: Place, url: str | None, *, as_json: bool) -> int:
     from agent_relay.arc.addresses import parse_address
     from agent_relay.arc.token_file import TokenFile
-    from agent_relay.cli.arc_identity import find_url, run_arc
+    from agent_relay.cli.arc.identity import find_url, run_arc
 
     async def work() -> tuple[list[dict[str, Any]], str]:
         address = parse_address(find_url(place, url)).http_url
@@ -237,7 +237,7 @@ def _now_ms() -> int:
 
 
 def _ask_daemon(place: Place, method: str, path: str, body: Any = None) -> dict[str, Any]:
-    from agent_relay.cli.arc_identity import find_url, run_arc
+    from agent_relay.cli.arc.identity import find_url, run_arc
 
     address = find_url(place, None)
 
@@ -266,7 +266,7 @@ def invite(
     state_dir: StateDir = None,
 ) -> int:
     """Invite somebody to register at the project's daemon without its API token. The code is shown only once."""
-    from agent_relay.cli.arc_identity import find_url
+    from agent_relay.cli.arc.identity import find_url
 
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     place = find_place(socket, state_dir)
@@ -345,8 +345,8 @@ def listen(
     Reconnects by itself and catches up on missed messages. The token comes from AGENT_RELAY_ARC_TOKEN, from --token-file,
     or from where `arc register` saved it.
     """
-    from agent_relay.cli.arc_identity import find_identity, run_arc
-    from agent_relay.cli.arc_talk import listen_as
+    from agent_relay.cli.arc.identity import find_identity, run_arc
+    from agent_relay.cli.arc.talk import listen_as
 
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     identity = find_identity(find_place(socket, state_dir), url, agent_id, token_file)
@@ -374,8 +374,8 @@ def send(
     This connects as the agent, and an agent has only one connection, so a `listen` of the same agent ends. Messages
     waiting for the agent arrive on this connection and are shown.
     """
-    from agent_relay.cli.arc_identity import find_identity, run_arc
-    from agent_relay.cli.arc_talk import read_payload, send_as
+    from agent_relay.cli.arc.identity import find_identity, run_arc
+    from agent_relay.cli.arc.talk import read_payload, send_as
     from agent_relay.cli.commands.send import read_body, read_target
 
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
@@ -413,8 +413,8 @@ def conformance(
     required, and so are those of features the relay announces; advice is only shown. Exit status 1: a rule is broken or
     could not be checked.
     """
-    from agent_relay.cli.arc_check import check_relay
-    from agent_relay.cli.arc_identity import find_admission, find_url, run_arc
+    from agent_relay.cli.arc.conformance import check_relay
+    from agent_relay.cli.arc.identity import find_admission, find_url, run_arc
 
     socket, state_dir, as_json, _ = inherit(context, socket, state_dir, as_json)
     place = find_place(socket, state_dir)
