@@ -1,1 +1,1 @@
-"""ARC at the command line: the identities of `arc` commands, talking as them, and checking a relay."""
+"""ARC at the command line: who an `arc` command acts as, the agents and invitations of a relay, talking, and checking one."""
