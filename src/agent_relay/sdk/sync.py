@@ -43,7 +43,7 @@ def _blocking(
     """The same method, with the same parameters, that waits for its result."""
 
     @functools.wraps(method)
-    def wait(self: SyncRelayClient, *arguments: P.args, **options: P.kwargs) -> T:
+    def wait(self: SyncRelayClient, /, *arguments: P.args, **options: P.kwargs) -> T:
         return self._run(method(self.client, *arguments, **options))
 
     return wait
