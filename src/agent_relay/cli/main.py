@@ -81,7 +81,7 @@ def _show_failure(failure: Failure, words: list[str]) -> str:
 def _hide_secrets() -> None:
     """Before there is an agent that could look."""
     if "AGENT_RELAY_API_TOKEN" in os.environ:
-        from agent_relay.daemon.api_token import hide_api_token
+        from agent_relay.daemon.secret_variable import hide_api_token
 
         hide_api_token()
 

@@ -1,21 +1,14 @@
-"""The token of the HTTP API: the environment's, or one that is made at the first start and kept.
-
-/proc shows what a process was started with to every program of the user, and taking a variable out of `os.environ` does not
-change that. So the token is erased where the system reads it.
-"""
+"""The token of the HTTP API: the environment's, or one that is made at the first start and kept."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import stat
-from typing import TYPE_CHECKING
 
+from agent_relay.daemon.config import Config
 from agent_relay.daemon.directories import write_private_file
 from agent_relay.protocol import places
-
-if TYPE_CHECKING:  # commands hide the token before they load anything large
-    from agent_relay.daemon.config import Config
 
 _LEAST = 16  # characters of one that we made; fewer: the file was cut short
 _MOST = 4_096
@@ -46,23 +39,3 @@ def _read(path: str) -> str | None:
         return None
     token = said.decode("ascii")
     return token if token.isprintable() and " " not in token else None
-
-
-def hide_api_token() -> None:
-    """Others do not see it any more; `os.environ` still has it. To be called before anything else changes the environment."""
-    value = os.environ.get(places.ENV_API_TOKEN)
-    if not value or os.name != "posix":
-        return
-    import ctypes  # noqa: PLC0415 - takes a while, and few have the variable
-
-    getenv = ctypes.CDLL(None).getenv
-    getenv.restype = ctypes.c_void_p
-    address = getenv(places.ENV_API_TOKEN.encode())
-    if address:
-        ctypes.memset(address, 0, len(os.fsencode(value)))
-    os.environ[places.ENV_API_TOKEN] = value  # a copy, elsewhere
-
-
-def forget_api_token() -> None:
-    """Nothing that is started from here on has it."""
-    os.environ.pop(places.ENV_API_TOKEN, None)

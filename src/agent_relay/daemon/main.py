@@ -8,11 +8,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from agent_relay.daemon.api_token import forget_api_token, hide_api_token
 from agent_relay.daemon.arguments import read_arguments
 from agent_relay.daemon.config import Config, ConfigError, check_tls, load_config
 from agent_relay.daemon.directories import AlreadyRunning, PlaceUnusable, make_private_directory
 from agent_relay.daemon.logs import close_logs, logger, open_logs
+from agent_relay.daemon.secret_variable import forget_api_token, hide_api_token
 from agent_relay.daemon.settings import SETTINGS
 from agent_relay.ports.store import StoreUnusable
 from agent_relay.protocol import places

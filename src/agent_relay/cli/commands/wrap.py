@@ -108,7 +108,7 @@ def wrap(
     from agent_relay.cli.commands.up import start
     from agent_relay.cli.wrapper.piped_input import has_input, is_piped
     from agent_relay.cli.wrapper.process import LookOptions, WrapOptions, find_profile
-    from agent_relay.daemon.api_token import forget_api_token
+    from agent_relay.daemon.secret_variable import forget_api_token
     from agent_relay.protocol.names import check_agent_name
     from agent_relay.terminal.agent.launch import check_command, is_terminal_error, pick_backend
     from agent_relay.terminal.backends.choice import Backend

@@ -70,7 +70,7 @@ class ProfileMaker:
             yield path
 
     def _run_program(self, command: list[str], path: Path, seconds: float | None, words: list[str]) -> None:
-        from agent_relay.daemon.api_token import forget_api_token
+        from agent_relay.daemon.secret_variable import forget_api_token
         from agent_relay.terminal.agent.launch import is_terminal_error
         from agent_relay.terminal.backends.person_terminal import PersonTerminal
         from agent_relay.terminal.recordings.profile_recording import ProgramRecording
