@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from agent_relay.core.limits import Limits
@@ -104,6 +104,12 @@ def _channels(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _storage_url(text: str) -> str:
+    from agent_relay.storage.postgres.url import check_url  # noqa: PLC0415 - few have one
+
+    return check_url(text)
+
+
 def _path(text: str) -> str:
     return os.path.abspath(os.path.expanduser(text))
 
@@ -141,6 +147,7 @@ class Setting:
     help: str
     variable: str = ""
     is_switch: bool = False  # the flag alone turns it on
+    may_hold_secret: bool = False  # then no error shows its value
 
     @property
     def flag(self) -> str:
@@ -198,8 +205,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("allowed_uids", _uids, "", "other user ids that may connect and exchange messages, separated by commas"),
     Setting("durability", _one_of("full", "normal"), "full", "full: on disk before the sender is told; normal: survives a crash "
             "of the daemon, but not of the machine"),
-    Setting("storage", _one_of("sqlite", "memory"), "sqlite", "where messages are kept", "AGENT_RELAY_STORAGE_TYPE"),
+    Setting("storage", _one_of("sqlite", "memory", "postgres"), "sqlite", "where messages are kept; postgres needs "
+            "storage_url, see docs/postgres.md", "AGENT_RELAY_STORAGE_TYPE"),
     Setting("storage_path", _path, None, "the SQLite file; by default messages.sqlite in the state directory"),
+    Setting("storage_url", _storage_url, None, "the PostgreSQL database, such as postgresql://user@host/database; a flag must "
+            "not contain the password", may_hold_secret=True),
     Setting("http", _switch, "true", "serve the HTTP API"),
     Setting("port", _whole(0, 65_535), None, "port of the HTTP API; by default the one it had last, or the next free one from "
             "3888; 0 picks any free one", "AGENT_RELAY_DASHBOARD_PORT"),
@@ -244,6 +254,7 @@ class Config:
     socket: str
     storage: str
     storage_path: str
+    storage_url: str | None = field(repr=False)  # may hold a password
     durability: Literal["full", "normal"]
     debug: bool
     http: bool
@@ -330,6 +341,7 @@ def load_config(
         socket=socket,
         storage=values["storage"],
         storage_path=values["storage_path"] or os.path.join(state_dir, places.DATABASE_FILE),
+        storage_url=_check_storage(values, flags, files),
         durability=values["durability"],
         debug=values["debug"],
         http=values["http"],
@@ -359,7 +371,7 @@ def load_config(
         arc_hooks=values["arc_hooks"],
         notes=shorten_notes(files.notes),
         flags={name: value for name, value in flags.items() if value is not None},
-        variables={setting.env: environ[setting.env] for setting in SETTINGS if environ.get(setting.env)},
+        variables={s.env: environ[s.env] for s in SETTINGS if environ.get(s.env) and not _is_secret(s, environ[s.env])},
     )
 
 
@@ -395,6 +407,33 @@ def check_tls(config: Config) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*config.tls)
     except OSError as error:  # SSLError is one
         raise ConfigError(f"{config.tls_cert} and {config.tls_key} cannot be loaded: {error}.") from None
+
+
+def _check_storage(values: Mapping[str, Any], flags: Mapping[str, str | None], files: _Files) -> str | None:
+    """The database, if it is to be used. A password is accepted only where nobody else can read it."""
+    url: str | None = values["storage_url"]
+    setting = next(setting for setting in SETTINGS if setting.name == "storage_url")
+    for source, value in ((setting.flag, flags.get(setting.name)), (files.own.path, files.own.content.get(setting.name))):
+        if value is None or not _is_secret(setting, str(value)):
+            continue
+        if source == setting.flag:
+            raise ConfigError(
+                f"{setting.flag} must not contain a password: every user of this machine can see it there. Put the password into "
+                f"~/.pgpass or PGPASSWORD, or the whole URL into {setting.env} or {files.own.path}."
+            )
+        if os.stat(files.own.path).st_mode & 0o077:
+            raise ConfigError(f"{files.own.path} contains a password, and others can read it. Run: chmod 600 {files.own.path}")
+    if values["storage"] == "postgres" and url is None:
+        raise ConfigError(f"--storage postgres needs {setting.flag}, or {setting.env}, such as postgresql://user@host/database.")
+    return url
+
+
+def _is_secret(setting: Setting, value: str) -> bool:
+    if not setting.may_hold_secret:
+        return False
+    from agent_relay.storage.postgres.url import has_password  # noqa: PLC0415 - few have one
+
+    return has_password(value)
 
 
 def _read_arc(values: Mapping[str, Any]) -> ArcSettings:
@@ -470,7 +509,8 @@ def _parse(setting: Setting, source: str, value: Any) -> Any:
     try:
         return setting.parse(str(value))
     except ValueError as error:
-        raise ConfigError(f"{source}: {value!r} is invalid; it must be {error}.") from None
+        shown = "the value" if setting.may_hold_secret else repr(value)
+        raise ConfigError(f"{source}: {shown} is invalid; it must be {error}.") from None
 
 
 class _Files(NamedTuple):
