@@ -125,8 +125,7 @@ def test_a_server_that_restarts_in_the_middle_of_a_load_is_found_again(own_serve
             for _ in range(20):
                 assert load.write()
             own_server.stop(number)
-            wait_until(lambda: driver.store.trouble is not None)
-            assert "cannot be reached" in str(driver.store.trouble)
+            wait_until(lambda: "cannot be reached" in str(driver.store.trouble))
             assert driver.store.stats().problem
             assert not load.write()
             assert isinstance(driver.call(driver.store.find, MessageQuery()), StoreError)

@@ -76,12 +76,13 @@ class _Change(Struct):
 
 
 class Session:
-    def __init__(self, url: DatabaseUrl, project: str, settings: dict[str, str]) -> None:
+    def __init__(self, url: DatabaseUrl, project: str, settings: dict[str, str], copied_from: str = "") -> None:
         self.url = url
         self.trouble: str | None = None  # the daemon's loop reads it
         self.failure = ""  # why the last change failed; "" since one worked
         self._project = project
         self._settings = settings
+        self._copied_from = copied_from
         self._token = uuid.uuid4().hex
         self._since = time.time_ns() // 1_000_000
         self._connection: Connection | None = None
@@ -105,20 +106,28 @@ class Session:
         try:
             await apply_migrations(connection, self.url)
             state = await self._take_patiently(connection)
+            await self._check_copy(connection, state)
         except FAILURES as error:
             connection.terminate()
             raise StoreUnusable(f"{describe(self.url, error)}.") from None
         except BaseException:
             connection.terminate()
             raise
-        if state["copied_from"]:
-            connection.terminate()
-            raise StoreUnusable(
-                f"{self.url.location}: a copy from {state['copied_from']} into it was not finished. "
-                "Run `agent-relay storage copy` again, which continues it."
-            )
         self._keeper = asyncio.create_task(self._keep())
         return state
+
+    async def _check_copy(self, connection: Connection, state: Record) -> None:
+        """A daemon uses no half of a copy, and a copy goes into nothing that somebody uses."""
+        if state["copied_from"] == self._copied_from:
+            return
+        if state["copied_from"]:
+            raise StoreUnusable(
+                f"{self.url.location}: a copy from {state['copied_from']} into it was not finished. "
+                "Run `agent-relay storage copy` again, which continues it, or drop the schema."
+            )
+        if state["last_number"] or await connection.fetchval("SELECT EXISTS (SELECT 1 FROM agents)"):
+            raise StoreUnusable(f"{self.url.location} holds messages already. Copy into another schema with ?schema=NAME.")
+        await connection.execute("UPDATE state SET copied_from = $1", self._copied_from)
 
     async def _connect(self) -> Connection:
         connection = await connect(self.url, "writer", lock_timeout=_LOCK_WAIT, **self._settings)

@@ -52,12 +52,14 @@ _T = TypeVar("_T")
 
 
 class PostgresStore:
-    """`project` names whose messages these are, for whoever finds the database in use."""
+    """`project` names whose messages these are, for whoever finds the database in use; `copied_from` is set for the target of a
+    copy alone."""
 
-    def __init__(self, url: DatabaseUrl, post: Post, project: str = "", durability: str = "full") -> None:
+    def __init__(self, url: DatabaseUrl, post: Post, project: str = "", durability: str = "full", copied_from: str = "") -> None:
         self._url = url
         self._post = post
         self._project = project
+        self._copied_from = copied_from
         self._settings = {} if durability == "full" else {"synchronous_commit": "off"}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
@@ -81,7 +83,7 @@ class PostgresStore:
             raise
 
     async def _open(self) -> Snapshot:
-        session = Session(self._url, self._project, self._settings)
+        session = Session(self._url, self._project, self._settings, self._copied_from)
         state = await session.open()
         try:
             snapshot = await load_snapshot(session, state)

@@ -1,0 +1,52 @@
+"""Copying a project's history between its stores while no daemon runs, and checking that it arrived whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agent_relay.daemon.config import Config
+from agent_relay.ports.store import StoreUnusable
+from agent_relay.protocol import places
+from agent_relay.storage.copies import CopyEnd, OpenEnd, Progress, Totals, copy_history
+from agent_relay.storage.sqlite_copy import SqliteCopyEnd
+
+KINDS = ("sqlite", "postgres")
+
+
+def make_end(kind: str, config: Config) -> CopyEnd:
+    """Raises StoreUnusable."""
+    if kind == "sqlite":
+        return SqliteCopyEnd(config.storage_path)
+    from agent_relay.storage.postgres.copy import PostgresCopyEnd  # noqa: PLC0415 - needs the driver
+    from agent_relay.storage.postgres.url import read_url  # noqa: PLC0415
+
+    if config.storage_url is None:
+        raise StoreUnusable("PostgreSQL needs --storage-url or AGENT_RELAY_STORAGE_URL, such as postgresql://user@host/database.")
+    return PostgresCopyEnd(read_url(config.storage_url, places.project_id(config.project_root)), config.project_root)
+
+
+def copy_store(
+    source: CopyEnd, target: CopyEnd, progress: Progress, checking: Callable[[], None]
+) -> dict[str, tuple[Totals, Totals]]:
+    """The totals of each table, at the source and at the target. Only where all of them agree is the target used from then on.
+    Raises StoreUnusable and StoreError."""
+    reading = OpenEnd(source)
+    try:
+        writing = OpenEnd(target, source.location)
+        try:
+            copy_history(reading, writing, progress)
+        finally:
+            writing.close()
+        checking()
+        writing = OpenEnd(target, source.location)  # as it is found by whoever opens it
+        try:
+            there = writing.total()
+        finally:
+            writing.close()
+        here = reading.total()
+        if here == there:
+            target.finish(reading.snapshot)
+            target.close()
+        return {name: (here[name], there[name]) for name in here}
+    finally:
+        reading.close()
