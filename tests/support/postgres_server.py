@@ -46,7 +46,7 @@ def find_binaries() -> Path:
 
 
 class PostgresServer:
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
         self._binaries = find_binaries()
         self.folder = Path(tempfile.mkdtemp(prefix="relay-pg-", dir="/tmp"))
         self._data = self.folder / "data"
@@ -59,7 +59,7 @@ class PostgresServer:
         self._run("initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         (self._data / "pg_hba.conf").write_text(_HBA)
         with open(self._data / "postgresql.conf", "a") as file:
-            file.writelines(f"{name} = '{value}'\n" for name, value in _SETTINGS.items())
+            file.writelines(f"{name} = '{value}'\n" for name, value in (_SETTINGS | settings).items())
             file.write(f"unix_socket_directories = '{self.folder}'\n")
         self.start()
         self.psql(f"CREATE ROLE relay LOGIN PASSWORD '{PASSWORD}'", "GRANT CREATE ON DATABASE postgres TO relay")

@@ -10,6 +10,8 @@ from agent_relay.protocol import places
 from agent_relay.storage.copies import CopyEnd, OpenEnd, Progress, Totals, copy_history
 from agent_relay.storage.sqlite_copy import SqliteCopyEnd
 
+__all__ = ["KINDS", "Totals", "copy_store", "make_end"]
+
 KINDS = ("sqlite", "postgres")
 
 
