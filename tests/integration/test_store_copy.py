@@ -131,7 +131,9 @@ def test_a_copy_that_was_killed_is_continued(path: Path, tmp_path: Path, directi
         with pytest.raises(StoreUnusable, match="was not finished"):
             PostgresStore(url, lambda callback: None).open()
         copy(SqliteCopyEnd(str(path)), end_of(url))
-        StoreDriver(lambda post: PostgresStore(url, post)).open()
+        store = PostgresStore(url, lambda callback: None)
+        assert store.open().last_number == number_at(_COUNT)
+        store.close()
 
 
 def test_a_target_that_holds_something_else_is_refused(path: Path, tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from agent_relay.protocol.places import ENV_API_TOKEN, ENV_DATABASE_PASSWORD, ENV_STORAGE_URL
+from agent_relay.protocol.places import DATABASE_PASSWORD_VARIABLE, ENV_API_TOKEN, ENV_STORAGE_URL
 
-SECRET_VARIABLES = (ENV_API_TOKEN, ENV_STORAGE_URL, ENV_DATABASE_PASSWORD)
+SECRET_VARIABLES = (ENV_API_TOKEN, ENV_STORAGE_URL, DATABASE_PASSWORD_VARIABLE)
 
 
 def hide_secrets() -> None:

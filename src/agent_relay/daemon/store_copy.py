@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agent_relay.daemon.config import Config
-from agent_relay.ports.store import StoreUnusable
+from agent_relay.ports.store import StoreError, StoreUnusable
 from agent_relay.protocol import places
 from agent_relay.storage.copies import CopyEnd, OpenEnd, Progress, Totals, copy_history
 from agent_relay.storage.sqlite_copy import SqliteCopyEnd
 
-__all__ = ["KINDS", "Totals", "copy_store", "make_end"]
+__all__ = ["KINDS", "CopyFailed", "Totals", "copy_project", "copy_store"]
 
 KINDS = ("sqlite", "postgres")
 
 
-def make_end(kind: str, config: Config) -> CopyEnd:
+class CopyFailed(Exception):  # noqa: N818 - named by the condition
+    """The copy could not be made, or not go on; the text says why."""
+
+
+def copy_project(
+    source: str, target: str, config: Config, progress: Progress, checking: Callable[[], None]
+) -> dict[str, tuple[Totals, Totals]]:
+    """Copies from one kind of store to another, those that the settings name. Raises CopyFailed."""
+    try:
+        return copy_store(_make_end(source, config), _make_end(target, config), progress, checking)
+    except (StoreUnusable, StoreError) as error:
+        raise CopyFailed(str(error)) from None
+
+
+def _make_end(kind: str, config: Config) -> CopyEnd:
     """Raises StoreUnusable."""
     if kind == "sqlite":
         return SqliteCopyEnd(config.storage_path)

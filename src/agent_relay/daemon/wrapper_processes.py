@@ -83,7 +83,7 @@ class WrapperProcesses:
                 field="payload.cli", reason="cli_not_found", cli=session.cli,
             )  # fmt: skip
         session.cwd = find_folder(session.cwd, self._config.project_root, self._config.spawn_roots)
-        kept_back = _NOT_INHERITED | ({places.ENV_DATABASE_PASSWORD} if self._config.storage == "postgres" else set())
+        kept_back = _NOT_INHERITED | ({places.DATABASE_PASSWORD_VARIABLE} if self._config.storage == "postgres" else set())
         inherited = {name: value for name, value in os.environ.items() if name not in kept_back}
         mode = modes_of(session.cli)[session.permission_mode] if session.permission_mode is not None else PermissionMode()
         own = {

@@ -47,8 +47,7 @@ def copy(
     from agent_relay.cli.foreground import daemon_arguments
     from agent_relay.daemon.config import ConfigError
     from agent_relay.daemon.main import parse
-    from agent_relay.daemon.store_copy import KINDS, copy_store, make_end
-    from agent_relay.ports.store import StoreError, StoreUnusable
+    from agent_relay.daemon.store_copy import KINDS, CopyFailed, copy_project
 
     if {source, target} != set(KINDS):
         raise Failure("--from and --to must be sqlite and postgres, in either order.", USAGE)
@@ -64,8 +63,8 @@ def copy(
         raise Failure(str(error), USAGE) from None
     watch = _Progress()
     try:
-        totals = copy_store(make_end(source, config), make_end(target, config), watch.show, watch.check)
-    except (StoreUnusable, StoreError) as error:
+        totals = copy_project(source, target, config, watch.show, watch.check)
+    except CopyFailed as error:
         raise Failure(str(error)) from None
     finally:
         watch.end()
