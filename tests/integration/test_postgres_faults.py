@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ from agent_relay.ports.store import Batch, MessageQuery, StoreError, StoreUnusab
 from agent_relay.storage.postgres.store import PostgresStore
 from agent_relay.storage.postgres.url import DatabaseUrl, read_url
 from tests.support.cutting_proxy import CuttingProxy
-from tests.support.postgres_server import PASSWORD, PostgresServer, fresh_schema, fresh_url, server
+from tests.support.postgres_server import ESCAPED_PASSWORD, PASSWORD, PostgresServer, fresh_schema, fresh_url, server
 from tests.support.store_driver import StoreDriver, make_message, place_of, time_at
 
 ROOT = Path(__file__).parents[2]
@@ -239,6 +240,16 @@ def test_whoever_lost_its_place_never_writes_again_and_learns_what_was_stored(pr
     first.store.close()
 
 
+def test_a_change_of_an_earlier_generation_is_refused_by_the_database_itself(url: DatabaseUrl) -> None:
+    for _ in range(2):
+        with opened(url) as driver:
+            driver.write(Batch(checkpoint=1))
+    path = f"SET search_path = {url.schema}"
+    with pytest.raises(AssertionError, match="another daemon writes this project"):
+        server().psql(path, "SELECT erase_agent(1, 99, 'bob', 5)")
+    server().psql(path, "SELECT erase_agent(2, 99, 'bob', 5)")
+
+
 _HOLDER = """
 import sys, time
 from agent_relay.storage.postgres.store import PostgresStore
@@ -305,6 +316,31 @@ def test_a_user_with_a_password_and_its_own_schema(monkeypatch: pytest.MonkeyPat
     with opened(url) as driver:
         driver.put(make_message(1))
         assert PASSWORD not in driver.store.stats().location
+
+
+@pytest.fixture
+def server_with_tls() -> Iterator[tuple[PostgresServer, int]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = PostgresServer(listen_addresses="127.0.0.1,127.0.0.2", port=str(port), ssl="on")
+    yield started, port
+    started.remove()
+
+
+def test_the_certificate_of_the_server_is_checked_as_the_url_says(server_with_tls: tuple[PostgresServer, int]) -> None:
+    certificate = ROOT / "tests" / "data" / "tls" / "cert.pem"
+    given = f"postgresql://relay:{ESCAPED_PASSWORD}@127.0.0.1:{server_with_tls[1]}/postgres?schema=encrypted&sslmode="
+    with opened(read_url(f"{given}verify-full&sslrootcert={certificate}", "unused")) as driver:
+        driver.put(make_message(1))
+        query = "SELECT bool_and(s.ssl) FROM pg_stat_ssl AS s JOIN pg_stat_activity AS a USING (pid) WHERE a.usename = 'relay'"
+        assert server_with_tls[0].psql(query) == [["t"]]
+        assert "verify-full" in driver.store.stats().location
+    elsewhere = given.replace("127.0.0.1", "127.0.0.2")  # which the certificate does not name
+    said = refused(f"{elsewhere}verify-full&sslrootcert={certificate}")
+    assert "no encrypted connection" in said
+    assert ESCAPED_PASSWORD not in said
+    assert "refused the login" in refused(f"{given}disable")  # the server takes nobody without
 
 
 def test_an_absent_server_and_an_absent_database_are_named() -> None:

@@ -27,11 +27,12 @@ from agent_relay.storage.postgres.url import DatabaseUrl, read_url
 PASSWORD = "correct-horse/battery"  # of the user `relay`; the user `postgres` needs none
 ESCAPED_PASSWORD = "correct-horse%2Fbattery"
 _START_S = 60.0
+_TLS = Path(__file__).parents[1] / "data" / "tls"
 _SETTINGS = {
     "listen_addresses": "", "fsync": "off", "shared_buffers": "16MB", "max_connections": "60", "log_min_messages": "fatal",
-    "max_wal_size": "256MB",
+    "max_wal_size": "256MB", "ssl_cert_file": "cert.pem", "ssl_key_file": "key.pem",
 }  # fmt: skip
-_HBA = "local all postgres trust\nlocal all all scram-sha-256\n"
+_HBA = "local all postgres trust\nlocal all all scram-sha-256\nhostssl all all 127.0.0.0/8 scram-sha-256\n"
 
 
 def find_binaries() -> Path:
@@ -50,6 +51,7 @@ class PostgresServer:
         self._binaries = find_binaries()
         self.folder = Path(tempfile.mkdtemp(prefix="relay-pg-", dir="/tmp"))
         self._data = self.folder / "data"
+        self._port = settings.get("port", "5432")
         self._process: subprocess.Popen[bytes] | None = None
         self._identity: dict[str, Any] = {}
         if os.geteuid() == 0:
@@ -58,6 +60,11 @@ class PostgresServer:
             os.chown(self.folder, user.pw_uid, user.pw_gid)
         self._run("initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         (self._data / "pg_hba.conf").write_text(_HBA)
+        for name in ("cert.pem", "key.pem"):  # for `ssl = on`
+            shutil.copy(_TLS / name, self._data / name)
+            os.chmod(self._data / name, 0o600)
+            if self._identity:
+                os.chown(self._data / name, self._identity["user"], self._identity["group"])
         with open(self._data / "postgresql.conf", "a") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in (_SETTINGS | settings).items())
             file.write(f"unix_socket_directories = '{self.folder}'\n")
@@ -84,7 +91,7 @@ class PostgresServer:
             time.sleep(0.02)
 
     def answers(self) -> bool:
-        words = [str(self._binaries / "pg_isready"), "-q", "-h", str(self.folder), "-U", "postgres"]
+        words = [str(self._binaries / "pg_isready"), "-q", "-h", str(self.folder), "-p", self._port, "-U", "postgres"]
         return subprocess.run(words, check=False, timeout=30).returncode == 0
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> None:
@@ -97,7 +104,9 @@ class PostgresServer:
     def psql(self, *statements: str) -> list[list[str]]:
         """The rows of the last statement."""
         arguments = [word for statement in statements for word in ("-c", statement)]
-        said = self._run("psql", "-h", str(self.folder), "-U", "postgres", "-XAtq", "-F", "\t", *arguments, "postgres")
+        said = self._run(
+            "psql", "-h", str(self.folder), "-p", self._port, "-U", "postgres", "-XAtq", "-F", "\t", *arguments, "postgres"
+        )
         return [line.split("\t") for line in said.splitlines()]
 
     def url(self, schema: str, user: str = "postgres", password: str = "", folder: Path | None = None) -> str:
