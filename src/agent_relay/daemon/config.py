@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from agent_relay.core.limits import Limits
@@ -34,6 +34,7 @@ class Config:
     socket: str
     storage: str
     storage_path: str
+    storage_url: str | None = field(repr=False)  # may hold a password
     durability: Literal["full", "normal"]
     debug: bool
     http: bool
@@ -120,6 +121,7 @@ def load_config(
         socket=socket,
         storage=values["storage"],
         storage_path=values["storage_path"] or os.path.join(state_dir, places.DATABASE_FILE),
+        storage_url=_check_storage(values, flags, files),
         durability=values["durability"],
         debug=values["debug"],
         http=values["http"],
@@ -149,7 +151,7 @@ def load_config(
         arc_hooks=values["arc_hooks"],
         notes=shorten_notes(files.notes),
         flags={name: value for name, value in flags.items() if value is not None},
-        variables={setting.env: environ[setting.env] for setting in SETTINGS if environ.get(setting.env)},
+        variables={s.env: environ[s.env] for s in SETTINGS if environ.get(s.env) and not _is_secret(s, environ[s.env])},
     )
 
 
@@ -185,6 +187,33 @@ def check_tls(config: Config) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*config.tls)
     except OSError as error:  # SSLError is one
         raise ConfigError(f"{config.tls_cert} and {config.tls_key} cannot be loaded: {error}.") from None
+
+
+def _check_storage(values: Mapping[str, Any], flags: Mapping[str, str | None], files: _Files) -> str | None:
+    """The database, if it is to be used. A password is accepted only where nobody else can read it."""
+    url: str | None = values["storage_url"]
+    setting = next(setting for setting in SETTINGS if setting.name == "storage_url")
+    for source, value in ((setting.flag, flags.get(setting.name)), (files.own.path, files.own.content.get(setting.name))):
+        if value is None or not _is_secret(setting, str(value)):
+            continue
+        if source == setting.flag:
+            raise ConfigError(
+                f"{setting.flag} must not contain a password: every user of this machine can see it there. Put the password into "
+                f"~/.pgpass or PGPASSWORD, or the whole URL into {setting.env} or {files.own.path}."
+            )
+        if os.stat(files.own.path).st_mode & 0o077:
+            raise ConfigError(f"{files.own.path} contains a password, and others can read it. Run: chmod 600 {files.own.path}")
+    if values["storage"] == "postgres" and url is None:
+        raise ConfigError(f"--storage postgres needs {setting.flag}, or {setting.env}, such as postgresql://user@host/database.")
+    return url
+
+
+def _is_secret(setting: Setting, value: str) -> bool:
+    if not setting.may_hold_secret:
+        return False
+    from agent_relay.storage.postgres.url import has_password  # noqa: PLC0415 - few have one
+
+    return has_password(value)
 
 
 def _read_arc(values: Mapping[str, Any]) -> ArcSettings:
@@ -260,7 +289,8 @@ def _parse(setting: Setting, source: str, value: Any) -> Any:
     try:
         return setting.parse(str(value))
     except ValueError as error:
-        raise ConfigError(f"{source}: {value!r} is invalid; it must be {error}.") from None
+        shown = "the value" if setting.may_hold_secret else repr(value)
+        raise ConfigError(f"{source}: {shown} is invalid; it must be {error}.") from None
 
 
 class _Files(NamedTuple):

@@ -22,6 +22,7 @@ from agent_relay.daemon.api_token import settle_api_token
 from agent_relay.daemon.budget_keeper import BudgetKeeper
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.cost_models import load_prices
+from agent_relay.daemon.database import make_database_store
 from agent_relay.daemon.directories import (
     DirectoryLock,
     Lock,
@@ -153,6 +154,8 @@ class Daemon:
     def _make_store(self) -> MessageStore:
         if self._config.storage == "memory":
             return MemoryStore(self._post)
+        if self._config.storage == "postgres":
+            return make_database_store(self._config, self._post)
         return SqliteStore(self._config.storage_path, self._post, self._config.durability)
 
     def _make_event_store(self) -> EventStore:

@@ -92,6 +92,12 @@ def _channels(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _storage_url(text: str) -> str:
+    from agent_relay.storage.postgres.url import check_url  # noqa: PLC0415 - few have one
+
+    return check_url(text)
+
+
 def _path(text: str) -> str:
     return os.path.abspath(os.path.expanduser(text))
 
@@ -129,6 +135,7 @@ class Setting:
     help: str
     variable: str = ""
     is_switch: bool = False  # the flag alone turns it on
+    may_hold_secret: bool = False  # then no error shows its value
 
     @property
     def flag(self) -> str:
@@ -186,8 +193,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("allowed_uids", _uids, "", "other user ids that may connect and exchange messages, separated by commas"),
     Setting("durability", _one_of("full", "normal"), "full", "full: on disk before the sender is told; normal: survives a crash "
             "of the daemon, but not of the machine"),
-    Setting("storage", _one_of("sqlite", "memory"), "sqlite", "where messages are kept", "AGENT_RELAY_STORAGE_TYPE"),
+    Setting("storage", _one_of("sqlite", "memory", "postgres"), "sqlite", "where messages are kept; postgres needs "
+            "storage_url, see docs/postgres.md", "AGENT_RELAY_STORAGE_TYPE"),
     Setting("storage_path", _path, None, "the SQLite file; by default messages.sqlite in the state directory"),
+    Setting("storage_url", _storage_url, None, "the PostgreSQL database, such as postgresql://user@host/database; a flag must "
+            "not contain the password", may_hold_secret=True),
     Setting("http", _switch, "true", "serve the HTTP API"),
     Setting("port", _whole(0, 65_535), None, "port of the HTTP API; by default the one it had last, or the next free one from "
             "3888; 0 picks any free one", "AGENT_RELAY_DASHBOARD_PORT"),

@@ -68,8 +68,11 @@ def _check_store(place: Place) -> Iterator[Finding]:
 
     try:
         chosen = read_setting("storage_path", os.environ, project_root=place.root, home=place.home)
+        kind = read_setting("storage", os.environ, project_root=place.root, home=place.home)
     except ConfigError as error:
         yield Finding("settings", Verdict.BAD, clean_line(str(error)))
+        return
+    if kind != "sqlite":  # then there is no file to look at
         return
     for trouble in find_store_troubles(str(chosen or os.path.join(place.state_dir, DATABASE_FILE))):
         yield Finding("storage", Verdict.BAD, clean_line(trouble))
