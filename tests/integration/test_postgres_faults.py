@@ -95,15 +95,14 @@ def test_connections_ended_at_any_moment_lose_and_double_nothing(url: DatabaseUr
     random.seed(7)
     with opened(url) as driver:
         load = Load(driver)
-        over = threading.Event()
-        ended: list[int] = []
+        pause = threading.Event()
+        ended = 0
 
         def end_connections() -> None:
-            while len(ended) < 60:
-                over.wait(random.random() * 0.02)
-                for pid in server().writer_pids(url.schema):
-                    server().psql(f"SELECT pg_terminate_backend({pid})")
-                    ended.append(pid)
+            nonlocal ended
+            while ended < 60:
+                pause.wait(random.random() * 0.02)
+                ended += server().end_writers(url.schema)
 
         thread = threading.Thread(target=end_connections)
         thread.start()
