@@ -32,6 +32,10 @@ _SETTINGS = {
     "listen_addresses": "", "fsync": "off", "shared_buffers": "16MB", "max_connections": "60", "log_min_messages": "fatal",
     "max_wal_size": "256MB", "ssl_cert_file": "cert.pem", "ssl_key_file": "key.pem",
 }  # fmt: skip
+_WRITERS = (
+    "SELECT {value} FROM pg_locks WHERE locktype = 'advisory' AND granted "
+    "AND (classid::bigint << 32 | objid::bigint) = hashtextextended('agent-relay writer {schema}', 0)"
+)
 _HBA = "local all postgres trust\nlocal all all scram-sha-256\nhostssl all all 127.0.0.0/8 scram-sha-256\n"
 
 
@@ -115,11 +119,11 @@ class PostgresServer:
 
     def writer_pids(self, schema: str) -> list[int]:
         """The server's processes that write this schema."""
-        rows = self.psql(
-            "SELECT a.pid FROM pg_stat_activity AS a JOIN pg_locks AS l ON l.pid = a.pid AND l.locktype = 'advisory' "
-            f"WHERE (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('agent-relay writer {schema}', 0)"
-        )
-        return [int(row[0]) for row in rows]
+        return [int(pid) for (pid,) in self.psql(_WRITERS.format(value="pid", schema=schema))]
+
+    def end_writers(self, schema: str) -> int:
+        """Ends their connections, at whatever moment that is; how many there were."""
+        return len(self.psql(_WRITERS.format(value="pg_terminate_backend(pid)", schema=schema)))
 
     def remove(self) -> None:
         self.stop(signal.SIGQUIT)

@@ -18,7 +18,7 @@ from agent_relay.storage.posting import Post, post_answer
 
 Read = Callable[[Connection], Awaitable[Any]]
 
-_RETRY = RetryPolicy(base_ms=100, cap_ms=5_000, jitter=0.15)
+_RETRY = RetryPolicy(base_ms=100, cap_ms=1_000, jitter=0.15)  # somebody waits for the answer
 _ANSWER_S = 60.0
 
 _log = logging.getLogger(__name__)
