@@ -94,8 +94,17 @@ class Run:
         line = ["wrap", "-n", name, "--backend", backend, "--no-intro", *stage.where, *case.options, "--", *words]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "agent_relay", *line], cwd=stage.project, env=stage.environ, stdin=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+        self._log = stage.daemon.state_dir / "team" / name / "wrapper.log"
+
+    def end(self) -> str:
+        """Ends it, and says how it went."""
+        ended = self.process.poll()
+        self.process.terminate()
+        said = self.process.communicate(timeout=DEADLINE_S)[1]
+        log = self._log.read_text("utf-8") if self._log.exists() else ""
+        return f"{self.name}: ended by itself with {ended}\n{said}\n{log}"
 
     @property
     def text(self) -> str:
@@ -126,10 +135,12 @@ async def judge(stage: Stage, runs: list[Run]) -> dict[str, str]:
 @pytest.mark.parametrize(("backend", "names"), [("pty", tuple(CASES)), ("tmux", IN_TMUX)], ids=["pty", "tmux"])
 def test_what_is_typed_to_a_program_that_nobody_described(stage: Stage, backend: str, names: tuple[str, ...]) -> None:
     runs = [Run(stage, backend, name, CASES[name]) for name in names]
+    stories: list[str] = []
     try:
         found = asyncio.run(judge(stage, runs))
         wrong = {name: said for name, said in found.items() if CASES[name].outcome not in said}
-        assert wrong == {}
+        stories += [run.end() for run in runs if run.name in wrong]
+        assert wrong == {}, "\n".join(stories)
         held = [run for run in runs if run.case.outcome != DELIVERED]
         assert all(not run.text for run in held)
         assert all(stage.owed(run.name) == [f"hello {run.name}"] for run in held[:2])
@@ -139,7 +150,7 @@ def test_what_is_typed_to_a_program_that_nobody_described(stage: Stage, backend:
         for run in runs:
             run.process.terminate()
         for run in runs:
-            run.process.wait(DEADLINE_S)
+            run.process.communicate(timeout=DEADLINE_S)
 
 
 def test_the_page_has_the_table() -> None:

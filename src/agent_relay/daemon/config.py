@@ -8,6 +8,7 @@ The command line makes its options from `SETTINGS`, and a test holds `docs/confi
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -51,6 +52,16 @@ def _duration(text: str) -> int:
     if value < 1:
         raise ValueError("a duration such as 500 (milliseconds), 30s, 5m, 24h or 7d")
     return value
+
+
+def _text(text: str) -> str:
+    return text
+
+
+def _project(text: str) -> str:
+    if re.fullmatch(r"[a-z0-9-]{1,32}", text) is None:
+        raise ValueError("1 to 32 small letters, digits and hyphens")
+    return text
 
 
 def _one_of(*choices: str) -> Callable[[str], str]:
@@ -200,6 +211,11 @@ SETTINGS: tuple[Setting, ...] = (
             "of the daemon, but not of the machine"),
     Setting("storage", _one_of("sqlite", "memory"), "sqlite", "where messages are kept", "AGENT_RELAY_STORAGE_TYPE"),
     Setting("storage_path", _path, None, "the SQLite file; by default messages.sqlite in the state directory"),
+    Setting("cluster", _text, None, "NATS servers that this project's daemons on several hosts share, separated by commas, such as "
+            "nats://a:4222,nats://b:4222"),
+    Setting("cluster_project", _project, "default", "name of the project in the cluster: the same on every host"),
+    Setting("cluster_host", _project, None, "name of this host in the cluster; by default the machine's name"),
+    Setting("cluster_replicas", _whole(1, 5), "3", "NATS servers that keep each record of the cluster's log"),
     Setting("http", _switch, "true", "serve the HTTP API"),
     Setting("port", _whole(0, 65_535), None, "port of the HTTP API; by default the one it had last, or the next free one from "
             "3888; 0 picks any free one", "AGENT_RELAY_DASHBOARD_PORT"),
@@ -244,6 +260,10 @@ class Config:
     socket: str
     storage: str
     storage_path: str
+    cluster: str | None  # addresses of NATS servers
+    cluster_project: str
+    cluster_host: str | None
+    cluster_replicas: int
     durability: Literal["full", "normal"]
     debug: bool
     http: bool
@@ -330,6 +350,10 @@ def load_config(
         socket=socket,
         storage=values["storage"],
         storage_path=values["storage_path"] or os.path.join(state_dir, places.DATABASE_FILE),
+        cluster=values["cluster"],
+        cluster_project=values["cluster_project"],
+        cluster_host=values["cluster_host"],
+        cluster_replicas=values["cluster_replicas"],
         durability=values["durability"],
         debug=values["debug"],
         http=values["http"],

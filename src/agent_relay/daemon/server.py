@@ -110,6 +110,7 @@ class Daemon:
         self._stop = asyncio.Event()
         self._settled = asyncio.Event()
         self._signals = 0
+        self._owner_uid = os.geteuid()  # as the core knows the user that runs this daemon
 
     async def run(self) -> None:
         """Returns when it was told to stop. Raises PlaceUnusable, StoreUnusable or SocketUnusable if it cannot start."""
@@ -135,11 +136,14 @@ class Daemon:
         self._watch_signals()
         await tell_missed(recording, store, snapshot.last_number, parts.relay.registry.find)
         await parts.server.start()
-        write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
+        self._announce()
         parts.project.write()
         parts.agents.write()
         logger.info("listening", extra={"relay_fields": {"socket": config.socket, "pid": os.getpid(), "storage": config.storage}})
         return parts
+
+    def _announce(self) -> None:
+        write_private_file(self._config.file(places.PID_FILE), f"{os.getpid()}\n")
 
     def _prepare(self) -> None:
         config = self._config
@@ -182,8 +186,9 @@ class Daemon:
         server = UnixServer(
             pump, config.socket, clock, max_frame_bytes=config.limits.max_frame_bytes,
             allowed_uids=config.limits.allowed_uids, slow_consumer_ms=config.limits.slow_consumer_ms, callers=callers,
+            owner_uid=self._owner_uid,
         )  # fmt: skip
-        service = Service(relay, pump, os.geteuid(), api_token)
+        service = Service(relay, pump, self._owner_uid, api_token)
         budgets = BudgetKeeper(
             config.file(places.BUDGET_FILE), recording.bus, recording.recorder, relay.spawning, service, clock.wall_ms,
             lambda: load_prices(config.home).prices,
