@@ -128,6 +128,7 @@ class Injector:
         self._armed_row = ""
         self._armed_draft: str | None = None  # what Enter was pressed on
         self._gone_t: float | None = None
+        self._line: tuple[float, str] | None = None  # since when it has been seen to wait for a line, and behind which words
 
     @property
     def is_begun(self) -> bool:
@@ -148,6 +149,10 @@ class Injector:
     # --- waiting for the moment ----------------------------------------------------------------------------------------
 
     def _wait(self, view: View) -> Step:
+        if not (view.is_reading and view.collects_lines):
+            self._line = None
+        elif self._line is None or self._line[1] != view.cursor_row:
+            self._line = (view.t, view.cursor_row)
         obstacle = self._obstacle(view)
         if obstacle is not None:
             return obstacle
@@ -225,9 +230,11 @@ class Injector:
         """It waits for a line from its terminal; but for which?"""
         if asks_for_something_else(view.cursor_row):
             return Wait(view.t + UNHEARD_S, SOMETHING_ELSE, is_stuck=True, hold=HoldReason.DECISION)
-        return (
-            Wait(view.t + IDLE_S - view.quiet_s, "it started to wait for input only just now") if view.quiet_s < IDLE_S else None
-        )
+        # The screen was read before the program was looked at. What it wrote in between, its question perhaps, is seen by a look
+        # that begins when it is known to wait.
+        assert self._line is not None
+        waited_s = min(view.quiet_s, view.t - self._line[0] + _ROUNDING_S)
+        return Wait(view.t + IDLE_S - waited_s, "it started to wait for input only just now") if waited_s < IDLE_S else None
 
     @property
     def _queues_when_busy(self) -> bool:

@@ -433,8 +433,11 @@ LINE: dict[str, Any] = {"state": State.WORKING, "draft": None, "is_reading": Tru
 def test_an_unknown_program_is_given_a_line_when_it_is_seen_to_wait_for_one() -> None:
     scene = Sights()
     waits(scene.sees(**LINE, cursor_row="You:", quiet_s=0.1), "only just now")
-    assert scene.sees(quiet_s=0.2) == Paste()
-    assert Sights().sees(**LINE, cursor_row="", quiet_s=2.0) == Paste()
+    waits(scene.sees(0.1, quiet_s=0.2), "only just now")
+    assert scene.sees(0.1, quiet_s=0.3) == Paste()
+    scene = Sights()
+    waits(scene.sees(**LINE, cursor_row="", quiet_s=2.0), "only just now")
+    assert scene.sees(0.2) == Paste()
     for row in ("Password:", "Delete everything?", "Continue [y/N]", "--More--", "Press any key"):
         waits(Sights().sees(**LINE, cursor_row=row, quiet_s=60.0), "something other than a message")
     for missing in ("is_reading", "collects_lines"):
@@ -442,16 +445,38 @@ def test_an_unknown_program_is_given_a_line_when_it_is_seen_to_wait_for_one() ->
     waits(Sights("claude").sees(**LINE, cursor_row="You:", quiet_s=60.0), "working")
 
 
-def test_a_line_is_taken_when_the_program_has_read_it() -> None:
+def test_a_question_that_was_written_between_two_looks_is_not_answered() -> None:
     scene = Sights()
-    assert scene.sees(**LINE, cursor_row="You:", unread=0) == Paste()
+    waits(scene.sees(**{**LINE, "is_reading": False}, cursor_row="", quiet_s=9.0), "not recognised")  # it is starting
+    waits(scene.sees(1.0, **LINE), "only just now")  # it asks and reads, after the screen was read
+    waits(scene.sees(0.2, cursor_row="Delete it?"), "something other than a message")
+    assert not scene.injector.is_begun
+
+
+def test_a_line_has_to_be_waited_for_all_the_time_and_behind_the_same_words() -> None:
+    scene = Sights()
+    waits(scene.sees(**LINE, cursor_row=""), "only just now")
+    waits(scene.sees(0.1, is_reading=False), "not recognised")
+    waits(scene.sees(0.1, is_reading=True), "only just now")
+    waits(scene.sees(0.2, cursor_row="You:"), "only just now")
+    assert scene.sees(0.2) == Paste()
+
+
+def waiting_for_line() -> Sights:
+    scene = Sights()
+    scene.sees(**LINE, cursor_row="You:", unread=0)
+    assert scene.sees(0.2) == Paste()
+    return scene
+
+
+def test_a_line_is_taken_when_the_program_has_read_it() -> None:
+    scene = waiting_for_line()
     assert scene.sees(0.3, cursor_row="You: Relay message") == Press("\r")
     waits(scene.sees(0.1), "not seen")  # the Enter has not arrived yet
     waits(scene.sees(0.1, cursor_row="", unread=20), "not seen")
     for _ in range(50):
         waits(scene.sees(5.0), "does not read")  # nothing is proved, and no second Enter follows
-    scene = Sights()
-    scene.sees(**LINE, cursor_row="You:", unread=0)
+    scene = waiting_for_line()
     scene.sees(0.3, cursor_row="You: Relay message")
     waits(scene.sees(0.1, cursor_row="", unread=0, is_reading=False), "still changing")
     assert scene.sees(0.2) == Done("waiting for input")
