@@ -70,7 +70,7 @@ class NatsServer:
         return self._process is not None
 
     def look(self, page: str) -> dict[str, Any]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/{page}", timeout=2) as answer:  # noqa: S310 - loopback
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/{page}", timeout=2) as answer:
             return dict(json.load(answer))
 
 

@@ -1,6 +1,6 @@
 """This host's copy of the log: records into the store, each with its position in the same transaction, so exactly once.
 
-A claim goes in by itself, when everything before it is stored: what it adopts depends on what is there.
+One at a time: what a claim adopts depends on what is there, and after one that failed none may be stored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from agent_relay.ports.log import Log
 from agent_relay.ports.store import Batch, MessageStore, StoreError
 
 _TRIED_EVERY_MS = 1_000
-_AT_ONCE = 64  # records that the store has at a time; the rest waits here
 
 Applied = Callable[[int, Claim | None], None]
 
@@ -26,21 +25,22 @@ class Copy:
         self._heard_to = position
         self._applied = applied
         self._log = log
-        self._waiting: deque[tuple[Batch, Claim | None]] = deque()
-        self._under_way = 0
-        self._alone = False  # a claim is under way, or a batch that has failed once
+        self._waiting: deque[tuple[Batch, Claim | None]] = deque()  # the first is being stored
+        self._is_under_way = False
         self._again_at = 0
         self._now = 0
         self._is_closed = False
+        self._is_stuck = False  # at a record that it cannot read
         self.trouble = ""
 
     def heard(self, sequence: int, record: bytes) -> None:
-        if sequence <= self._heard_to or self.trouble.startswith("A record"):
+        if sequence <= self._heard_to or self._is_stuck:
             return
         self._heard_to = sequence
         try:
             found = decode_record(record)
         except BadRecord as error:
+            self._is_stuck = True
             self.trouble = str(error)
             self._log.note("cluster_record_unreadable", sequence=sequence, error=str(error))
             return
@@ -63,38 +63,27 @@ class Copy:
         self._waiting.clear()
 
     def _go_on(self) -> None:
-        while self._waiting and not self._alone and not self._again_at and not self._is_closed and self._under_way < _AT_ONCE:
-            batch, claim = self._waiting[0]
-            if claim is not None and self._under_way:
-                return
-            self._waiting.popleft()
-            self._alone = claim is not None
-            self._under_way += 1
-            self._store.write(batch, self._telling(batch, claim))
+        if self._waiting and not self._is_under_way and not self._again_at and not self._is_closed:
+            self._is_under_way = True
+            self._store.write(self._waiting[0][0], self._told)
 
-    def _telling(self, batch: Batch, claim: Claim | None) -> Callable[[StoreError | None], None]:
-        def told(error: StoreError | None) -> None:
-            self._under_way -= 1
-            if self._is_closed:
-                return
-            if error is not None:
-                self._failed(batch, claim, error)
-                return
-            if not self._under_way:
-                self._alone = False
-                self.trouble = ""
-            assert batch.position is not None
-            self._applied(batch.position, claim)
-            self._go_on()
+    def _told(self, error: StoreError | None) -> None:
+        self._is_under_way = False
+        if self._is_closed:
+            return
+        if error is not None:
+            self._fail(error)
+            return
+        if not self._is_stuck:
+            self.trouble = ""
+        batch, claim = self._waiting.popleft()
+        assert batch.position is not None
+        self._applied(batch.position, claim)
+        self._go_on()
 
-        return told
-
-    def _failed(self, batch: Batch, claim: Claim | None, error: StoreError) -> None:
-        """Tried again until it works: the log has it, so the copy needs it. Later ones wait, so that the order stays."""
+    def _fail(self, error: StoreError) -> None:
+        """Tried again until it works: the log has it, so the copy needs it."""
         if not self.trouble:
             self._log.note("cluster_copy_failed", error=str(error))
         self.trouble = f"This host cannot copy the cluster's log: {error}"
-        self._waiting.appendleft((batch, claim))
-        self._waiting = deque(sorted(self._waiting, key=lambda one: one[0].position or 0))
-        self._alone = False
         self._again_at = self._now + _TRIED_EVERY_MS

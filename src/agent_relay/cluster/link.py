@@ -34,12 +34,12 @@ Op = tuple[int, int, bytes]  # kind, connection, data
 _Packet = tuple[str, int, int, list[Op]]
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Packet).decode
+_decoder: msgspec.msgpack.Decoder[_Packet] = msgspec.msgpack.Decoder(_Packet)
 
 
 def read_packet(payload: bytes) -> _Packet | None:
     try:
-        return _decode(payload)
+        return _decoder.decode(payload)
     except msgspec.MsgspecError:
         return None
 

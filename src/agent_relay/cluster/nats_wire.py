@@ -22,7 +22,7 @@ from agent_relay.ports.log import Log
 
 ANSWER_S = 0.5
 _PING_S = 1  # a server that hangs is left after two pings without an answer
-_RECONNECT_S = 0.05
+_RECONNECT_S: Any = 0.05  # nats-py says it wants whole seconds, and takes any
 _CONNECT_S = 2
 _STATUS = "Status"
 _PENDING_BYTES = 512 * 1024 * 1024
@@ -155,7 +155,7 @@ class NatsWire:
             self._servers, name=self._name, error_cb=self._failed, disconnected_cb=self._lost, reconnected_cb=self._again,
             connect_timeout=_CONNECT_S, reconnect_time_wait=_RECONNECT_S, max_reconnect_attempts=-1, ping_interval=_PING_S,
             max_outstanding_pings=2, pending_size=0, **self._credentials.options(),
-        )  # type: ignore[arg-type] # fmt: skip
+        )  # fmt: skip
         await self._client.subscribe(f"{self._inbox}.*", cb=self._answered, pending_bytes_limit=_PENDING_BYTES)
         for subscribed in list(self._subscribed.values()):
             await self._hold(subscribed)

@@ -46,7 +46,6 @@ _ROWS: dict[str, type[Struct]] = {
 _ENVELOPE_BYTES = 400  # of one message beside its tail, at most, as a rule of thumb; the rest of a record has a margin
 
 
-
 def _row_type(kind: type[Struct]) -> Any:
     """The kind's fields as a typed tuple, which the decoder checks in one go."""
     return tuple.__class_getitem__(tuple(field.type for field in msgspec.structs.fields(kind)))
@@ -124,9 +123,7 @@ def decode_record(record: bytes) -> Batch | Claim:
 
 
 def _read_batch(fields: Any) -> Batch:
-    batch = Batch(
-        forgotten=list(fields.forgotten), backlog_removed=list(fields.backlog_removed), checkpoint=fields.checkpoint
-    )
+    batch = Batch(forgotten=list(fields.forgotten), backlog_removed=list(fields.backlog_removed), checkpoint=fields.checkpoint)
     for name, kind in _ROWS.items():
         if rows := getattr(fields, name):
             setattr(batch, name, [kind(*row) for row in rows])

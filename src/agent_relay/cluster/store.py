@@ -69,7 +69,7 @@ class ClusterStore:
 
     def write(self, batch: Batch, done: WriteDone) -> None:
         self._waiting.append((batch, done))
-        if len(self._waiting) == 1:
+        if self._parts is None:
             self._begin()
 
     def _begin(self) -> None:
@@ -115,10 +115,11 @@ class ClusterStore:
 
     def _finish(self) -> None:
         _, done = self._waiting.pop(0)
-        self._parts = None
-        done(None)
-        if self._waiting and self._parts is None and not self._is_lost:
+        if self._waiting:
             self._begin()
+        else:
+            self._parts = None
+        done(None)
 
     def _end(self, reason: UnseatReason) -> None:
         if not self._is_lost:

@@ -55,6 +55,14 @@ class Tunnel:
             self.end.hold(False)
 
 
+def link_name(host: str, mark: str) -> str:
+    return f"{host}/{mark}"
+
+
+def host_of(link: str) -> str:
+    return link.partition("/")[0]
+
+
 class EdgeTunnels:
     """The edge's end of one link to one seat. `broken` is called once: then every client has been let go."""
 
@@ -315,11 +323,12 @@ class SeatTunnels:
         self._links: dict[str, _SeatLink] = {}
         self._unflushed: dict[_SeatLink, None] = {}
 
-    def heard(self, host: str, payload: bytes) -> None:
+    def heard(self, payload: bytes) -> None:
         packet = read_packet(payload)
         if packet is None:
             return
         name, number, acknowledged, ops = packet
+        host = host_of(name)
         found = self._links.get(name)
         if found is None:
             if number != 1:

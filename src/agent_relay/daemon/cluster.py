@@ -23,9 +23,9 @@ from agent_relay.cluster.jetstream import Names
 from agent_relay.cluster.log import JetStreamLog
 from agent_relay.cluster.nats_wire import Credentials, NatsWire
 from agent_relay.cluster.records import Claim
-from agent_relay.cluster.seat import Seat, SeatState
+from agent_relay.cluster.seat import Seat
 from agent_relay.cluster.store import ClusterStore
-from agent_relay.cluster.tunnels import EdgeTunnels, SeatTunnels
+from agent_relay.cluster.tunnels import EdgeTunnels, SeatTunnels, link_name
 from agent_relay.daemon.api_token import settle_api_token
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.directories import remove_file, write_private_file
@@ -218,7 +218,7 @@ class ClusterDaemon(Daemon):
 
     def _link_to(self, host: str, term: int) -> None:
         subject = self._names.to_seat(host, term)
-        name = f"{self._host}/{secrets.token_hex(6)}"
+        name = link_name(self._host, secrets.token_hex(6))
 
         def broken() -> None:
             self._edge_tunnels = None
@@ -250,7 +250,7 @@ class ClusterDaemon(Daemon):
                 inner.stop()
             subscription = self._wire.subscribe(
                 self._names.to_seat(self._host, self._term),
-                lambda message: tunnels.heard(read_packet_host(message.payload), message.payload),
+                lambda message: tunnels.heard(message.payload),
             )
             await serving
         finally:
@@ -341,13 +341,6 @@ def host_name() -> str:
     return found.strip("-")[:32] or f"host-{int(time.time()):x}"
 
 
-def read_packet_host(payload: bytes) -> str:
-    from agent_relay.cluster.link import read_packet  # noqa: PLC0415
-
-    packet = read_packet(payload)
-    return "" if packet is None else packet[0].partition("/")[0]
-
-
 def read_servers(text: str, environ: dict[str, str] | os._Environ[str]) -> tuple[list[str], Credentials]:
     """The servers without what is secret in their addresses, and how to show who we are."""
     servers, user, password, token = [], None, None, environ.get("AGENT_RELAY_CLUSTER_TOKEN")
@@ -365,6 +358,3 @@ def read_servers(text: str, environ: dict[str, str] | os._Environ[str]) -> tuple
         nkey_file=environ.get("AGENT_RELAY_CLUSTER_NKEY"),
     )  # fmt: skip
     return servers, credentials
-
-
-__all__ = ["ClusterDaemon", "SeatState"]

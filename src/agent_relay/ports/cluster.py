@@ -131,7 +131,7 @@ class LocalEnd(Protocol):
         """For the client. When it has taken it, `TunnelHandle.taken` says so."""
         ...
 
-    def hold(self, is_held: bool) -> None:  # noqa: FBT001 - what it is about is in the name
+    def hold(self, is_held: bool) -> None:
         """Reads no more of the client, or again."""
         ...
 

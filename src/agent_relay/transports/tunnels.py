@@ -88,7 +88,7 @@ class ForwardedClient(asyncio.Protocol):
         if count and self._tunnel is not None:
             self._tunnel.taken(count)
 
-    def hold(self, is_held: bool) -> None:  # noqa: FBT001
+    def hold(self, is_held: bool) -> None:
         if self._transport is not None and not self._transport.is_closing():
             (self._transport.pause_reading if is_held else self._transport.resume_reading)()
 
