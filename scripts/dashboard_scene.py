@@ -24,8 +24,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from agent_relay.cli.http_place import wait_for_http_place
-from agent_relay.cli.page_code import find_page_address
+from agent_relay.cli.project.http_server import find_page_address, wait_for_http_place
 from agent_relay.protocol.payloads import ControlPayload
 from agent_relay.sdk.client import RelayClient
 from agent_relay.testing.daemon import DaemonProcess

@@ -23,8 +23,8 @@ from typing import Any, get_args
 from msgspec import NODEFAULT, Raw, Struct, inspect
 
 from agent_relay.core.limits import Limits
-from agent_relay.daemon.config import SETTINGS, Setting
 from agent_relay.daemon.config_files import PROJECT_MAY
+from agent_relay.daemon.settings import SETTINGS, Setting
 from agent_relay.events.types import EVENT_TYPES
 from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.protocol import envelope, names, negotiation, payloads

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agent_relay.ports.arc import ArcBook, ArcRow, ArcStore, InvitationRow
 from agent_relay.ports.store import StoreError, StoreUnusable
 from agent_relay.storage.arc_memory import MemoryArc
-from agent_relay.storage.arc_sqlite import SqliteArc
+from agent_relay.storage.sqlite.arc import SqliteArc
 
 DEADLINE_S = 60.0
 ROW = ArcRow("bob-1", "hash-1", 1_000, 2_000, "hash-0", 1_500)

@@ -19,8 +19,8 @@ import pytest
 
 from agent_relay.protocol.states import ClientState
 from agent_relay.terminal.delivery.door_selection import TYPING, DoorSelection
+from agent_relay.terminal.doors.codex.hooks import CodexStopHook
 from agent_relay.terminal.doors.codex.server import CodexServer
-from agent_relay.terminal.doors.codex.stop import CodexStopHook
 from agent_relay.terminal.doors.door import Door
 from agent_relay.terminal.doors.gemini.hooks import GeminiHooks
 from agent_relay.terminal.doors.versions import Versions

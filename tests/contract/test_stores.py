@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from agent_relay.ports.store import Batch, MessageQuery, MessageRow, MessageStore
 from agent_relay.storage.memory import MemoryStore
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.postgres.store import PostgresStore
+from agent_relay.storage.postgres.url import DatabaseUrl
+from agent_relay.storage.sqlite.store import SqliteStore
 from tests.contract.store_suite import MessageStoreContract
+from tests.support.postgres_server import fresh_url
 from tests.support.store_driver import Post, StoreDriver, make_message, number_at, time_at
 
 
@@ -32,6 +35,24 @@ class TestSqliteStore(MessageStoreContract):
 class TestSqliteStoreNormal(MessageStoreContract):
     def make_store(self, post: Post) -> MessageStore:
         return SqliteStore(self.folder / "messages.sqlite", post, durability="normal")
+
+
+class TestPostgresStore(MessageStoreContract):
+    url: DatabaseUrl
+
+    @pytest.fixture(autouse=True)
+    def _choose_schema(self) -> None:
+        self.url = fresh_url()
+
+    @pytest.fixture
+    def driver(self, _choose_schema: None, _keep_folder: None) -> Iterator[StoreDriver]:
+        driver = StoreDriver(self.make_store)
+        driver.open()
+        yield driver
+        driver.store.close()
+
+    def make_store(self, post: Post) -> MessageStore:
+        return PostgresStore(self.url, post)
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -57,7 +78,14 @@ def _sqlite(post: Post, folder: Path) -> MessageStore:
     return SqliteStore(folder / "messages.sqlite", post, durability="normal")
 
 
-@pytest.mark.parametrize("make", [_memory, _sqlite], ids=["memory", "sqlite"])
+_schemas: dict[Path, DatabaseUrl] = {}
+
+
+def _postgres(post: Post, folder: Path) -> MessageStore:
+    return PostgresStore(_schemas.setdefault(folder, fresh_url()), post)
+
+
+@pytest.mark.parametrize("make", [_memory, _sqlite, _postgres], ids=["memory", "sqlite", "postgres"])
 def test_any_message_comes_back_as_it_was_written(make: Callable[[Post, Path], MessageStore], tmp_path: Path) -> None:
     driver = StoreDriver(lambda post: make(post, tmp_path))
     driver.open()
@@ -127,7 +155,7 @@ def test_all_stores_give_the_same_answers(
     tmp_path_factory: pytest.TempPathFactory, rows: list[MessageRow], asked: list[MessageQuery], pruned_before: int, after: int
 ) -> None:
     folder = tmp_path_factory.mktemp("stores")
-    drivers = [StoreDriver(lambda post, make=make: make(post, folder)) for make in (_memory, _sqlite)]  # type: ignore[misc]
+    drivers = [StoreDriver(lambda post, make=make: make(post, folder)) for make in (_memory, _sqlite, _postgres)]  # type: ignore[misc]
     streams = {(row.topic, row.sender): after for row in rows}
     for driver in drivers:
         driver.open()
@@ -135,10 +163,10 @@ def test_all_stores_give_the_same_answers(
     for _ in range(2):
         for query in asked:
             answers = [driver.ask(driver.store.find, query) for driver in drivers]
-            assert answers[0] == answers[1], query
+            assert answers[0] == answers[1] == answers[2], query
         replays = [driver.replay("bob", streams) for driver in drivers]
-        assert replays[0] == replays[1]
+        assert replays[0] == replays[1] == replays[2]
         pruned = [driver.prune(time_at(pruned_before), limit=10) for driver in drivers]
-        assert pruned[0] == pruned[1]
+        assert pruned[0] == pruned[1] == pruned[2]
     for driver in drivers:
         driver.store.close()

@@ -28,7 +28,9 @@ from agent_relay.cli.main import main
 STILL_S = 0.4  # nothing done for so long: it sleeps
 MOST_LOOKS = 8  # one that looks after something now and then never sleeps for long, and can be pressed at any time
 ENDED_S = 30.0
-_WARM = ("app", "link", "arc_identity", "arc_talk", "wrapped_agent", "commands.events", "message_view")
+_WARM = (
+    "app", "project.link", "arc.identity", "arc.talk", "wrapper.wrapped_agent", "commands.events", "output.message_view",
+)  # fmt: skip
 
 
 def wait_until_it_sleeps(first: int) -> None:

@@ -23,7 +23,7 @@ import pytest
 
 from agent_relay.cli.main import main
 from agent_relay.cli.person import person
-from agent_relay.cli.process import Answer, knock
+from agent_relay.cli.project.daemon_process import Answer, knock
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.owner import read_api_token
 from agent_relay.testing.raw_client import RawClient

@@ -114,7 +114,7 @@ def test_whoever_waits_for_a_new_daemon_takes_it_along(tmp_path: Path) -> None:
 SLEEPS = """
     import asyncio, os, signal, sys, threading, time
     from agent_relay.cli.interrupts import ending_at_once
-    from agent_relay.cli.link import run
+    from agent_relay.cli.project.link import run
     from agent_relay.terminal.agent.stop_signals import StopSignals
 
     number = signal.Signals[sys.argv[1]]

@@ -14,7 +14,7 @@ import pytest
 
 from agent_relay.ports.store import Batch, Snapshot, StoreUnusable
 from agent_relay.protocol.places import LOG_FILE
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite.store import SqliteStore
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
 from agent_relay.testing.raw_client import RawClient
 from tests.integration.test_failing_disk import Scene, wait_until

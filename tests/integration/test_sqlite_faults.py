@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from agent_relay.ports.store import Batch, MessageQuery, MessageRow, Snapshot, StoreError, StoreUnusable
-from agent_relay.storage import sqlite_writer
-from agent_relay.storage.migrate import newest_version
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite import writer
+from agent_relay.storage.sqlite.migrate import newest_version
+from agent_relay.storage.sqlite.store import SqliteStore
 from tests.faults import Faults
 from tests.support.store_driver import StoreDriver, make_message, make_stream, place_of
 
@@ -203,7 +203,7 @@ def test_on_a_full_disk_each_batch_hears_about_itself(path: Path) -> None:
 
 
 def test_a_search_on_a_full_disk_fails_and_works_later(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_writer, "_IDLE_SECONDS", 600)
+    monkeypatch.setattr(writer, "_IDLE_SECONDS", 600)
     with opened(path) as driver:
         driver.put(*(make_message(place, f"unique{place} " * 20) for place in range(1, 2_001)))
         writer_connection(driver).execute("PRAGMA max_page_count = 1")
@@ -218,7 +218,7 @@ _FILL_THE_DISK = """
 import sys
 from pathlib import Path
 from agent_relay.ports.store import Batch
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite.store import SqliteStore
 from tests.support.store_driver import StoreDriver, make_message
 from tests.faults import Faults
 
@@ -307,7 +307,7 @@ _WRITE_FOR_EVER = """
 import itertools, os, random, sys
 from pathlib import Path
 from agent_relay.ports.store import Batch, MessageQuery, StreamRow
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite.store import SqliteStore
 from tests.support.store_driver import StoreDriver, make_message
 
 path, durability, first, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])

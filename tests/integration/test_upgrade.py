@@ -17,9 +17,9 @@ import pytest
 from agent_relay.interpreter import run_module
 from agent_relay.ports.store import Snapshot
 from agent_relay.protocol.places import ENV_HOME
-from agent_relay.storage import sqlite_backup
-from agent_relay.storage.migrate import migrations, newest_version
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite import backup
+from agent_relay.storage.sqlite.migrate import migrations, newest_version
+from agent_relay.storage.sqlite.store import SqliteStore
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
 from agent_relay.testing.raw_client import RawClient
 from tests.data.databases import read_said, unpack
@@ -33,12 +33,12 @@ DAY = "36500d"
 _OPEN = """
 import os, signal, sys
 from pathlib import Path
-from agent_relay.storage import sqlite
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite import store as module
+from agent_relay.storage.sqlite.store import SqliteStore
 from agent_relay.ports.store import StoreUnusable
 
 die_at = int(sys.argv[2])
-apply = sqlite.apply_migrations
+apply = module.apply_migrations
 seen = 0
 
 def count(statement):
@@ -52,7 +52,7 @@ def apply_and_die(connection):
     apply(connection)
     connection.set_trace_callback(None)
 
-sqlite.apply_migrations = apply_and_die
+module.apply_migrations = apply_and_die
 store = SqliteStore(Path(sys.argv[1]), lambda callback: None)
 try:
     store.open()
@@ -214,7 +214,7 @@ def test_a_copy_is_kept_for_a_week_and_goes_with_who_is_erased(tmp_path: Path) -
 
 
 def test_without_room_for_a_copy_it_is_upgraded_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_backup, "_LARGEST_BYTES", 10)
+    monkeypatch.setattr(backup, "_LARGEST_BYTES", 10)
     path = unpack("v1-closed", tmp_path / "state")
     check_whole("v1-closed", path)
     assert not list(path.parent.glob("*.before-schema*"))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.cli.process import Answer, knock
+from agent_relay.cli.project.daemon_process import Answer, knock
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.errors import StrangerAtSocket
 from agent_relay.terminal.doors.claude import inbox as claude_inbox
@@ -191,7 +191,7 @@ def test_the_short_place_of_a_user_is_not_used_once_somebody_else_has_made_it(fo
 import sys
 from agent_relay.protocol import places
 places.short_socket_directory = lambda uid: {str(short)!r}
-from agent_relay.cli.process import knock
+from agent_relay.cli.project.daemon_process import knock
 from agent_relay.daemon.directories import PlaceUnusable, prepare_socket_directory
 from agent_relay.terminal.files.private_files import NotPrivate, make_private_folder
 path = {str(short / "abc" / "relay.sock")!r}

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from agent_relay.core.limits import Limits
-from agent_relay.daemon.config import SETTINGS, ConfigError, Setting, load_config
+from agent_relay.daemon.config import ConfigError, load_config
+from agent_relay.daemon.settings import SETTINGS, Setting
 from agent_relay.protocol import places
 from agent_relay.protocol.decode import decode_client_frame
 from agent_relay.protocol.errors import ErrorCode

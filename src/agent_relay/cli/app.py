@@ -11,7 +11,7 @@ import typer
 
 from agent_relay.cli.command_list import COMMANDS
 from agent_relay.cli.first_word import WRAP, put_command_first
-from agent_relay.cli.project_choice import give_project, with_project
+from agent_relay.cli.project.choice import give_project, with_project
 from agent_relay.version import __version__
 
 PROGRAMS = ("agent-relay", "relay")
@@ -85,7 +85,7 @@ def run_app(words: list[str]) -> int:
         return _complete(program)
     words = put_command_first(words)
     if words[:1] == [_SEND]:
-        from agent_relay.cli.waits import spell_out_waits
+        from agent_relay.cli.commands.send import spell_out_waits
 
         words = spell_out_waits(words)
     before = dict(os.environ)

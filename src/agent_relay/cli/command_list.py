@@ -190,6 +190,11 @@ COMMANDS: dict[str, CommandEntry] = {
         "agent-relay dead-letters",
         "agent-relay dead-letters retry --all",
     ),
+    "storage": _list(
+        lambda: import_module("agent_relay.cli.commands.storage").storage,
+        "Copy messages between SQLite and PostgreSQL.",
+        "agent-relay storage copy --from sqlite --to postgres",
+    ),
     "events": _list(
         lambda: import_module("agent_relay.cli.commands.events").events,
         "Show events, live or past.",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent_relay.cli.formats import join_names
-from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.output.formats import join_names
+from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.protocol.errors import ErrorCode, RelayError
 
 OK = 0

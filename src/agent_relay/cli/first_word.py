@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_relay.cli.command_list import COMMANDS
 from agent_relay.cli.failures import USAGE, Failure
-from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.protocol.clis import KNOWN_CLIS
 
 WRAP = "wrap"

@@ -19,11 +19,11 @@ def run_in_foreground(words: Sequence[str]) -> int | None:
     if words[:1] != ["up"] or "--foreground" not in words:
         return None
     from agent_relay.daemon.arguments import read_flags
-    from agent_relay.daemon.config import FLAG_NAMES
+    from agent_relay.daemon.settings import FLAG_NAMES
 
     values = read_flags(words[1:], _PLACES | FLAG_NAMES, _SWITCHES)
     if values is not None and "project" in values:
-        from agent_relay.cli.project_choice import choose_project
+        from agent_relay.cli.project.choice import choose_project
 
         if not os.path.isdir(os.path.expanduser(values["project"])):
             return None
@@ -35,7 +35,7 @@ def run_in_foreground(words: Sequence[str]) -> int | None:
 
 def is_up(socket: str | None, state_dir: str | None) -> bool:
     """Whether there is a daemon already: then this one is not started, and `up` says so."""
-    from agent_relay.cli.process import Answer, knock
+    from agent_relay.cli.project.daemon_process import Answer, knock
 
     return knock(_find_socket(socket, state_dir), _KNOCK_S).answer is Answer.RELAY
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agent_relay.cli.failures import Failure
 
 EXIT_INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
+_SECRETS = {"AGENT_RELAY_API_TOKEN", "AGENT_RELAY_STORAGE_URL", "PGPASSWORD"}  # as in `daemon.secret_variable`
 _DEBUG_VARIABLE = "AGENT_RELAY_DEBUG"
 
 
@@ -80,10 +81,10 @@ def _show_failure(failure: Failure, words: list[str]) -> str:
 
 def _hide_secrets() -> None:
     """Before there is an agent that could look."""
-    if "AGENT_RELAY_API_TOKEN" in os.environ:
-        from agent_relay.daemon.secret_variable import hide_api_token
+    if not _SECRETS.isdisjoint(os.environ):
+        from agent_relay.daemon.secret_variable import hide_secrets
 
-        hide_api_token()
+        hide_secrets()
 
 
 def is_debugging() -> bool:

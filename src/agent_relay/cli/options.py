@@ -10,19 +10,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent_relay.cli.names_on_disk import complete_names
-from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.project.agents_file import read_names
 from agent_relay.protocol.durations import parse_duration_ms
+from agent_relay.protocol.places import ENV_PROJECT
 from agent_relay.sdk.locate import Place, locate
 
 if TYPE_CHECKING:
     from agent_relay.terminal.agent.sandbox import Sandbox
+
+
+def complete_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Runs while somebody types, so nothing may be printed or raised."""
+    chosen = context.params.get("project")
+    environ = os.environ | ({ENV_PROJECT: chosen} if chosen else {})
+    place = locate(socket=context.params.get("socket"), state_dir=context.params.get("state_dir"), environ=environ)
+    return [name for name in read_names(place.state_dir) if name.lower().startswith(incomplete.lower())]
+
 
 Socket = Annotated[str | None, typer.Option("--socket", metavar="PATH", help="The daemon's socket; by default the project's.")]
 StateDir = Annotated[
     str | None, typer.Option("--state-dir", metavar="DIR", help="The daemon's directory; by default the project's.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AgentName = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)]
+MessageId = Annotated[
+    str, typer.Argument(metavar="ID", help="The message's id, or the eight digits that send, history and inbox show.")
+]
 
 
 def agent_option(flag: str, help_text: str, *others: str) -> Any:

@@ -32,16 +32,12 @@ class Credentials(Struct, frozen=True):
     """The ways to show who we are. Files are read again at every connection."""
 
     token: str | None = None
-    user: str | None = None
-    password: str | None = None
     creds_file: str | None = None  # JWT and NKEY, as `nsc` writes them
-    nkey_file: str | None = None  # an NKEY seed
     tls: ssl.SSLContext | None = None
 
     def options(self) -> dict[str, Any]:
         found: dict[str, Any] = {
-            "token": self.token, "user": self.user, "password": self.password, "tls": self.tls,
-            "user_credentials": self.creds_file, "nkeys_seed": self.nkey_file,
+            "token": self.token, "tls": self.tls, "user_credentials": self.creds_file,
         }  # fmt: skip
         return {name: value for name, value in found.items() if value is not None}
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agent_relay.core.context import Context
     from agent_relay.core.controls import Controls
     from agent_relay.core.correlation import Correlations
+    from agent_relay.core.dead_letters import DeadLetters
     from agent_relay.core.delivery import Ledger
     from agent_relay.core.erasure import Erasure
     from agent_relay.core.membership import Membership
@@ -40,8 +41,8 @@ class FrameDispatch:
 
     def __init__(
         self, context: Context, sending: Sending, ledger: Ledger, correlations: Correlations, membership: Membership,
-        reports: Reports, controls: Controls, queries: Queries, spawning: Spawning, watchers: Watchers, erasure: Erasure,
-        rights: Rights, end: Callable[[Peer, CloseReason], None],
+        reports: Reports, controls: Controls, queries: Queries, dead_letters: DeadLetters, spawning: Spawning, watchers: Watchers,
+        erasure: Erasure, rights: Rights, end: Callable[[Peer, CloseReason], None],
     ) -> None:  # fmt: skip
         self._context = context
         self._sending = sending
@@ -51,6 +52,7 @@ class FrameDispatch:
         self._reports = reports
         self._controls = controls
         self._queries = queries
+        self._dead_letters = dead_letters
         self._spawning = spawning
         self._watchers = watchers
         self._rights = rights
@@ -152,7 +154,7 @@ class FrameDispatch:
         except RelayError as error:
             peer.say_error(error, frame.id)
         else:
-            self._queries.retry_dead_letter(peer, frame)
+            self._dead_letters.retry(peer, frame)
 
 
 def stopping_error() -> RelayError:

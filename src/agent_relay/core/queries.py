@@ -85,7 +85,6 @@ class Queries:
         self._backpressure = backpressure
         self._loops = loops
         self._requests = requests
-        self._reviving: set[tuple[int, str]] = set()  # dead letters on their way back, so that each goes once
         self._started = context.steady_ms
         self._started_at = context.wall_ms
 
@@ -314,71 +313,6 @@ class Queries:
             peer.say("HISTORY_RESULT", {"messages": shown, "next_cursor": None, "reply_to": request_id})
 
         self._sending.committer.when_written(lambda: self._store.dead_letters(limit, found))
-
-    def retry_dead_letter(self, peer: Peer, frame: envelope.Control) -> None:
-        message_id = frame.payload.id or ""
-
-        def found(row: MessageRow | RelayError) -> None:
-            if isinstance(row, RelayError) and row.code is not ErrorCode.ROUTE_NOT_FOUND:
-                peer.say_error(row, frame.id)
-                return
-            lost = [] if isinstance(row, RelayError) else self._lost_keys(row.number)
-            if isinstance(row, RelayError) or not lost:
-                peer.say_error(RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no dead letter {message_id}."), frame.id)
-            else:
-                self._recall_and_revive(peer, frame.id, row, lost)
-
-        try:
-            find_message(self._store, message_id, found, among={number for number, _ in self._journal.buried})
-        except RelayError as error:
-            peer.say_error(error, frame.id)
-
-    def _lost_keys(self, number: int) -> list[str]:
-        """Recipients that the dead letter could not be delivered to, and is not on its way to again."""
-        return [key for dead, key in self._journal.buried - self._reviving if dead == number]
-
-    def _recall_and_revive(self, peer: Peer, request_id: str, row: MessageRow, lost: list[str]) -> None:
-        sender = self._registry.find(row.sender)
-        if sender is None:
-            error = RelayError(ErrorCode.AGENT_NOT_FOUND, f"Its sender {row.sender} is no longer known.", name=row.sender)
-            peer.say_error(error, request_id)
-            return
-
-        def recalled(error: StoreError | None) -> None:
-            if error is None:
-                self._revive(peer, request_id, row, sender, lost)
-            else:
-                peer.say_error(unreadable(error), request_id)
-
-        self._sending.recall(sender, recalled)
-
-    def _revive(self, peer: Peer, request_id: str, row: MessageRow, sender: Agent, lost: list[str]) -> None:
-        for key in lost:
-            recipient = self._registry.agents.get(key)
-
-            def answered(stored: MessageRow | StoreError, key: str = key, recipient: Agent | None = recipient) -> None:
-                self._reviving.discard((row.number, key))
-                if isinstance(stored, StoreError):
-                    peer.say_error(unreadable(stored), request_id)
-                    return
-                self._journal.revived(row.number, key)
-                peer.say(
-                    "ACK",
-                    {
-                        "ack_id": request_id,
-                        "stage": "requeued",
-                        "message_id": stored.id,
-                        "by": recipient.name if recipient else key,
-                    },
-                )
-
-            try:
-                if recipient is None or recipient.hidden:
-                    raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"{key} is no longer known.", name=key)
-                self._sending.send_again(peer, row, sender, recipient, answered)
-                self._reviving.add((row.number, key))
-            except RelayError as error:
-                peer.say_error(error, request_id)
 
 
 def _is_here(agent: Agent) -> bool:

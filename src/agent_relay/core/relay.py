@@ -15,6 +15,7 @@ from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
 from agent_relay.core.controls import Controls
 from agent_relay.core.correlation import Correlations
+from agent_relay.core.dead_letters import DeadLetters
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.erasure import Erasure
 from agent_relay.core.frame_dispatch import FrameDispatch, stopping_error
@@ -112,7 +113,8 @@ class Relay:
         self._frames = FrameDispatch(
             context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer, self.rights),
             Reports(context, store, self.journal, self.requests, self.on_input),
-            self._controls, self.queries, self.spawning, self._watchers, erasure, self.rights, self._end,
+            self._controls, self.queries, DeadLetters(self.registry, store, self.journal, self.sending), self.spawning,
+            self._watchers, erasure, self.rights, self._end,
         )  # fmt: skip
         self.names = RegisteredNames(
             context, self.registry, self.sending.committer, self.ledger, registered.kind, self._handshake.is_arriving

@@ -22,7 +22,7 @@ from agent_relay.ports.service import RelayService
 from agent_relay.ports.store import StoreUnusable
 from agent_relay.protocol import places
 from agent_relay.storage.arc_memory import MemoryArc
-from agent_relay.storage.arc_sqlite import SqliteArc
+from agent_relay.storage.sqlite.arc import SqliteArc
 from agent_relay.transports.arc.desk import Desk
 from agent_relay.transports.arc.hooks import HookRunner
 from agent_relay.transports.arc.hub import Hub

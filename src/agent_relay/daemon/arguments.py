@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_relay.daemon.config import FLAG_NAMES, SETTINGS
+from agent_relay.daemon.settings import FLAG_NAMES, SETTINGS
 
 _SOCKET, _STATE_DIR, _PROJECT_ROOT = "socket", "state_dir", "project_root"
 _NAMES = {"--socket": _SOCKET, "--state-dir": _STATE_DIR, "--project-root": _PROJECT_ROOT}

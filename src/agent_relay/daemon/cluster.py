@@ -13,10 +13,10 @@ import random
 import secrets
 import signal
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from urllib.parse import urlsplit, urlunsplit
 
 from agent_relay.cluster.copy import Copy
 from agent_relay.cluster.jetstream import Names
@@ -27,15 +27,15 @@ from agent_relay.cluster.seat import Seat
 from agent_relay.cluster.store import ClusterStore
 from agent_relay.cluster.tunnels import EdgeTunnels, SeatTunnels, link_name
 from agent_relay.daemon.api_token import settle_api_token
-from agent_relay.daemon.config import Config
+from agent_relay.daemon.config import ClusterConfig, Config
 from agent_relay.daemon.directories import remove_file, write_private_file
 from agent_relay.daemon.logs import RelayLog, logger
-from agent_relay.daemon.server import Daemon
+from agent_relay.daemon.server import Daemon, Parts
 from agent_relay.ports.callers import Caller
 from agent_relay.ports.cluster import Opening, UnseatReason, WireMessage
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import places
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite.store import SqliteStore
 from agent_relay.transports.callers import Callers
 from agent_relay.transports.tunnels import CLUSTER_UID, ForwardServer, TunnelConnection
 
@@ -77,13 +77,16 @@ class SeatDaemon(Daemon):
     def _make_store(self) -> MessageStore:
         return self._store
 
-    async def _drain(self, parts: object) -> None:
-        assert self._parts is not None
+    def post(self, callback: Callable[[], None]) -> None:
+        """A store's answer, from whatever thread."""
+        self._post(callback)
+
+    async def _drain(self, parts: Parts) -> None:
         if not self._is_dropped:
-            await super()._drain(self._parts)
+            await super()._drain(parts)
             return
-        self._parts.server.stop_listening()
-        for connection in list(self._parts.server.connections):
+        parts.server.stop_listening()
+        for connection in list(parts.server.connections):
             connection.give_up()
 
     def _leave(self) -> None:
@@ -97,9 +100,11 @@ class ClusterDaemon(Daemon):
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         self._notes = RelayLog()
-        self._host = config.cluster_host or host_name()
+        assert config.cluster is not None
+        self._cluster = config.cluster
+        self._host = config.cluster.host or host_name()
         self._mark = f"{self._host}-{secrets.token_hex(4)}"
-        self._names = Names(config.cluster_project)
+        self._names = Names(config.cluster.project)
         self._max_payload = 1024 * 1024
         self._inner: SeatDaemon | None = None
         self._inner_store: ClusterStore | None = None
@@ -117,10 +122,9 @@ class ClusterDaemon(Daemon):
             self._callers = Callers(self._config.file(places.SEATS_FILE), self._config.socket)
             self._watch_signals()
             self._announce()
-            servers, credentials = read_servers(self._config.cluster or "", os.environ)
-            self._wire = NatsWire(servers, credentials, self._mark, self._notes)
+            self._wire = NatsWire(self._cluster.servers, read_credentials(self._cluster), self._mark, self._notes)
             self._log = JetStreamLog(
-                self._wire, self._names, self._mark, self._config.cluster_replicas, self._notes, self._clock.steady_ms()
+                self._wire, self._names, self._mark, self._cluster.replicas, self._notes, self._clock.steady_ms()
             )
             opened.push_async_callback(self._wire.stop)
             await self._live(opened)
@@ -173,7 +177,7 @@ class ClusterDaemon(Daemon):
     def _post_plainly(self, callback: Callable[[], None]) -> None:
         inner = self._inner
         if inner is not None:
-            inner._post(callback)  # noqa: SLF001 - a store's answer is a turn of the core's
+            inner.post(callback)
         else:
             self._loop.call_soon_threadsafe(callback)
 
@@ -341,20 +345,7 @@ def host_name() -> str:
     return found.strip("-")[:32] or f"host-{int(time.time()):x}"
 
 
-def read_servers(text: str, environ: dict[str, str] | os._Environ[str]) -> tuple[list[str], Credentials]:
-    """The servers without what is secret in their addresses, and how to show who we are."""
-    servers, user, password, token = [], None, None, environ.get("AGENT_RELAY_CLUSTER_TOKEN")
-    for part in text.split(","):
-        address = part.strip() if "//" in part else f"nats://{part.strip()}"
-        found = urlsplit(address)
-        if found.username and found.password:
-            user, password = found.username, found.password
-        elif found.username:
-            token = token or found.username
-        place = f"[{found.hostname}]" if ":" in (found.hostname or "") else found.hostname or "127.0.0.1"
-        servers.append(urlunsplit((found.scheme, f"{place}:{found.port or 4222}", "", "", "")))
-    credentials = Credentials(
-        token=token, user=user, password=password, creds_file=environ.get("AGENT_RELAY_CLUSTER_CREDS"),
-        nkey_file=environ.get("AGENT_RELAY_CLUSTER_NKEY"),
-    )  # fmt: skip
-    return servers, credentials
+def read_credentials(config: ClusterConfig) -> Credentials:
+    is_encrypted = config.ca is not None or any(server.startswith("tls:") for server in config.servers)
+    context = ssl.create_default_context(cafile=config.ca) if is_encrypted else None
+    return Credentials(token=config.token, creds_file=config.creds, tls=context)

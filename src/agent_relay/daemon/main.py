@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_relay.daemon.arguments import read_arguments
-from agent_relay.daemon.config import SETTINGS, Config, ConfigError, check_tls, load_config
+from agent_relay.daemon.config import Config, ConfigError, check_tls, load_config
 from agent_relay.daemon.directories import AlreadyRunning, PlaceUnusable, make_private_directory
 from agent_relay.daemon.logs import close_logs, logger, open_logs
-from agent_relay.daemon.secret_variable import forget_api_token, hide_api_token
+from agent_relay.daemon.secret_variable import forget_api_token, hide_secrets
+from agent_relay.daemon.settings import SETTINGS
 from agent_relay.ports.store import StoreUnusable
 from agent_relay.protocol import places
 from agent_relay.transports.unix import AnotherDaemon, SocketUnusable
@@ -27,7 +28,7 @@ EXIT_USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    hide_api_token()
+    hide_secrets()
     try:
         config = parse(sys.argv[1:] if arguments is None else arguments)
         forget_api_token()  # what the daemon starts is not to have it

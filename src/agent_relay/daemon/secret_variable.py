@@ -1,4 +1,5 @@
-"""The token of the API in a process's environment: /proc shows what a process was started with, to every program of the user.
+"""Secrets in a process's environment, such as the token of the API: /proc shows what a process was started with,
+to every program of the user.
 
 Taking a variable out of `os.environ` does not change that. So its value is erased where the system reads it.
 """
@@ -7,22 +8,25 @@ from __future__ import annotations
 
 import os
 
-from agent_relay.protocol.places import ENV_API_TOKEN
+from agent_relay.protocol.places import DATABASE_PASSWORD_VARIABLE, ENV_API_TOKEN, ENV_CLUSTER_TOKEN, ENV_STORAGE_URL
+
+SECRET_VARIABLES = (ENV_API_TOKEN, ENV_CLUSTER_TOKEN, ENV_STORAGE_URL, DATABASE_PASSWORD_VARIABLE)
 
 
-def hide_api_token() -> None:
-    """Others do not see it any more; `os.environ` still has it. To be called before anything else changes the environment."""
-    value = os.environ.get(ENV_API_TOKEN)
-    if not value or os.name != "posix":
+def hide_secrets() -> None:
+    """Others do not see them any more; `os.environ` still has them. To be called before anything else changes the environment."""
+    found = {name: value for name in SECRET_VARIABLES if (value := os.environ.get(name))}
+    if not found or os.name != "posix":
         return
-    import ctypes  # noqa: PLC0415 - takes a while, and few have the variable
+    import ctypes  # noqa: PLC0415 - takes a while, and few have such a variable
 
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_void_p
-    address = getenv(ENV_API_TOKEN.encode())
-    if address:
-        ctypes.memset(address, 0, len(os.fsencode(value)))
-    os.environ[ENV_API_TOKEN] = value  # a copy, elsewhere
+    for name, value in found.items():
+        address = getenv(name.encode())
+        if address:
+            ctypes.memset(address, 0, len(os.fsencode(value)))
+        os.environ[name] = value  # a copy, elsewhere
 
 
 def forget_api_token() -> None:

@@ -22,6 +22,7 @@ from agent_relay.daemon.api_token import settle_api_token
 from agent_relay.daemon.budget_keeper import BudgetKeeper
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.cost_models import load_prices
+from agent_relay.daemon.database import make_database_store
 from agent_relay.daemon.directories import (
     DirectoryLock,
     Lock,
@@ -47,7 +48,7 @@ from agent_relay.storage.agent_files import AgentFiles
 from agent_relay.storage.event_memory import MemoryEvents
 from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for
 from agent_relay.storage.memory import MemoryStore
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite.store import SqliteStore
 from agent_relay.transports.callers import Callers
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.unix import UnixServer
@@ -82,7 +83,7 @@ class AgentsFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class Parts:
     """Everything that runs while the daemon serves."""
 
     relay: Relay
@@ -106,7 +107,7 @@ class Daemon:
         self._loop = asyncio.get_running_loop()
         self._opened = AsyncExitStack()
         self._locks: list[Lock | DirectoryLock] = []
-        self._parts: _Parts | None = None  # once there is a core: it is made over a store, which answers through it
+        self._parts: Parts | None = None  # once there is a core: it is made over a store, which answers through it
         self._stop = asyncio.Event()
         self._settled = asyncio.Event()
         self._signals = 0
@@ -121,7 +122,7 @@ class Daemon:
 
     # --- startup --------------------------------------------------------------------------------------------------------
 
-    async def _startup(self) -> _Parts:
+    async def _startup(self) -> Parts:
         config = self._config
         self._opened.callback(self._leave)
         self._prepare()
@@ -157,6 +158,8 @@ class Daemon:
     def _make_store(self) -> MessageStore:
         if self._config.storage == "memory":
             return MemoryStore(self._post)
+        if self._config.storage == "postgres":
+            return make_database_store(self._config, self._post)
         return SqliteStore(self._config.storage_path, self._post, self._config.durability)
 
     def _make_event_store(self) -> EventStore:
@@ -166,7 +169,7 @@ class Daemon:
         rotation = rotation_for(config.event_retention_ms, config.event_bytes)
         return JsonlEvents(config.file(places.EVENTS_FILE), self._post, rotation, syncs=config.durability == "full")
 
-    def _compose(self, api_token: str, store: MessageStore, snapshot: Snapshot, recording: Recording) -> _Parts:
+    def _compose(self, api_token: str, store: MessageStore, snapshot: Snapshot, recording: Recording) -> Parts:
         config, clock = self._config, self._clock
         # Whoever runs the daemon is no guest of it, also where they listed themselves.
         limits = dataclasses.replace(config.limits, allowed_uids=config.limits.allowed_uids - {os.geteuid()}, owner=owner_name())
@@ -199,7 +202,7 @@ class Daemon:
             leavings.files, project,
         )  # fmt: skip
         agents = AgentsFile(config.file(places.AGENTS_FILE), relay)
-        return _Parts(relay, pump, recording, leavings, server, service, budgets, http, project, agents)
+        return Parts(relay, pump, recording, leavings, server, service, budgets, http, project, agents)
 
     def _collect_garbage_rarely(self) -> None:
         """Objects here die by reference count; a full collection over a large dedup window only costs latency. What is here
@@ -209,7 +212,7 @@ class Daemon:
 
     # --- serve ----------------------------------------------------------------------------------------------------------
 
-    async def _serve(self, parts: _Parts) -> None:
+    async def _serve(self, parts: Parts) -> None:
         """Everything else happens in turns of the loop, until somebody says stop."""
         ticking = asyncio.create_task(_pulse(parts).run(_TICK_S))
         self._opened.push_async_callback(self._say_goodbye, parts, ticking)
@@ -247,7 +250,7 @@ class Daemon:
         """Says goodbye where it served, closes the events and the store, and leaves its place; also after half a startup."""
         await self._opened.aclose()
 
-    async def _say_goodbye(self, parts: _Parts, ticking: asyncio.Task[None]) -> None:
+    async def _say_goodbye(self, parts: Parts, ticking: asyncio.Task[None]) -> None:
         try:
             await parts.http.stop()
         except Exception:  # noqa: BLE001 - whatever it is: everybody at the socket is still to be told goodbye
@@ -258,7 +261,7 @@ class Daemon:
         parts.leavings.close()
         parts.agents.write()
 
-    async def _drain(self, parts: _Parts) -> None:
+    async def _drain(self, parts: Parts) -> None:
         """Stores and answers what was accepted, says BYE, and lets the last bytes leave."""
         until = self._loop.time() + _DRAIN_S
         parts.server.stop_listening()
@@ -288,7 +291,7 @@ class Daemon:
         self._locks.clear()
 
 
-def _pulse(parts: _Parts) -> Pulse:
+def _pulse(parts: Parts) -> Pulse:
     half_a_second = round(_HALF_A_SECOND_S / _TICK_S)
     return Pulse(
         (1, lambda: parts.pump.run(parts.relay.tick)),

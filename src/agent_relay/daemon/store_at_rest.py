@@ -6,10 +6,10 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from agent_relay.storage.sqlite_backlog import count_owed
-from agent_relay.storage.sqlite_files import find_obstacle
-from agent_relay.storage.sqlite_loss import read_note
-from agent_relay.storage.sqlite_rows import read_meta
+from agent_relay.storage.sqlite.backlog import count_owed
+from agent_relay.storage.sqlite.files import find_obstacle
+from agent_relay.storage.sqlite.loss import read_note
+from agent_relay.storage.sqlite.rows import read_meta
 
 
 def find_store_troubles(path: str) -> list[str]:

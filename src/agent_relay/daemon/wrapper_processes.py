@@ -35,6 +35,7 @@ ENDS_FOLDER = "sessions"
 # approve what it asks itself.
 _NOT_INHERITED = {
     places.ENV_NAME, places.ENV_TOKEN, "AGENT_RELAY_OUTBOX", "AGENT_RELAY_INBOX", places.ENV_SOCKET, places.ENV_API_TOKEN,
+    places.ENV_STORAGE_URL,
 }  # fmt: skip
 _NO_WORD = "Its wrapper ended before it started; the daemon's log may say why."
 
@@ -82,7 +83,8 @@ class WrapperProcesses:
                 field="payload.cli", reason="cli_not_found", cli=session.cli,
             )  # fmt: skip
         session.cwd = find_folder(session.cwd, self._config.project_root, self._config.spawn_roots)
-        inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
+        kept_back = _NOT_INHERITED | ({places.DATABASE_PASSWORD_VARIABLE} if self._config.storage == "postgres" else set())
+        inherited = {name: value for name, value in os.environ.items() if name not in kept_back}
         mode = modes_of(session.cli)[session.permission_mode] if session.permission_mode is not None else PermissionMode()
         own = {
             places.ENV_PROJECT: self._config.project_root, places.ENV_DOORS: self._config.doors,

@@ -306,7 +306,8 @@ class MessageStore(Protocol):
 
     def prune(self, before: int, limit: int, done: PruneDone) -> None:
         """Removes at most `limit` messages accepted before that moment (wall clock), with their search index; says how many.
-        What may still be owed to someone stays: the backlog, everything after the checkpoint, the active dead letters."""
+        What may still be owed to someone stays: the backlog, everything after the checkpoint, the active dead letters.
+        A store that can drop many at once, without anybody waiting for it, may remove more than `limit`."""
         ...
 
     def erase(self, agent: str, limit: int, done: PruneDone) -> None:

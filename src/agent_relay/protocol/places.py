@@ -45,6 +45,9 @@ ENV_PROJECT = "AGENT_RELAY_PROJECT"
 ENV_DOORS = "AGENT_RELAY_DOORS"
 ENV_STRICT_PREFIX = "AGENT_RELAY_STRICT_PREFIX"
 ENV_API_TOKEN = "AGENT_RELAY_API_TOKEN"  # noqa: S105 - the name of a variable
+ENV_STORAGE_URL = "AGENT_RELAY_STORAGE_URL"
+ENV_CLUSTER_TOKEN = "AGENT_RELAY_CLUSTER_TOKEN"  # noqa: S105 - the name of a variable
+DATABASE_PASSWORD_VARIABLE = "PGPASSWORD"  # noqa: S105 - as PostgreSQL\'s own programs call it
 
 
 def project_id(real_root: str) -> str:

@@ -14,9 +14,10 @@ Every method may be called from any thread. What each does is said at `RelayClie
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from agent_relay.protocol.payloads import AgentEventPayload, BusyPayload, ControlPayload, ServerInfo
 from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
@@ -24,16 +25,28 @@ from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.client import CLOSE_TIMEOUT_S, CONNECT_TIMEOUT_S, MAX_INFLIGHT, RelayClient
 from agent_relay.sdk.errors import ConnectionLost
-from agent_relay.sdk.events import EventFeed, EventsPage
+from agent_relay.sdk.events import EventFeed
 from agent_relay.sdk.locate import StrPath
 from agent_relay.sdk.loop_thread import LoopThread
 from agent_relay.sdk.pace import SLOW_DOWN_S
 from agent_relay.sdk.requests import Reply
 from agent_relay.sdk.sending import PublishOptions, SendOptions, Target
 from agent_relay.sdk.sync_parts import SyncEventFeed, SyncMessage, SyncMessageStream, SyncQuestion, SyncReceipt
-from agent_relay.sdk.views import AgentsView, ChannelInfo, HistoryPage, MessageView, Spawned
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _blocking(
+    method: Callable[Concatenate[RelayClient, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[SyncRelayClient, P], T]:
+    """The same method, with the same parameters, that waits for its result."""
+
+    @functools.wraps(method)
+    def wait(self: SyncRelayClient, /, *arguments: P.args, **options: P.kwargs) -> T:
+        return self._run(method(self.client, *arguments, **options))
+
+    return wait
 
 
 class SyncRelayClient:
@@ -184,8 +197,7 @@ class SyncRelayClient:
     def publish(self, topic: str, body: str, *, wait: float | None = None, **options: Unpack[PublishOptions]) -> SyncReceipt:
         return SyncReceipt(self._run(self.client.publish(topic, body, wait=wait, **options)), self._thread)
 
-    def request(self, to: Target, body: str, timeout: float = 30.0, **options: Unpack[SendOptions]) -> Reply:
-        return self._run(self.client.request(to, body, timeout, **options))
+    request = _blocking(RelayClient.request)
 
     def ask(self, to: Target, body: str, timeout: float = 30.0, **options: Unpack[SendOptions]) -> SyncQuestion:
         return SyncQuestion(self._run(self.client.ask(to, body, timeout, **options)), self._thread)
@@ -209,59 +221,21 @@ class SyncRelayClient:
             with contextlib.suppress(ConnectionLost):
                 self._run(feed.__aexit__(None, None, None))
 
-    def join(self, channel: str, *, agent: str | None = None) -> str:
-        return self._run(self.client.join(channel, agent=agent))
-
-    def leave(self, channel: str, *, agent: str | None = None) -> str:
-        return self._run(self.client.leave(channel, agent=agent))
+    join = _blocking(RelayClient.join)
+    leave = _blocking(RelayClient.leave)
 
     # --- asking about the relay -----------------------------------------------------------------------------------
 
-    def agents(self) -> AgentsView:
-        return self._run(self.client.agents())
-
-    def channels(self) -> list[ChannelInfo]:
-        return self._run(self.client.channels())
-
-    def history(
-        self,
-        *,
-        with_: str | None = None,
-        from_: str | None = None,
-        to: str | None = None,
-        topic: str | None = None,
-        thread: str | None = None,
-        search: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-        pending: bool = False,
-        oldest_first: bool = False,
-    ) -> HistoryPage:
-        asked = self.client.history(
-            with_=with_, from_=from_, to=to, topic=topic, thread=thread, search=search, since=since, until=until, limit=limit,
-            cursor=cursor, pending=pending, oldest_first=oldest_first,
-        )  # fmt: skip
-        return self._run(asked)
-
-    def message(self, message_id: str) -> MessageView:
-        return self._run(self.client.message(message_id))
-
-    def dead_letters(self, limit: int = 50) -> HistoryPage:
-        return self._run(self.client.dead_letters(limit))
-
-    def count_data(self, agent: str) -> dict[str, int]:
-        return self._run(self.client.count_data(agent))
-
-    def forget(self, agent: str) -> dict[str, int]:
-        return self._run(self.client.forget(agent))
-
-    def remove(self, agent: str) -> int:
-        return self._run(self.client.remove(agent))
-
-    def retry_dead_letter(self, message_id: str) -> str:
-        return self._run(self.client.retry_dead_letter(message_id))
+    agents = _blocking(RelayClient.agents)
+    channels = _blocking(RelayClient.channels)
+    history = _blocking(RelayClient.history)
+    message = _blocking(RelayClient.message)
+    dead_letters = _blocking(RelayClient.dead_letters)
+    retry_dead_letter = _blocking(RelayClient.retry_dead_letter)
+    count_data = _blocking(RelayClient.count_data)
+    forget = _blocking(RelayClient.forget)
+    remove = _blocking(RelayClient.remove)
+    past_events = _blocking(RelayClient.past_events)
 
     def events(
         self,
@@ -279,52 +253,15 @@ class SyncRelayClient:
         )  # fmt: skip
         return SyncEventFeed(self._run(_begin(feed)), self._thread)
 
-    def past_events(
-        self,
-        types: Iterable[str] = (),
-        *,
-        agent: str | None = None,
-        session_id: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> EventsPage:
-        asked = self.client.past_events(
-            types, agent=agent, session_id=session_id, since=since, until=until, limit=limit, cursor=cursor
-        )  # fmt: skip
-        return self._run(asked)
-
     # --- agents the relay runs ------------------------------------------------------------------------------------
 
     def report(self, kind: str, /, **fields: Any) -> None:
         """Does not wait, so a callback may call it too; a report that cannot be written is logged."""
         self._thread.call(lambda said: self.client.report(kind, **said), fields)
 
-    def control(self, agent: str, command: str, text: str | None = None, *, request_id: str | None = None) -> str:
-        return self._run(self.client.control(agent, command, text, request_id=request_id))
-
-    def spawn(
-        self,
-        name: str,
-        cli: str,
-        task: str | None = None,
-        *,
-        cwd: str | None = None,
-        backend: str = "auto",
-        environment: Mapping[str, str] | None = None,
-        permission_mode: str | None = None,
-        sandbox: bool = False,
-        ephemeral: bool = False,
-    ) -> Spawned:
-        started = self.client.spawn(
-            name, cli, task, cwd=cwd, backend=backend, environment=environment, permission_mode=permission_mode, sandbox=sandbox,
-            ephemeral=ephemeral,
-        )  # fmt: skip
-        return self._run(started)
-
-    def release(self, name: str, reason: str | None = None) -> None:
-        self._run(self.client.release(name, reason))
+    control = _blocking(RelayClient.control)
+    spawn = _blocking(RelayClient.spawn)
+    release = _blocking(RelayClient.release)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._thread.run(work)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from agent_relay.ports.store import (
@@ -41,12 +40,11 @@ from agent_relay.ports.store import (
     Waiting,
     WriteDone,
 )
-from agent_relay.protocol.encode import read_tail
 from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.ulid import first_number_at
 from agent_relay.storage.conversations import Tally
 from agent_relay.storage.posting import Post, post_answer
-from agent_relay.storage.words import split_words, words_occur
+from agent_relay.storage.words import body_of, split_words, words_occur
 
 _OVERHEAD_BYTES = 500  # of a row besides its tail, for the size that `stats` tells
 
@@ -342,17 +340,9 @@ def _matches(row: MessageRow, query: MessageQuery) -> bool:
         and (query.thread is None or query.thread == row.thread)
         and (query.since is None or row.ts >= query.since)
         and (query.until is None or row.ts < query.until)
-        and (query.search is None or words_occur(split_words(query.search), _body_of(row)))
+        and (query.search is None or words_occur(split_words(query.search), body_of(row)))
     )
 
 
 def _is_between(row: MessageRow, one: str, other: str) -> bool:
     return (fold_name(row.sender), fold_name(row.target)) in {(one, other), (other, one)}
-
-
-def _body_of(row: MessageRow) -> str:
-    try:
-        body = read_tail(row.tail)["payload"]["body"]
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, RecursionError):
-        return ""
-    return body if isinstance(body, str) else ""

@@ -9,6 +9,11 @@ from __future__ import annotations
 import re
 import unicodedata
 
+import msgspec
+
+from agent_relay.ports.store import MessageRow
+from agent_relay.protocol.encode import read_tail
+
 MAX_WORDS = 64  # nobody types more; a pasted page is searched by its first words rather than refused
 MAX_WORD_LENGTH = 256
 
@@ -28,14 +33,17 @@ def build_match(words: list[str]) -> str:
 
 def words_occur(words: list[str], text: str) -> bool:
     """Whether the full-text index would find this text, up to the finer points of Unicode."""
-    parts = _split_parts(text)
-    wanted = [phrase for word in words if (phrase := _split_parts(word))]
+    parts = split_parts(text)
+    wanted = [phrase for word in words if (phrase := split_parts(word))]
     if not wanted:
         return False
     return all(_occurs(phrase, parts, phrase is wanted[-1]) for phrase in wanted)
 
 
-def _split_parts(text: str) -> list[str]:
+def split_parts(text: str) -> list[str]:
+    """The parts of words as they are compared: without accents and regard to case."""
+    if text.isascii():  # nothing to take apart
+        return _PART.findall(text.lower())
     plain = "".join(character for character in unicodedata.normalize("NFD", text) if not unicodedata.combining(character))
     return _PART.findall(plain.casefold())
 
@@ -48,3 +56,12 @@ def _occurs(phrase: list[str], parts: list[str], may_begin: bool) -> bool:
             if last == phrase[-1] or (may_begin and last.startswith(phrase[-1])):
                 return True
     return False
+
+
+def body_of(row: MessageRow) -> str:
+    """The text that is searched; "" for a message without one."""
+    try:
+        body = read_tail(row.tail)["payload"]["body"]
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, RecursionError):
+        return ""
+    return body if isinstance(body, str) else ""

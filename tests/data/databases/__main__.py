@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from agent_relay.storage.migrate import newest_version
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite.migrate import newest_version
+from agent_relay.storage.sqlite.store import SqliteStore
 from agent_relay.testing.daemon import DaemonProcess
 from agent_relay.testing.raw_client import RawClient
 from tests.data.databases import HERE, NAME

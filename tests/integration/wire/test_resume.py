@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_relay.ports.store import StoreError
-from agent_relay.storage.sqlite import SqliteStore
+from agent_relay.storage.sqlite.store import SqliteStore
 from agent_relay.testing.raw_client import Frame, RawClient, encode
 
 from .conftest import StartRelay

@@ -43,7 +43,7 @@ def _as_it_was() -> Iterator[None]:
         ("agent_relay.cli.app", INBOX),
         ("agent_relay.sdk.client", INBOX),
         ("socket.__new__", INBOX),  # the loop is half made
-        ("agent_relay.cli.link", LISTEN),  # what is to be done is there, and has not begun
+        ("agent_relay.cli.project.link", LISTEN),  # what is to be done is there, and has not begun
     ],
 )
 def test_a_command_that_has_begun_nothing_ends_at_once_and_without_a_word(tmp_path: Path, moment: str, words: list[str]) -> None:

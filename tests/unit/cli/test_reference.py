@@ -16,6 +16,7 @@ COMMANDS = [
     "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "interrupt", "stop",
     "input", "doctor", "costs", "events", "permissions", "questions", "arc", "bridge", "openapi", "spawn", "release",
     "forget", "export", "join", "leave", "channels", "profile", "restart", "projects", "ps", "rm", "prune",
+    "storage",
 ]  # fmt: skip
 
 
@@ -38,6 +39,7 @@ SECOND_WORDS = [
     ["permissions", "deny"], ["questions", "list"], ["questions", "answer"], ["arc", "register"], ["arc", "tokens"],
     ["arc", "revoke"], ["arc", "listen"], ["arc", "send"], ["arc", "conformance"], ["arc", "free"], ["arc", "invite"],
     ["arc", "invitations"], ["profile", "list"], ["profile", "show"], ["profile", "new"], ["profile", "test"],
+    ["storage", "copy"],
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from agent_relay.daemon.arguments import _read_at_length, read_arguments, read_flags
-from agent_relay.daemon.config import SETTINGS
+from agent_relay.daemon.settings import SETTINGS
 
 NAMES = {"--socket": "socket", "--max-frame-bytes": "max_frame_bytes"}
 SWITCHES = {"--foreground": {}, "--no-http": {"http": "false"}}

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from agent_relay.core.limits import Limits
-from agent_relay.daemon.config import SETTINGS, Config, ConfigError, Setting, load_config
+from agent_relay.daemon.config import Config, ConfigError, load_config
 from agent_relay.daemon.config_files import PROJECT_MAY
+from agent_relay.daemon.settings import SETTINGS, Setting
 from agent_relay.protocol import places
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}
@@ -53,6 +54,7 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "default_channels": ("#dev, news", ("#dev", "#news"), ["#", "a b#c", "#_x"]),
     "durability": ("normal", "normal", ["FULL", "none", ""]),
     "storage": ("memory", "memory", ["postgresql", "SQLITE", ""]),
+    "storage_url": ("postgresql://me@host/db", "postgresql://me@host/db", ["mysql://me:s3cret@host/db", "x", ""]),
     "storage_path": ("/somewhere/x.sqlite", "/somewhere/x.sqlite", []),
     "http": ("no", False, ["maybe", "3888"]),
     "port": ("0", 0, ["-1", "65536", "http", ""]),
@@ -302,7 +304,7 @@ def test_nonsense_is_refused_in_a_sentence_that_helps(project: Project, name: st
         project.load({name: text})
     sentence = str(by_flag.value)
     assert setting.flag in sentence
-    assert repr(text) in sentence
+    assert (repr(text) in sentence) != setting.may_hold_secret
     assert "it must be " in sentence
     assert sentence.endswith(".")
     if text:
@@ -374,6 +376,31 @@ def test_without_a_token_nobody_is_let_in_from_other_machines(project: Project) 
     for unusable in ("spa ced ", "tab\tbed", "ümlaut"):
         with pytest.raises(ConfigError, match="printable ASCII"):
             project.load({}, {"AGENT_RELAY_API_TOKEN": unusable})
+
+
+def test_a_database_needs_its_url(project: Project) -> None:
+    with pytest.raises(ConfigError, match="needs --storage-url, or AGENT_RELAY_STORAGE_URL"):
+        project.load({"storage": "postgres"})
+    assert (
+        project.load({"storage": "postgres"}, {"AGENT_RELAY_STORAGE_URL": "postgresql:///db"}).storage_url == "postgresql:///db"
+    )
+
+
+def test_a_password_is_taken_only_from_where_nobody_else_sees_it(project: Project) -> None:
+    url = "postgresql://me:s3cret@host/db"
+    with pytest.raises(ConfigError, match="must not contain a password") as refusal:
+        project.load({"storage_url": url})
+    assert "s3cret" not in str(refusal.value)
+    config = project.load({}, {"AGENT_RELAY_STORAGE_URL": url, "AGENT_RELAY_STORAGE_TYPE": "postgres"})
+    assert config.storage_url == url
+    assert "s3cret" not in repr(config)
+    assert config.variables == {"AGENT_RELAY_STORAGE_TYPE": "postgres"}  # these are written down, for `restart`
+    project.home_file.write_text(f'storage_url = "{url}"\n')
+    project.home_file.chmod(0o644)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        project.load()
+    project.home_file.chmod(0o600)
+    assert project.load().storage_url == url
 
 
 def test_no_default_channels_can_be_said_in_a_word(project: Project) -> None:

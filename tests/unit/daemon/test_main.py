@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.daemon.config import SETTINGS, ConfigError
+from agent_relay.daemon.config import ConfigError
 from agent_relay.daemon.main import EXIT_FAILED, EXIT_USAGE, main, parse
+from agent_relay.daemon.settings import SETTINGS
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 SECRET = "s3cret-of-nobody"
 SHOW = """
 import os
-from agent_relay.daemon.secret_variable import forget_api_token, hide_api_token
-hide_api_token()
+from agent_relay.daemon.secret_variable import forget_api_token, hide_secrets
+hide_secrets()
 print(os.environ["AGENT_RELAY_API_TOKEN"])
 with open("/proc/self/environ", "rb") as file:
     shown = file.read()

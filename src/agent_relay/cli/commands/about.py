@@ -10,8 +10,8 @@ import typer
 
 from agent_relay.cli.failures import FAILED, Failure
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 from agent_relay.version import __version__
 
 _KNOCK_S = 1.0
@@ -25,7 +25,7 @@ class Shell(StrEnum):
 
 def version(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
     """Show the version of this program, and of the daemon if one is running."""
-    from agent_relay.cli.process import Answer, knock
+    from agent_relay.cli.project.daemon_process import Answer, knock
 
     found = knock(find_place(socket, state_dir).socket, _KNOCK_S)
     daemon = clean_line(found.version) if found.answer is Answer.RELAY else None

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent_relay.cli.agent_table import show_present
-from agent_relay.cli.hold_notes import agent_for_programs
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.project_table import show_project
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.reasons import agent_for_programs
+from agent_relay.cli.output.screen import Screen
+from agent_relay.cli.output.tables import show_present, show_project
 
 if TYPE_CHECKING:
     from agent_relay.sdk.views import AgentsView
@@ -47,6 +46,6 @@ def who(show_all: All = False, as_json: Json = False, socket: Socket = None, sta
 
 
 def _ask(socket: str | None, state_dir: str | None) -> AgentsView:
-    from agent_relay.cli.link import ask_agents, run
+    from agent_relay.cli.project.link import ask_agents, run
 
     return run(ask_agents(find_place(socket, state_dir)))

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
-
-import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.names_on_disk import complete_names
-from agent_relay.cli.options import Socket, StateDir, find_place
+from agent_relay.cli.options import AgentName, Socket, StateDir, find_place
 
 
 def attach(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
+    name: AgentName,
     socket: Socket = None,
     state_dir: StateDir = None,
 ) -> int:
@@ -21,8 +17,8 @@ def attach(
 
     Inside your own tmux it is usually Ctrl-b Ctrl-b d. Only agents that run in tmux can be attached to.
     """
-    from agent_relay.cli.wrapped_agent import find_running, give_terminal
-    from agent_relay.cli.wrappers import find_wrappers
+    from agent_relay.cli.wrapper.wrapped_agent import find_running, give_terminal
+    from agent_relay.cli.wrapper.wrappers import find_wrappers
 
     place = find_place(socket, state_dir)
     agent, server = find_running(place, name)

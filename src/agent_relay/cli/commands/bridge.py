@@ -9,8 +9,8 @@ import typer
 
 from agent_relay.cli.failures import OK, USAGE, Failure
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 
 if TYPE_CHECKING:
     from agent_relay.bridge.notices import Counts, Notice
@@ -48,7 +48,7 @@ def bridge(
     acknowledged on one side once the other side has it, and none is doubled; you can stop and restart the bridge at any
     time. With --json: one object per line.
     """
-    from agent_relay.cli.arc_identity import run_arc
+    from agent_relay.cli.arc.identity import run_arc
 
     place = find_place(socket, state_dir)
     plan = _read_plan(place, url, joined or [], peers or [], config, broadcasts=broadcasts)
@@ -105,7 +105,7 @@ def _read_plan(
 def _find_tokens(place: Place, plan: Plan) -> dict[str, str]:
     from agent_relay.arc.errors import ArcError
     from agent_relay.arc.token_file import TokenFile
-    from agent_relay.cli.arc_identity import explain_arc
+    from agent_relay.cli.arc.identity import explain_arc
 
     try:
         kept = {one.agent_id: one.token for one in TokenFile(place.state_dir).find(plan.url)}

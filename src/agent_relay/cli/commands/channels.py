@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_relay.cli.failures import USAGE, Failure
-from agent_relay.cli.formats import count, format_time
-from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place
-from agent_relay.cli.outbox_commands import ask_through, own_outbox
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.formats import count, format_time, now_ms
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
+from agent_relay.cli.wrapper.outbox_commands import ask_through, own_outbox
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK, is_channel
 
@@ -43,7 +42,7 @@ def leave(
 
 def channels(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
     """List the channels, with their members and number of messages."""
-    from agent_relay.cli.link import observe, run
+    from agent_relay.cli.project.link import observe, run
 
     async def ask() -> list[ChannelInfo]:
         async with observe(find_place(socket, state_dir)) as relay:
@@ -73,7 +72,7 @@ def _show(screen: Screen, channel: ChannelInfo) -> None:
 
 
 def _change(command: str, channel: str, agent: str | None, as_json: bool, socket: str | None, state_dir: str | None) -> int:
-    from agent_relay.cli.link import own_name, run
+    from agent_relay.cli.project.link import own_name, run
 
     name = channel if channel.startswith(CHANNEL_MARK) else CHANNEL_MARK + channel
     if not is_channel(name):
@@ -97,7 +96,7 @@ def _change(command: str, channel: str, agent: str | None, as_json: bool, socket
 async def _change_as(place: Place, command: str, channel: str, agent: str | None) -> str:
     """For an agent that is known, whoever holds its connection. You yourself may be new here; a name that was typed may be a
     mistake, and makes nobody."""
-    from agent_relay.cli.link import connect_as, observe, own_name
+    from agent_relay.cli.project.link import connect_as, observe, own_name
 
     name, is_suggestion = own_name(agent)
     async with observe(place) as relay:

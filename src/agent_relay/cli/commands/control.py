@@ -7,15 +7,12 @@ from typing import Annotated
 import typer
 
 from agent_relay.cli.failures import USAGE, Failure
-from agent_relay.cli.names_on_disk import complete_names
-from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
-
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)]
+from agent_relay.cli.options import AgentName, Json, Socket, StateDir, find_place
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 
 
-def pause(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+def pause(name: AgentName, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
     """Hold messages to an agent until you resume it.
 
     They wait in order. The agent continues with what it is doing now.
@@ -23,23 +20,23 @@ def pause(name: Name, as_json: Json = False, socket: Socket = None, state_dir: S
     return _control(name, "pause", "Asked {} to pause.", as_json, socket, state_dir)
 
 
-def resume(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+def resume(name: AgentName, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
     """Deliver messages to a paused agent again."""
     return _control(name, "resume", "Asked {} to resume.", as_json, socket, state_dir)
 
 
-def interrupt(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+def interrupt(name: AgentName, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
     """Stop what an agent is doing, as a person at its keyboard would. Its program keeps running."""
     return _control(name, "interrupt", "Interrupted {}.", as_json, socket, state_dir)
 
 
-def stop(name: Name, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
+def stop(name: AgentName, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
     """Stop an agent's program. Messages to it wait until it runs again."""
     return _control(name, "stop", "Asked {} to stop.", as_json, socket, state_dir)
 
 
 def type_in(
-    name: Name,
+    name: AgentName,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to type; - reads standard input.")],
     no_enter: Annotated[bool, typer.Option("--no-enter", help="Do not press Enter afterwards.")] = False,
     as_json: Json = False,
@@ -67,7 +64,7 @@ def read_typed(text: str, *, press_enter: bool) -> str:
 def _control(
     name: str, command: str, done: str, as_json: bool, socket: str | None, state_dir: str | None, text: str | None = None
 ) -> int:
-    from agent_relay.cli.link import observe, run
+    from agent_relay.cli.project.link import observe, run
 
     place = find_place(socket, state_dir)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent_relay.cli.formats import count
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_moment_ms
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Column, Part, Screen
+from agent_relay.cli.output.formats import count
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Column, Part, Screen
 
 if TYPE_CHECKING:
     from agent_relay.events.costs import Breakdown, CostReport

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.formats import count, format_time
-from agent_relay.cli.message_view import now_ms, show_heading, show_text
 from agent_relay.cli.options import Json, Socket, StateDir, find_place, inherit
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.formats import count, format_time, now_ms
+from agent_relay.cli.output.message_view import show_heading, show_text
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 from agent_relay.protocol.short_ids import read_short_id, short_id, stands_for
 from agent_relay.sdk.locate import Place
 
@@ -54,7 +54,7 @@ def retry(
     state_dir: StateDir = None,
 ) -> int:
     """Send one dead letter, or all, again: each becomes a new message with a new lifetime."""
-    from agent_relay.cli.link import run
+    from agent_relay.cli.project.link import run
 
     if every == (message_id is not None):
         raise typer.BadParameter("give a message id, or --all.", param_hint="ID")
@@ -75,7 +75,7 @@ def retry(
 
 
 def _list(limit: int, place: Place, *, as_json: bool) -> int:
-    from agent_relay.cli.link import observe, run
+    from agent_relay.cli.project.link import observe, run
 
     async def ask() -> list[dict[str, Any]]:
         async with observe(place) as relay:
@@ -97,7 +97,7 @@ def _list(limit: int, place: Place, *, as_json: bool) -> int:
 
 
 async def _retry(place: Place, message_id: str | None) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    from agent_relay.cli.link import observe
+    from agent_relay.cli.project.link import observe
     from agent_relay.protocol.errors import RelayError
     from agent_relay.sdk.errors import ConnectionLost
 

@@ -9,8 +9,8 @@ import msgspec
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.options import Json, Socket, StateDir, find_place, read_doors
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 
 if TYPE_CHECKING:
     from agent_relay.cli.doctor.findings import Finding

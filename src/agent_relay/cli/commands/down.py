@@ -10,10 +10,10 @@ from typing import Annotated
 import typer
 
 from agent_relay.cli.failures import NOT_RUNNING, Failure
-from agent_relay.cli.formats import join_names
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.formats import join_names
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 from agent_relay.sdk.locate import Place
 
 _KNOCK_S = 2.0
@@ -34,8 +34,8 @@ def down(
 
     Wrapped agents keep running and reconnect to the next daemon; --all stops them first.
     """
-    from agent_relay.cli.process import remove_leftovers
-    from agent_relay.cli.wrappers import find_wrappers, stop_wrappers
+    from agent_relay.cli.project.daemon_process import remove_leftovers
+    from agent_relay.cli.wrapper.wrappers import find_wrappers, stop_wrappers
 
     place = find_place(socket, state_dir)
     screen = Screen()
@@ -66,7 +66,7 @@ def _join(names: list[str]) -> str:
 
 def find_daemon(place: Place) -> int | None:
     """The pid of the daemon at the socket, or of one that holds the state directory without answering."""
-    from agent_relay.cli.process import Answer, knock, locked_pid
+    from agent_relay.cli.project.daemon_process import Answer, knock, locked_pid
 
     found = knock(place.socket, _KNOCK_S)
     holder = locked_pid(place.state_dir)
@@ -86,7 +86,7 @@ def find_daemon(place: Place) -> int | None:
 
 def stop(pid: int, timeout_s: float) -> str:
     """The way it ended: by itself, when asked twice, or killed."""
-    from agent_relay.cli.process import Process
+    from agent_relay.cli.project.daemon_process import Process
 
     try:
         process = Process(pid)

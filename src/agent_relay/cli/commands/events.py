@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from agent_relay.cli.formats import format_time
-from agent_relay.cli.message_view import now_ms
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_moment_ms
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.formats import format_time, now_ms
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 from agent_relay.events.codec import encode_event
 from agent_relay.events.types import Event, MessageExchanged, type_of
 
@@ -48,7 +47,7 @@ def events(
     Without --since: the last hour, or with --follow only new events. With --json: one object per line, with the event's
     number in _seq.
     """
-    from agent_relay.cli.link import run
+    from agent_relay.cli.project.link import run
 
     wanted = [name.strip() for name in (types or "").split(",") if name.strip()]
     after_seq = int(since) if since is not None and since.isdecimal() else None
@@ -66,7 +65,7 @@ async def _show_past(
     place: Place, screen: Screen, types: list[str], agent: str | None, session: str | None, after_seq: int | None,
     since_ms: int | None, *, as_json: bool,
 ) -> int:  # fmt: skip
-    from agent_relay.cli.link import observe
+    from agent_relay.cli.project.link import observe
 
     cursor = None if after_seq is None else str(after_seq)
     shown = 0

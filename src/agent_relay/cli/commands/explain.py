@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from agent_relay.cli.formats import count, format_span, format_time
-from agent_relay.cli.hold_notes import show_waiting, waiting_lines
-from agent_relay.cli.message_lookup import MessageId
-from agent_relay.cli.message_view import now_ms, show_heading, show_text, target_of
-from agent_relay.cli.options import Json, Socket, StateDir, find_place
+from agent_relay.cli.options import Json, MessageId, Socket, StateDir, find_place
+from agent_relay.cli.output.formats import count, format_span, format_time, now_ms
+from agent_relay.cli.output.message_view import show_heading, show_text, target_of
+from agent_relay.cli.output.reasons import show_better_ways, show_waiting, waiting_lines
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 from agent_relay.cli.person import show_name
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
-from agent_relay.cli.ways_in import show_better_ways
 from agent_relay.protocol.message_states import MessageState
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ _HEARD = ", read off the screen, where tool output may look like the agent's own
 
 def explain(message_id: MessageId, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
     """Show what happened to a message: when it was stored, each delivery attempt, who acknowledged it, and what it waits for."""
-    from agent_relay.cli.link import run
+    from agent_relay.cli.project.link import run
 
     view, agents = run(_ask(find_place(socket, state_dir), message_id))
     waiting = waiting_lines(view.message, agents)
@@ -50,7 +48,7 @@ def explain(message_id: MessageId, as_json: Json = False, socket: Socket = None,
 
 
 async def _ask(place: Place, message_id: str) -> tuple[MessageView, list[AgentInfo]]:
-    from agent_relay.cli.link import observe
+    from agent_relay.cli.project.link import observe
 
     async with observe(place) as relay:
         return await relay.message(message_id), (await relay.agents()).agents

@@ -12,11 +12,10 @@ import msgspec
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.formats import count
-from agent_relay.cli.names_on_disk import complete_names
-from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.options import AgentName, Json, Socket, StateDir, find_place
+from agent_relay.cli.output.formats import count
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 from agent_relay.sdk.locate import Place
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _PAGE = 500
 
 
 def export(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
+    name: AgentName,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Output file; NAME.jsonl by default, - is standard output."),
@@ -43,7 +42,7 @@ def export(
     "files"}; if the last line is missing, the export is incomplete. Messages come newest first. --json prints a summary:
     {"name", "path", "messages", "events", "files"}.
     """
-    from agent_relay.cli.link import run
+    from agent_relay.cli.project.link import run
     from agent_relay.protocol.names import check_agent_name
 
     check_agent_name(name)
@@ -86,7 +85,7 @@ def _open(path: str, *, force: bool) -> Iterator[IO[bytes]]:
 
 
 async def _write(place: Place, name: str, file: IO[bytes]) -> dict[str, int]:
-    from agent_relay.cli.link import observe
+    from agent_relay.cli.project.link import observe
 
     counts = {"messages": 0, "events": 0, "files": 0}
     async with observe(place) as relay:

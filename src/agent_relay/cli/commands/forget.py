@@ -8,16 +8,15 @@ from typing import Annotated
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.formats import count
-from agent_relay.cli.names_on_disk import complete_names
-from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.options import AgentName, Json, Socket, StateDir, find_place
+from agent_relay.cli.output.formats import count
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 from agent_relay.sdk.locate import Place
 
 
 def forget(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
+    name: AgentName,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
     socket: Socket = None,
@@ -30,7 +29,7 @@ def forget(
     its name, and so do the cost figures. With --json, which needs --yes: {"name", "undelivered_from", "undelivered_to",
     "messages", "events", "files"}.
     """
-    from agent_relay.cli.link import run
+    from agent_relay.cli.project.link import run
 
     place = find_place(socket, state_dir)
     screen = Screen()
@@ -64,14 +63,14 @@ def _ask(waiting: dict[str, int], name: str, screen: Screen, *, as_json: bool) -
 
 
 async def _count(place: Place, name: str) -> dict[str, int]:
-    from agent_relay.cli.link import observe
+    from agent_relay.cli.project.link import observe
 
     async with observe(place) as relay:
         return await relay.count_data(name)
 
 
 async def _forget(place: Place, name: str) -> dict[str, int]:
-    from agent_relay.cli.link import observe
+    from agent_relay.cli.project.link import observe
 
     async with observe(place) as relay:
         return await relay.forget(name)

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent_relay.cli.formats import format_time
-from agent_relay.cli.message_lookup import MessageId, ask_for_message
-from agent_relay.cli.message_view import now_ms, show_heading, show_text, status_part, target_of, text_of
-from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_moment_ms
-from agent_relay.cli.safe_text import clean_block, clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.options import Json, MessageId, Socket, StateDir, agent_option, find_place, read_moment_ms
+from agent_relay.cli.output.formats import format_time, now_ms
+from agent_relay.cli.output.message_view import show_heading, show_text, status_part, target_of, text_of
+from agent_relay.cli.output.safe_text import clean_block, clean_line
+from agent_relay.cli.output.screen import Screen
 
 if TYPE_CHECKING:
     from agent_relay.sdk.client import RelayClient
@@ -41,7 +40,7 @@ def history(
 
     With --json: {"messages": [newest first], "next_cursor": where to continue, or null}; with --follow, one object per line.
     """
-    from agent_relay.cli.link import observe, run
+    from agent_relay.cli.project.link import observe, run
 
     place = find_place(socket, state_dir)
     asked: dict[str, Any] = {
@@ -132,7 +131,15 @@ def _show_page(screen: Screen, page: HistoryPage) -> None:
 
 def read(message_id: MessageId, as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
     """Show one message in full. This does not acknowledge it."""
-    message = ask_for_message(find_place(socket, state_dir), message_id).message
+    from agent_relay.cli.project.link import observe, run
+
+    place = find_place(socket, state_dir)
+
+    async def ask() -> dict[str, Any]:
+        async with observe(place) as relay:
+            return (await relay.message(message_id)).message
+
+    message = run(ask())
     screen = Screen()
     if as_json:
         screen.json(message)

@@ -12,9 +12,8 @@ import typer
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.interrupts import ending_in_order
-from agent_relay.cli.names_on_disk import complete_names
-from agent_relay.cli.options import Socket, StateDir, find_place
-from agent_relay.cli.safe_text import clean_block
+from agent_relay.cli.options import AgentName, Socket, StateDir, find_place
+from agent_relay.cli.output.safe_text import clean_block
 
 if TYPE_CHECKING:
     from agent_relay.terminal.recordings.screen_log import LogReader, LogUpdate
@@ -24,7 +23,7 @@ _STILL_S = 1.0  # for so long a screen stays as it is before it is shown; a spin
 
 
 def logs(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
+    name: AgentName,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Keep showing new output until Ctrl-C or until the agent ends.")
     ] = False,
@@ -37,8 +36,8 @@ def logs(
     With --follow in a terminal, an agent in tmux is shown live and read-only. Otherwise lines are printed as they scroll
     off, and those on the screen once it has not changed for a second.
     """
-    from agent_relay.cli.link import run
-    from agent_relay.cli.wrapped_agent import find_running, give_terminal
+    from agent_relay.cli.project.link import run
+    from agent_relay.cli.wrapper.wrapped_agent import find_running, give_terminal
     from agent_relay.terminal.agent.launch import Home
     from agent_relay.terminal.recordings.screen_log import LogReader
 

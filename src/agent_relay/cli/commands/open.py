@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 
 from agent_relay.cli.failures import USAGE, Failure, not_running
-from agent_relay.cli.http_place import HttpPlace, wait_for_http_place
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.page_code import forget_pages, page_address
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
+from agent_relay.cli.project.http_server import HttpPlace, forget_pages, page_address, wait_for_http_place
 
 _KNOCK_S = 5.0
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
@@ -66,7 +65,7 @@ def open_page(
 
 
 def _find_http(socket: str, state_dir: str) -> HttpPlace:
-    from agent_relay.cli.process import Answer, knock
+    from agent_relay.cli.project.daemon_process import Answer, knock
 
     if knock(socket, _KNOCK_S).answer is not Answer.RELAY:
         raise not_running(socket)

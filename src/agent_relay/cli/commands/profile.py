@@ -10,11 +10,11 @@ import typer
 
 from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.options import Json, Socket, StateDir, find_place, inherit
-from agent_relay.cli.safe_text import clean_block, clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.safe_text import clean_block, clean_line
+from agent_relay.cli.output.screen import Screen
 
 if TYPE_CHECKING:
-    from agent_relay.cli.profile_shelf import ProfileShelf
+    from agent_relay.cli.wrapper.profile_shelf import ProfileShelf
     from agent_relay.sdk.locate import Place
     from agent_relay.terminal.profiles.profile import Profile
 
@@ -90,7 +90,7 @@ def new(
     what was found and what the relay would do with the last screen, and saves the profile with the recording, which `profile
     test` replays. The recording contains everything the screen showed.
     """
-    from agent_relay.cli.profile_maker import ProfileMaker
+    from agent_relay.cli.wrapper.profile_maker import ProfileMaker
 
     socket, state_dir, _, _ = inherit(context, socket, state_dir, False)
     if sum(each is not None and each != [] for each in (command, agent, recording)) != 1:
@@ -179,7 +179,7 @@ def _try(each: Profile, shelf: ProfileShelf) -> dict[str, Any]:
 
 
 def _shelf(place: Place) -> ProfileShelf:
-    from agent_relay.cli.profile_shelf import load_shelf
+    from agent_relay.cli.wrapper.profile_shelf import load_shelf
 
     return load_shelf(place.root, place.home)
 

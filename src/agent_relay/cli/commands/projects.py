@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent_relay.cli.formats import format_span
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Column, Part, Screen
+from agent_relay.cli.output.formats import format_span
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Column, Part, Screen
 
 if TYPE_CHECKING:
-    from agent_relay.cli.projects import Project
+    from agent_relay.cli.project.projects import Project
     from agent_relay.sdk.views import AgentInfo, AgentsView
 
 _COLUMNS = (
@@ -27,7 +27,7 @@ def projects(as_json: Json = False, socket: Socket = None, state_dir: StateDir =
 
     A daemon whose directory is outside AGENT_RELAY_HOME is only listed if --state-dir names it.
     """
-    from agent_relay.cli.project_table import show_projects
+    from agent_relay.cli.output.tables import show_projects
 
     found = _list(socket, state_dir)
     screen = Screen()
@@ -47,7 +47,7 @@ def ps(
     state_dir: StateDir = None,
 ) -> int:
     """List the connected or running agents of all your projects; with --all, offline ones too."""
-    from agent_relay.cli.projects import UP
+    from agent_relay.cli.project.projects import UP
 
     found = _list(socket, state_dir)
     views = _ask([project for project in found if project.state == UP])
@@ -63,7 +63,7 @@ def ps(
 
 
 def _list(socket: str | None, state_dir: str | None) -> list[Project]:
-    from agent_relay.cli.projects import list_projects, look_at
+    from agent_relay.cli.project.projects import list_projects, look_at
 
     place = find_place(socket, state_dir)
     found = list_projects(place.home)
@@ -76,7 +76,7 @@ def _ask(found: list[Project]) -> dict[str, AgentsView]:
     """The answer of each daemon, by the project's id; those that do not answer are left out."""
     import asyncio
 
-    from agent_relay.cli.link import ask_agents, run
+    from agent_relay.cli.project.link import ask_agents, run
     from agent_relay.protocol.errors import RelayError
 
     async def ask(project: Project) -> AgentsView | None:
@@ -93,7 +93,7 @@ def _ask(found: list[Project]) -> dict[str, AgentsView]:
 
 
 def _rows(project: Project, view: AgentsView | None) -> list[dict[str, Any]]:
-    from agent_relay.cli.wrappers import find_wrappers
+    from agent_relay.cli.wrapper.wrappers import find_wrappers
 
     about = {"project": project.name, "root": project.root or None}
     known = [] if view is None else [_row(agent) | about for agent in view.agents]
@@ -123,7 +123,7 @@ def _began(agent: AgentInfo) -> int | None:
 
 
 def _show(row: dict[str, Any]) -> list[Part]:
-    from agent_relay.cli.message_view import now_ms
+    from agent_relay.cli.output.formats import now_ms
 
     since = "-" if row["since"] is None else f"{format_span(max(0, now_ms() - row['since']))} ago"
     return [

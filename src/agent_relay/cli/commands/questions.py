@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent_relay.cli import open_requests
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, inherit
-from agent_relay.cli.safe_text import reveal_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.safe_text import reveal_line
+from agent_relay.cli.output.screen import Screen
+from agent_relay.cli.project import open_requests
 from agent_relay.protocol.requests import QUESTION
 
 if TYPE_CHECKING:

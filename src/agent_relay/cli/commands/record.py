@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.names_on_disk import complete_names
-from agent_relay.cli.options import Socket, StateDir, find_place
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.options import AgentName, Socket, StateDir, find_place
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 
 if TYPE_CHECKING:
     from agent_relay.sdk.locate import Place
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def record(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
+    name: AgentName,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Output file; by default NAME and the time, in this folder."),
@@ -45,8 +44,8 @@ def record(
     before you share it. Typed text is not recorded unless the agent shows it. A running agent can only be recorded in tmux;
     `agent-relay wrap --record FILE` records from the start with any backend.
     """
-    from agent_relay.cli.link import run
-    from agent_relay.cli.wrapped_agent import find_running
+    from agent_relay.cli.project.link import run
+    from agent_relay.cli.wrapper.wrapped_agent import find_running
     from agent_relay.terminal.agent.launch import is_terminal_error
 
     place = find_place(socket, state_dir)
@@ -97,7 +96,7 @@ async def _record(
     finally:
         for recorder in made:
             recorder.close()
-    from agent_relay.cli.profile_shelf import load_shelf
+    from agent_relay.cli.wrapper.profile_shelf import load_shelf
     from agent_relay.terminal.profiles.profile import profile_for
 
     profile = profile_for(cli, load_shelf(place.root, place.home).profiles).name
@@ -118,7 +117,7 @@ def _tell(screen: Screen, agent: str, recorder: Recorder, profile: str, end: str
 
 async def _ask_cli(place: Place, agent: str) -> str:
     """The CLI that the daemon was told of when the agent joined; a recording does not fail because nobody can say."""
-    from agent_relay.cli.link import observe
+    from agent_relay.cli.project.link import observe
     from agent_relay.protocol.errors import RelayError
 
     with contextlib.suppress(RelayError, OSError):

@@ -8,8 +8,8 @@ import typer
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.safe_text import clean_block, clean_line
-from agent_relay.cli.screen import Part, Screen
+from agent_relay.cli.output.safe_text import clean_block, clean_line
+from agent_relay.cli.output.screen import Part, Screen
 
 
 def replay(
@@ -28,7 +28,7 @@ def replay(
 
     Sends nothing and needs no daemon. With --json: one object per line.
     """
-    from agent_relay.cli.profile_shelf import load_shelf
+    from agent_relay.cli.wrapper.profile_shelf import load_shelf
     from agent_relay.terminal.recordings import replay as player
 
     place = find_place(socket, state_dir)

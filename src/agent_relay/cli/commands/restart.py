@@ -29,7 +29,7 @@ def restart(
     agent-relay down, then up.
     """
     from agent_relay.cli.commands.down import find_daemon, stop
-    from agent_relay.cli.process import remove_leftovers
+    from agent_relay.cli.project.daemon_process import remove_leftovers
     from agent_relay.daemon.project_record import ProjectRecord, read_record
 
     place = find_place(socket, state_dir)

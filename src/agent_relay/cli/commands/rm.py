@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.formats import count, format_span
-from agent_relay.cli.names_on_disk import complete_names
-from agent_relay.cli.options import Json, Socket, StateDir, find_place, read_duration_ms
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.options import Json, Socket, StateDir, complete_names, find_place, read_duration_ms
+from agent_relay.cli.output.formats import count, format_span
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
 
 if TYPE_CHECKING:
     from agent_relay.sdk.client import RelayClient
@@ -37,7 +36,7 @@ def rm(
     Messages waiting for them become dead letters, and their senders are told; you are asked first, unless you give --yes.
     Other agents can then use their names.
     """
-    from agent_relay.cli.link import run
+    from agent_relay.cli.project.link import run
 
     place = find_place(socket, state_dir)
     wanted = list(dict.fromkeys(names))
@@ -69,8 +68,8 @@ def prune(
 
     Agents with waiting messages are kept; `agent-relay rm NAME` removes those.
     """
-    from agent_relay.cli.link import ask_agents, run
-    from agent_relay.cli.message_view import now_ms
+    from agent_relay.cli.output.formats import now_ms
+    from agent_relay.cli.project.link import ask_agents, run
 
     place = find_place(socket, state_dir)
     before_ms = now_ms() - read_duration_ms(older_than, "--older-than")
@@ -113,7 +112,7 @@ def _ask(waiting: dict[str, int], *, as_json: bool) -> None:
 
 async def _count(place: Place, names: list[str]) -> dict[str, int]:
     """The number of messages that wait for each. Fails before anything is done where one is not known."""
-    from agent_relay.cli.link import observe
+    from agent_relay.cli.project.link import observe
 
     async with observe(place) as relay:
         view = await relay.agents()
@@ -126,7 +125,7 @@ async def _count(place: Place, names: list[str]) -> dict[str, int]:
 
 
 async def _remove(place: Place, names: list[str]) -> list[dict[str, Any]]:
-    from agent_relay.cli.link import observe
+    from agent_relay.cli.project.link import observe
 
     async with observe(place) as relay:
         return [await _remove_one(relay, name) for name in names]

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent_relay.cli.failures import USAGE, Failure
-from agent_relay.cli.formats import count, format_span
-from agent_relay.cli.hold_notes import explain_waiting, show_waiting, waiting_lines
-from agent_relay.cli.names_on_disk import complete_names
-from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place, read_duration_ms
-from agent_relay.cli.outbox_commands import own_outbox, send_through
-from agent_relay.cli.safe_text import clean_block, clean_line
-from agent_relay.cli.screen import Screen
-from agent_relay.cli.waits import note_old_name
+from agent_relay.cli.options import Json, Socket, StateDir, agent_option, complete_names, find_place, read_duration_ms
+from agent_relay.cli.output.formats import count, format_span
+from agent_relay.cli.output.reasons import explain_waiting, show_waiting, waiting_lines
+from agent_relay.cli.output.safe_text import clean_block, clean_line
+from agent_relay.cli.output.screen import Screen
+from agent_relay.cli.wrapper.outbox_commands import own_outbox, send_through
+from agent_relay.protocol.durations import parse_duration_ms
 from agent_relay.protocol.short_ids import short_id
 
 if TYPE_CHECKING:
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 
 _CLOSE_S = 2.0
 _TOPIC = "topic:"
+_DEFAULT_WAIT = "30s"
+_WAITS = frozenset({"--wait", "--reply", "--await"})
 
 
 def send(
@@ -65,7 +66,7 @@ def send(
     When this returns, the message is stored and will be delivered, even to an agent that is offline now. With --wait, it
     returns once the message is delivered. With --reply, it is a question: prints the answer, or why none came.
     """
-    from agent_relay.cli.link import run
+    from agent_relay.cli.project.link import run
 
     place = find_place(socket, state_dir)
     if old_reply is not None:
@@ -106,6 +107,29 @@ def send(
     return run(work())
 
 
+def spell_out_waits(words: list[str]) -> list[str]:
+    """`--wait` alone is `--wait=30s`: the command-line library knows no option whose value may be left out."""
+    spelled: list[str] = []
+    for at, word in enumerate(words):
+        if word == "--":
+            return spelled + words[at:]
+        is_alone = word in _WAITS and not _is_duration(words[at + 1] if at + 1 < len(words) else "")
+        spelled.append(f"{word}={_DEFAULT_WAIT}" if is_alone else word)
+    return spelled
+
+
+def _is_duration(text: str) -> bool:
+    try:
+        return parse_duration_ms(text) > 0
+    except ValueError:
+        return False
+
+
+def note_old_name(old: str, new: str) -> None:
+    """On standard error, so that no script's output changes."""
+    sys.stderr.write(f"note: {old} is now called {new}; the old name still works.\n")
+
+
 def _read_wait(text: str | None, flag: str) -> int | None:
     return None if text is None else read_duration_ms(text, flag)
 
@@ -135,7 +159,7 @@ def read_target(to: str) -> str | list[str]:
 
 
 async def _connect(place: Any, sender: str | None) -> RelayClient:
-    from agent_relay.cli.link import NameInUse, connect_as
+    from agent_relay.cli.project.link import NameInUse, connect_as
 
     try:
         # A window of one: whatever waits for this name is not for us to take, and at most one message is disturbed.

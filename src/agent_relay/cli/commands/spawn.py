@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent_relay.cli.failures import USAGE, Failure
-from agent_relay.cli.names_on_disk import complete_names
-from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.outbox_commands import ask_through, own_outbox
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.options import AgentName, Json, Socket, StateDir, find_place
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
+from agent_relay.cli.wrapper.outbox_commands import ask_through, own_outbox
 
 if TYPE_CHECKING:
     from agent_relay.sdk.client import RelayClient
@@ -77,7 +76,7 @@ def spawn(
 
 
 def release(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_names)],
+    name: AgentName,
     reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="The reason, for the record.")] = None,
     as_json: Json = False,
     socket: Socket = None,
@@ -104,7 +103,7 @@ def release(
 
 def _run(place: Place, work: Any) -> Any:
     """As an agent: a task is a message, and has a sender."""
-    from agent_relay.cli.link import connect_as, run
+    from agent_relay.cli.project.link import connect_as, run
 
     async def do() -> Any:
         relay = await connect_as(place, None, max_inflight=1)

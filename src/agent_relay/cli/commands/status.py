@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent_relay.cli.agent_table import show_present
-from agent_relay.cli.config_notes import find_config_notes
 from agent_relay.cli.failures import NOT_RUNNING, Failure
-from agent_relay.cli.formats import count, format_bytes, format_span, format_time
-from agent_relay.cli.hold_notes import agent_for_programs
-from agent_relay.cli.http_place import HttpPlace, read_http_place
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Part, Screen
+from agent_relay.cli.output.formats import count, format_bytes, format_span, format_time, now_ms
+from agent_relay.cli.output.reasons import agent_for_programs
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Part, Screen
+from agent_relay.cli.output.tables import show_present
+from agent_relay.cli.project.http_server import HttpPlace, read_http_place
+from agent_relay.cli.project.notes import find_config_notes
 from agent_relay.sdk.locate import Place
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def status(
 
     Prints `down` and exits with status 3 if it is not running.
     """
-    from agent_relay.cli.process import Answer, knock
+    from agent_relay.cli.project.daemon_process import Answer, knock
 
     place = find_place(socket, state_dir)
     screen = Screen()
@@ -76,14 +75,14 @@ def status(
 
 
 def _other_projects(place: Place, is_wanted: bool) -> dict[str, Any]:
-    from agent_relay.cli.projects import list_projects
+    from agent_relay.cli.project.projects import list_projects
 
     return {"projects": [project.describe() for project in list_projects(place.home)]} if is_wanted else {}
 
 
 def _show_other_projects(screen: Screen, place: Place, is_wanted: bool) -> None:
-    from agent_relay.cli.project_table import show_projects
-    from agent_relay.cli.projects import list_projects
+    from agent_relay.cli.output.tables import show_projects
+    from agent_relay.cli.project.projects import list_projects
 
     others = [project for project in list_projects(place.home) if project.state_dir != place.state_dir] if is_wanted else []
     if others:
@@ -92,7 +91,7 @@ def _show_other_projects(screen: Screen, place: Place, is_wanted: bool) -> None:
 
 
 def _ask(place: Place) -> AgentsView:
-    from agent_relay.cli.link import ask_agents, run
+    from agent_relay.cli.project.link import ask_agents, run
 
     return run(ask_agents(place))
 
@@ -155,7 +154,7 @@ def _show_events(screen: Screen, events: dict[str, Any]) -> None:
         return
     limit, oldest = int(events.get("limit_bytes") or 0), int(events.get("oldest_at") or 0)
     size = format_bytes(int(events.get("size_bytes") or 0)) + (f" of at most {format_bytes(limit)}" if limit else "")
-    since = f", since {format_time(oldest, time.time_ns() // 1_000_000)}" if oldest else ""
+    since = f", since {format_time(oldest, now_ms())}" if oldest else ""
     _row(screen, "events", f"{int(events.get('last_seq') or 0):,} so far, {size}{since}")
     if error := clean_line(str(events.get("error") or "")):
         _row(screen, "", (f"WARNING: events cannot be written now: {error}", "yellow"))

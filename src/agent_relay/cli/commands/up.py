@@ -16,15 +16,15 @@ from typing import Annotated
 
 import typer
 
-from agent_relay.cli.config_notes import find_config_notes, show_config_notes
 from agent_relay.cli.failures import FAILED, USAGE, Failure
-from agent_relay.cli.http_place import HttpPlace, wait_for_http_place
 from agent_relay.cli.interrupts import ending_in_order, run_until_interrupted
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
-from agent_relay.cli.page_code import find_page_address
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Screen
-from agent_relay.daemon.config import SETTINGS, ConfigError, Setting
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Screen
+from agent_relay.cli.project.http_server import HttpPlace, find_page_address, wait_for_http_place
+from agent_relay.cli.project.notes import find_config_notes, show_config_notes, show_former_relay
+from agent_relay.daemon.config import ConfigError
+from agent_relay.daemon.settings import SETTINGS, Setting
 from agent_relay.interpreter import run_module
 from agent_relay.protocol import places
 from agent_relay.sdk.locate import Place
@@ -90,14 +90,6 @@ def up(
     return 0
 
 
-def show_former_relay(place: Place) -> None:
-    from agent_relay.cli.former_relay import find_former_note
-
-    note = "" if os.environ.get(places.ENV_PROJECT) else find_former_note(place)
-    if note:
-        Screen(sys.stderr).line(("NOTE  ", "bold yellow"), note)
-
-
 def show_up(place: Place, pid: int | None, chosen: dict[str, str], *, as_json: bool, word: str) -> None:
     """Shows what runs now, and where. Of one that was up already also which of the given settings it does not have."""
     was_up = word == "already up"
@@ -159,7 +151,7 @@ def _find_unused(place: Place, chosen: dict[str, str], http: HttpPlace | None) -
 
 def start(place: Place, settings: dict[str, str]) -> tuple[int | None, bool]:
     """The daemon's pid, and whether it was up before."""
-    from agent_relay.cli.process import Answer, knock
+    from agent_relay.cli.project.daemon_process import Answer, knock
 
     found = knock(place.socket, _KNOCK_S)
     if found.answer is Answer.RELAY:
@@ -220,7 +212,7 @@ def _progress() -> contextlib.AbstractContextManager[object]:
 async def _wait_until_it_answers(
     place: Place, child: subprocess.Popen[bytes], log: str, said_before: int
 ) -> tuple[int | None, bool]:  # fmt: skip
-    from agent_relay.cli.process import Answer, knock
+    from agent_relay.cli.project.daemon_process import Answer, knock
     from agent_relay.terminal.files.private_files import is_locked
 
     deadline = time.monotonic() + START_DEADLINE_S

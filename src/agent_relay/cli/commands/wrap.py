@@ -15,13 +15,13 @@ import typer
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.options import Socket, StateDir, choose_doors, find_place, is_strict, read_sandbox
-from agent_relay.cli.safe_text import clean_block, clean_line
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.safe_text import clean_block, clean_line
+from agent_relay.cli.output.screen import Screen
 from agent_relay.interpreter import run_module
 from agent_relay.protocol.errors import RelayError
 
 if TYPE_CHECKING:
-    from agent_relay.cli.wrapper_process import WrapOptions
+    from agent_relay.cli.wrapper.process import WrapOptions
     from agent_relay.sdk.locate import Place
     from agent_relay.terminal.backends.tmux_server import TmuxServer
 
@@ -106,8 +106,8 @@ def wrap(
     from msgspec.structs import replace
 
     from agent_relay.cli.commands.up import start
-    from agent_relay.cli.piped_input import has_input, is_piped
-    from agent_relay.cli.wrapper_process import LookOptions, WrapOptions, find_profile
+    from agent_relay.cli.wrapper.piped_input import has_input, is_piped
+    from agent_relay.cli.wrapper.process import LookOptions, WrapOptions, find_profile
     from agent_relay.daemon.secret_variable import forget_api_token
     from agent_relay.protocol.names import check_agent_name
     from agent_relay.terminal.agent.launch import check_command, is_terminal_error, pick_backend
@@ -155,9 +155,9 @@ def wrap(
 
 
 def _run_here(place: Place, options: WrapOptions, own_daemon: int | None) -> int:
-    from agent_relay.cli.link import run
-    from agent_relay.cli.message_view import now_ms
-    from agent_relay.cli.wrapper_process import run_wrapper
+    from agent_relay.cli.output.formats import now_ms
+    from agent_relay.cli.project.link import run
+    from agent_relay.cli.wrapper.process import run_wrapper
 
     began_ms, has_begun = now_ms(), False
 
@@ -187,8 +187,8 @@ def _explain(error: Exception) -> Exception:
 def _be_wrapper(place: Place, options: WrapOptions, ready: int) -> int:
     """Tells whoever started us how the start went."""
     from agent_relay.cli.failures import explain_failure
-    from agent_relay.cli.link import run
-    from agent_relay.cli.wrapper_process import run_wrapper
+    from agent_relay.cli.project.link import run
+    from agent_relay.cli.wrapper.process import run_wrapper
 
     told = False
 
@@ -216,7 +216,7 @@ def _run_apart(place: Place, options: WrapOptions, own_daemon: int | None, *, de
         screen.line((f"{name} is running", "bold green"), f"  pid {process.pid}")
         screen.line(("see it", "dim"), f"  agent-relay attach {name}, agent-relay logs {name}")
         return 0
-    from agent_relay.cli.wrapped_agent import show_nesting
+    from agent_relay.cli.wrapper.wrapped_agent import show_nesting
     from agent_relay.terminal.agent.attachment import attach, running_session
     from agent_relay.terminal.agent.launch import tmux_server
 
@@ -259,7 +259,7 @@ def _wait_for_session(process: subprocess.Popen[bytes], server: TmuxServer, name
 
 
 def _log_of(place: Place, name: str) -> str:
-    from agent_relay.cli.wrapper_process import LOG_FILE
+    from agent_relay.cli.wrapper.process import LOG_FILE
     from agent_relay.terminal.agent.launch import Home
 
     return os.path.join(Home(place.state_dir, name).team, LOG_FILE)
@@ -279,7 +279,7 @@ def spell_out(place: Place, options: WrapOptions, ready: int) -> list[str]:
 
 
 def _start_wrapper(place: Place, options: WrapOptions, own_daemon: int | None) -> tuple[subprocess.Popen[bytes], str]:
-    from agent_relay.cli.message_view import now_ms
+    from agent_relay.cli.output.formats import now_ms
 
     began_ms = now_ms()
     reading, writing = os.pipe()
@@ -316,7 +316,7 @@ def clear_up(place: Place, wrapper_pid: int, began_ms: int, own_daemon: int | No
     """After an agent that never ran: the name it took and the daemon that was started for it (its pid: `own_daemon`) go again.
     Fails quietly: there is a better reason to tell."""
     from agent_relay.cli.commands.down import stop
-    from agent_relay.cli.link import run
+    from agent_relay.cli.project.link import run
 
     with contextlib.suppress(RelayError, Failure, OSError):
         is_used = run(_remove_name(place, wrapper_pid, began_ms))
@@ -326,7 +326,7 @@ def clear_up(place: Place, wrapper_pid: int, began_ms: int, own_daemon: int | No
 
 async def _remove_name(place: Place, wrapper_pid: int, began_ms: int) -> bool:
     """Whether somebody else uses the daemon."""
-    from agent_relay.cli.link import observe
+    from agent_relay.cli.project.link import observe
 
     async with observe(place) as relay:
         agents = (await relay.agents()).agents

@@ -19,7 +19,7 @@ from msgspec.json import encode
 from agent_relay.cli.demo.game import script_of
 from agent_relay.cli.demo.stage import Stage
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.interpreter import run_module
 from agent_relay.terminal.agent.launch import tmux_server
 from agent_relay.terminal.backends.choice import Backend, Choice

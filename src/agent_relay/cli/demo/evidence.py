@@ -10,8 +10,8 @@ from typing import Any
 
 from agent_relay.cli.demo.game import GUESSES, NAMES, Saying
 from agent_relay.cli.demo.reports import Report, Reports
-from agent_relay.cli.link import observe
-from agent_relay.cli.message_view import text_of
+from agent_relay.cli.output.message_view import text_of
+from agent_relay.cli.project.link import observe
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.locate import Place
 from agent_relay.sdk.views import MessageView

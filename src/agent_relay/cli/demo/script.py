@@ -14,7 +14,7 @@ from agent_relay.cli.demo.stage import Stage
 from agent_relay.cli.demo.transcript import Transcript
 from agent_relay.cli.demo.view import View
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.link import observe
+from agent_relay.cli.project.link import observe
 from agent_relay.protocol.message_states import MessageState
 
 PERSON = "person"

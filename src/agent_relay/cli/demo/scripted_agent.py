@@ -22,15 +22,14 @@ import select
 import signal
 import sys
 import termios
-import textwrap
 import time
 import tty
-from collections import deque
 from types import FrameType
 from typing import Any, TextIO
 
 import msgspec
 
+from agent_relay.cli.demo.agent_screen import AgentScreen, Scene
 from agent_relay.cli.demo.agent_script import LOOKS, Dialog, Script, Turn
 
 _TOKEN = re.compile(rb"\x1b\[200~|\x1b\[201~|\x1b\[[0-9;?]*[@-~]|\x1bO[A-Z]|[\xc0-\xf7][\x80-\xbf]+|.", re.DOTALL)
@@ -39,7 +38,6 @@ _ESCAPE_S = 0.05  # an Escape that nothing follows is the key
 _FRAME_S = 0.15  # of a spinner
 _STROKE = 4  # characters at a time
 _HUNG_UP = 129
-_FOLDED = "  "
 
 
 class ScriptedAgent:
@@ -49,26 +47,17 @@ class ScriptedAgent:
         self._script = script
         self._look = LOOKS[script.look]
         self._record = record
-        self._mode = "prompt"
-        self._draft: list[str] = []
-        self._shown: deque[str] = deque(maxlen=5000)
-        self._fresh: list[tuple[str, str]] = []  # lines with their style, said and not drawn yet
+        self._scene = Scene()
+        self._screen = AgentScreen(script, self._scene)
         self._to_note: list[tuple[str, dict[str, Any]]] = []  # once it is drawn
-        self._growing = ""  # the line that is being written
-        self._frames = 0
-        self._drawn_rows = 0
-        self._queue: deque[str] = deque()
         self._turn: Turn | None = None
         self._groups: re.Match[str] | None = None
         self._said = 0
         self._has_asked = False
         self._due_s = 0.0  # when the step of a turn is over, or a dialog closes by itself
-        self._dialog: Dialog | None = None
-        self._choice = 0
         self._paste: list[str] | None = None
         self._kept = b""
         self._exit_code: int | None = None
-        self._pastes = 0
         self._woken = -1
 
     # --- the loop ----------------------------------------------------------------------------------------------------
@@ -83,9 +72,9 @@ class ScriptedAgent:
         saved = termios.tcgetattr(0)
         tty.setraw(0, termios.TCSANOW)
         try:
-            self._write(("\x1b[?1049h" if self._script.alternate else "") + ("\x1b[?2004h" if self._script.bracketed else ""))
+            self._screen.open()
             if self._script.banner:
-                self._say(self._script.banner, style=self._bold)
+                self._screen.say(self._script.banner, style=self._screen.bold)
             if self._script.start is not None:
                 self._begin(self._script.start, None)
             self._note_size()
@@ -95,13 +84,13 @@ class ScriptedAgent:
                 self._serve()
             return self._exit_code
         finally:
-            self._write(("\x1b[?2004l" if self._script.bracketed else "") + ("\x1b[?1049l" if self._script.alternate else "\r\n"))
+            self._screen.close()
             termios.tcsetattr(0, termios.TCSANOW, saved)
             self._note("ended")
 
     def _serve(self) -> None:
         waits_s = [max(0.0, self._due_s - time.monotonic())] if self._is_timed else []
-        waits_s += [_FRAME_S] if self._mode == "busy" and self._look.spinner else []
+        waits_s += [_FRAME_S] if self._scene.mode == "busy" and self._look.spinner else []
         waits_s += [_ESCAPE_S] if self._kept else []
         ready, _, _ = select.select([0, self._woken], [], [], min(waits_s, default=None))
         if self._woken in ready:
@@ -125,7 +114,7 @@ class ScriptedAgent:
 
     @property
     def _is_timed(self) -> bool:
-        return self._mode == "busy" or (self._dialog is not None and self._dialog.close_ms > 0)
+        return self._scene.mode == "busy" or (self._scene.dialog is not None and self._scene.dialog.close_ms > 0)
 
     def _take(self, data: bytes) -> None:
         data, self._kept = self._kept + data, b""
@@ -138,7 +127,7 @@ class ScriptedAgent:
 
     def _token(self, token: bytes, *, alone: bool) -> None:
         self._note("input", bytes=base64.b64encode(token).decode(), text=token.decode("utf-8", "backslashreplace"))
-        if self._mode == "dialog":
+        if self._scene.mode == "dialog":
             self._answer(token)
         elif token == b"\x1b[200~":
             self._paste = []
@@ -151,66 +140,66 @@ class ScriptedAgent:
 
     def _end_paste(self) -> None:
         text, self._paste = "".join(self._paste or []), None
-        self._pastes += 1
+        self._scene.pastes += 1
         self._note("pasted", text=text)
-        self._draft.append(text)
-        self._note_when_drawn("shown", text="".join(self._draft))
-        dialog = self._script.at_paste.get(str(self._pastes))
+        self._scene.draft.append(text)
+        self._note_when_drawn("shown", text="".join(self._scene.draft))
+        dialog = self._script.at_paste.get(str(self._scene.pastes))
         if dialog is not None:
             self._ask(dialog)
 
     def _key(self, token: bytes, *, alone: bool) -> None:
         if token == b"\r" and not alone:
-            self._draft.append("\n")
+            self._scene.draft.append("\n")
         elif token == b"\r":
             self._enter()
-        elif token == b"\t" and self._mode == "busy":
+        elif token == b"\t" and self._scene.mode == "busy":
             self._put_in_queue()
         elif token == b"\x1b":
             self._abort()
         elif token == b"\x03":
-            if self._draft:
-                self._draft.clear()
+            if self._scene.draft:
+                self._scene.draft.clear()
             else:
                 self._abort()
-        elif token == b"\x04" and not self._draft:
+        elif token == b"\x04" and not self._scene.draft:
             self._exit_code = 0
         elif token == b"\x15":
-            self._draft.clear()
+            self._scene.draft.clear()
         elif token == b"\x7f":
-            self._draft[-1:] = [self._draft[-1][:-1]] if self._draft and len(self._draft[-1]) > 1 else []
+            self._scene.draft[-1:] = [self._scene.draft[-1][:-1]] if self._scene.draft and len(self._scene.draft[-1]) > 1 else []
         elif token == b"\n" or (not (len(token) == 1 and token < b" ") and not token.startswith(b"\x1b")):
-            self._draft.append(_text(token))
+            self._scene.draft.append(_text(token))
 
     # --- turns -------------------------------------------------------------------------------------------------------
 
     def _enter(self) -> None:
-        text = "".join(self._draft)
+        text = "".join(self._scene.draft)
         if not text.strip():
             return
         self._note("entered", text=text)
-        if self._mode == "busy" and self._script.queueing:
+        if self._scene.mode == "busy" and self._script.queueing:
             self._put_in_queue()
             return
-        if self._mode == "busy":
+        if self._scene.mode == "busy":
             self._abort()
         self._submit(self._take_draft())
 
     def _take_draft(self) -> str:
-        text = "".join(self._draft)
-        self._draft.clear()
+        text = "".join(self._scene.draft)
+        self._scene.draft.clear()
         return text
 
     def _put_in_queue(self) -> None:
         text = self._take_draft()
         if text.strip():
             self._note("queued", text=text)
-            self._queue.append(text)
+            self._scene.queue.append(text)
 
     def _submit(self, text: str) -> None:
         self._note("submitted", text=text)
         first, *more = text.split("\n")
-        self._say(f"{self._look.user}{first}", *(f"  {line}" for line in more), style=self._style("user"))
+        self._screen.say(f"{self._look.user}{first}", *(f"  {line}" for line in more), style=self._screen.style("user"))
         for turn in self._script.turns:
             match = re.search(turn.when, text, re.DOTALL)
             if match:
@@ -225,7 +214,7 @@ class ScriptedAgent:
 
     def _go_on(self) -> None:
         """The time of this step of the turn is over: ask, go on writing, say the next line, or be done."""
-        if self._mode == "dialog":
+        if self._scene.mode == "dialog":
             self._choose("")
             return
         turn = self._turn
@@ -239,17 +228,17 @@ class ScriptedAgent:
             line = turn.say[self._said]
             text = self._groups.expand(line) if self._groups else line
             whole = (self._look.indent if self._said else self._look.agent) + text
-            if self._script.stroke_ms and self._growing != whole:
-                self._growing = whole[: len(self._growing) + _STROKE]
+            if self._script.stroke_ms and self._scene.growing != whole:
+                self._scene.growing = whole[: len(self._scene.growing) + _STROKE]
                 self._due_s = time.monotonic() + self._script.stroke_ms / 1000
-                if self._growing == whole:
+                if self._scene.growing == whole:
                     self._note_when_drawn("said", text=text)
                 return
-            if not self._growing:
+            if not self._scene.growing:
                 self._note_when_drawn("said", text=text)
-            self._growing = ""
+            self._scene.growing = ""
             is_command = bool(self._look.command) and text.startswith(self._look.command)
-            self._say(whole, style=self._bold if is_command else "")
+            self._screen.say(whole, style=self._screen.bold if is_command else "")
             self._said += 1
             pause_ms = max(turn.line_ms, self._script.stroke_ms)
             if pause_ms and self._said < len(turn.say):
@@ -260,7 +249,7 @@ class ScriptedAgent:
             self._exit_code = turn.exit
 
     def _ask(self, dialog: Dialog) -> None:
-        self._dialog, self._choice = dialog, 0
+        self._scene.dialog, self._scene.choice = dialog, 0
         self._due_s = time.monotonic() + dialog.close_ms / 1000
         self._change("dialog")
         self._note_when_drawn("asked", text=dialog.question)
@@ -268,26 +257,26 @@ class ScriptedAgent:
     def _finish(self) -> None:
         self._turn = None
         self._change("prompt")
-        if self._queue:
-            self._submit(self._queue.popleft())
+        if self._scene.queue:
+            self._submit(self._scene.queue.popleft())
 
     def _abort(self) -> None:
-        if self._mode == "busy":
+        if self._scene.mode == "busy":
             self._note("aborted")
-            self._growing = ""
-            self._say("■ Interrupted")
+            self._scene.growing = ""
+            self._screen.say("■ Interrupted")
             self._finish()
 
     def _answer(self, token: bytes) -> None:
-        dialog = self._dialog
+        dialog = self._scene.dialog
         assert dialog is not None
         text = _text(token)
         if token in {b"\x1b[A", b"\x1bOA"}:
-            self._choice = max(0, self._choice - 1)
+            self._scene.choice = max(0, self._scene.choice - 1)
         elif token in {b"\x1b[B", b"\x1bOB"}:
-            self._choice = min(len(dialog.options) - 1, self._choice + 1)
+            self._scene.choice = min(len(dialog.options) - 1, self._scene.choice + 1)
         elif token == b"\r":
-            self._choose(dialog.options[self._choice])
+            self._choose(dialog.options[self._scene.choice])
         elif text in dialog.keys:
             self._choose(dialog.options[dialog.keys[text]])
         elif text.isdigit() and 0 < int(text) <= len(dialog.options):
@@ -296,95 +285,26 @@ class ScriptedAgent:
             self._choose("")
 
     def _choose(self, option: str) -> None:
-        assert self._dialog is not None
+        assert self._scene.dialog is not None
         self._note("answered", option=option)
-        said = self._look.answered.format(question=self._dialog.question, option=option or "Cancelled")
-        self._say(said, *self._dialog.say.get(option, ()), style=self._style("answered"))
-        self._dialog = None
+        said = self._look.answered.format(question=self._scene.dialog.question, option=option or "Cancelled")
+        self._screen.say(said, *self._scene.dialog.say.get(option, ()), style=self._screen.style("answered"))
+        self._scene.dialog = None
         self._change("prompt" if self._turn is None else "busy")
         self._due_s = time.monotonic()
 
-    # --- drawing -----------------------------------------------------------------------------------------------------
-
-    def _say(self, *lines: str, style: str = "") -> None:
-        self._shown.extend(lines)
-        self._fresh.extend((line, style) for line in lines)
-
-    def _style(self, part: str) -> str:
-        return self._look.styles.get(part, "")
-
-    @property
-    def _bold(self) -> str:
-        return f"1;{self._script.colour}" if self._script.colour else ""
+    # --- the record ------------------------------------------------------------------------------------------------------
 
     def _change(self, mode: str) -> None:
-        self._mode = mode
+        self._scene.mode = mode
         self._note("mode")
-        if self._script.titles:
-            self._write(f"\x1b]0;{self._look.titles[('prompt', 'busy', 'dialog').index(mode)]}\x07")
-
-    def _footer(self, columns: int) -> list[tuple[str, str]]:
-        """The rows below what was said, with their styles."""
-        look = self._look
-        gap = [] if look.roomy else [("", "")]
-        if self._mode == "dialog":
-            assert self._dialog is not None
-            options = [
-                (f"{look.pointer if index == self._choice else ' '} {index + 1}. {text}", "")
-                for index, text in enumerate(self._dialog.options)
-            ]
-            return [*gap, (self._dialog.question, self._style("question")), *options, (look.hint, self._style("hint"))]
-        rows = [(row, "") for row in _wrap(self._growing, columns, at_hyphens=False)] if self._growing else []
-        rows += [("", "")] if rows else gap
-        if self._mode == "busy":
-            self._frames += 1
-            spinner = f"{look.spinner[self._frames % len(look.spinner)]} " if look.spinner else ""
-            rows += [(spinner + look.busy, self._style("busy")), *([("", "")] if look.roomy else [])]
-        return [*rows, *((row, "") for row in self._composer(columns))]
-
-    def _composer(self, columns: int) -> list[str]:
-        look = self._look
-        draft = "".join(self._shorten(part) for part in self._draft)
-        if look.roomy:
-            row, room = draft.replace("\n", " "), columns - len(look.prompt) - 1
-            return [look.prompt + (row if len(row) <= room else row[:room] + "…")]
-        first, *more = draft.split("\n")
-        queued = [f"  queued: {text.splitlines()[0]}" for text in self._queue]
-        frame = [look.frame] if look.frame else []
-        rows = [look.prompt + first, *(_FOLDED + line for line in more)]
-        return [*queued, *frame, *(piece for row in rows for piece in _fold(row, columns)), *frame]
-
-    def _shorten(self, part: str) -> str:
-        if 0 < self._script.placeholder_from <= len(part):
-            return f"[Pasted text #{self._pastes} +{part.count(chr(10)) + 1} lines]"
-        return part
+        self._screen.set_title()
 
     def _draw(self) -> None:
-        columns, rows = os.get_terminal_size(1)  # and not what COLUMNS says, which outlives any window
-        footer = [(row[: columns - 1], style) for row, style in self._footer(columns - 1)][-(rows - 1) :]
-        if self._script.alternate:
-            wrapped = [piece for line in list(self._shown)[-rows:] for piece in _wrap(line, columns - 1, self._look.indent)]
-            start, said = "\x1b[H\x1b[J", [(row, "") for row in wrapped[-(rows - len(footer)) :]]
-        else:
-            start = "\r" + (f"\x1b[{self._drawn_rows - 1}A" if self._drawn_rows > 1 else "") + "\x1b[J"
-            said = self._fresh
-            if self._look.roomy:
-                said = [(row, style) for line, style in said for row in (*_wrap(line, columns - 1, at_hyphens=False), "")]
-        text = "\r\n".join(f"\x1b[{style}m{row}\x1b[0m" if style and row else row for row, style in (*said, *footer))
-        self._fresh = []
-        self._drawn_rows = len(footer)
-        self._write(start)
-        if self._script.redraw_ms:
-            time.sleep(self._script.redraw_ms / 1000)  # it looks empty meanwhile, as a slow CLI does
-        self._write(text)
+        self._screen.draw()
         drawn, self._to_note = self._to_note, []
         for event, fields in drawn:
             self._note(event, **fields)
-
-    def _write(self, text: str) -> None:
-        data = text.encode()
-        while data:
-            data = data[os.write(1, data) :]
 
     def _note_when_drawn(self, event: str, **fields: Any) -> None:
         """The time of the note is when a person could see it."""
@@ -394,7 +314,7 @@ class ScriptedAgent:
         self._note_when_drawn("size", columns=os.get_terminal_size(1).columns)
 
     def _note(self, event: str, **fields: Any) -> None:
-        note = {"t": time.monotonic(), "event": event, "mode": self._mode, **fields}
+        note = {"t": time.monotonic(), "event": event, "mode": self._scene.mode, **fields}
         self._record.write(msgspec.json.encode(note).decode() + "\n")
         self._record.flush()
 
@@ -405,23 +325,6 @@ def _ignore(number: int, frame: FrameType | None) -> None:
 
 def _text(token: bytes) -> str:
     return token.decode("utf-8", "replace").replace("\r", "\n")
-
-
-def _fold(row: str, columns: int) -> list[str]:
-    """A row of the composer goes on below, indented, as the CLIs have it."""
-    pieces = [row[:columns]]
-    rest, room = row[columns:], max(1, columns - len(_FOLDED))
-    while rest:
-        pieces.append(_FOLDED + rest[:room])
-        rest = rest[room:]
-    return pieces
-
-
-def _wrap(line: str, columns: int, indent: str = "", *, at_hyphens: bool = True) -> list[str]:
-    """At spaces, as CLIs do that draw the whole screen themselves."""
-    return textwrap.wrap(
-        line, max(2, columns), replace_whitespace=False, subsequent_indent=indent, break_on_hyphens=at_hyphens
-    ) or [""]
 
 
 def main(arguments: list[str] | None = None) -> int:

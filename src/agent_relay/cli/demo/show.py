@@ -17,8 +17,8 @@ from agent_relay.cli.demo.summary import as_json, holds, show_summary
 from agent_relay.cli.demo.transcript import Transcript
 from agent_relay.cli.demo.view import Left, View, has_room
 from agent_relay.cli.failures import FAILED, OK
-from agent_relay.cli.link import run
-from agent_relay.cli.screen import Screen
+from agent_relay.cli.output.screen import Screen
+from agent_relay.cli.project.link import run
 from agent_relay.terminal.backends.choice import Backend, choose_backend
 
 _INTERRUPTED = 130  # as for Ctrl-C anywhere else

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.foreground import daemon_arguments
-from agent_relay.cli.http_place import wait_for_http_place
-from agent_relay.cli.page_code import find_page_address
-from agent_relay.cli.process import Answer, knock
+from agent_relay.cli.project.daemon_process import Answer, knock
+from agent_relay.cli.project.http_server import find_page_address, wait_for_http_place
 from agent_relay.interpreter import run_module
 from agent_relay.protocol.places import ENV_PREFIX
 from agent_relay.sdk.locate import Place, locate

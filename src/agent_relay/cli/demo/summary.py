@@ -9,10 +9,10 @@ from typing import Any
 from agent_relay.cli.commands.explain import timeline
 from agent_relay.cli.demo.evidence import Evidence
 from agent_relay.cli.demo.script import YES
-from agent_relay.cli.formats import count, format_span
-from agent_relay.cli.message_view import text_of
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Part, Screen
+from agent_relay.cli.output.formats import count, format_span
+from agent_relay.cli.output.message_view import text_of
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Part, Screen
 
 
 def holds(evidence: Evidence) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TextIO
 
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.screen import Part, Screen
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.output.screen import Part, Screen
 
 _NAME = 15
 _STYLES = {

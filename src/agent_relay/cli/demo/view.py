@@ -16,7 +16,7 @@ from typing import TextIO
 from agent_relay.cli.demo.game import NAMES
 from agent_relay.cli.demo.stage import Stage
 from agent_relay.cli.failures import Failure
-from agent_relay.cli.safe_text import clean_line
+from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.terminal.backends.raw_mode import RawMode
 from agent_relay.terminal.backends.tmux_program import Tmux
 from agent_relay.terminal.backends.tmux_server import TmuxServer, default_terminal, session_name

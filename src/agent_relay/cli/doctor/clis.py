@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from agent_relay.cli.doctor.findings import Finding, Verdict
-from agent_relay.cli.profile_shelf import load_shelf
+from agent_relay.cli.wrapper.profile_shelf import load_shelf
 from agent_relay.sdk.locate import Place
 from agent_relay.terminal.doors.codex.hooks import FLAG as HOOKS_FLAG
 from agent_relay.terminal.doors.codex.hooks import are_trusted

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 
 from agent_relay.cli.doctor.findings import Finding, Verdict
-from agent_relay.cli.formats import format_bytes
+from agent_relay.cli.output.formats import format_bytes
 from agent_relay.protocol.places import LOG_FILE
 from agent_relay.sdk.locate import Place
 

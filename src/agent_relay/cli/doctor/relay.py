@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from agent_relay.cli.config_notes import find_config_notes
 from agent_relay.cli.doctor.findings import Finding, Verdict
-from agent_relay.cli.formats import count
-from agent_relay.cli.hold_notes import hold_line
-from agent_relay.cli.http_place import read_http_place
-from agent_relay.cli.safe_text import clean_line
-from agent_relay.cli.ways_in import better_ways
+from agent_relay.cli.output.formats import count
+from agent_relay.cli.output.reasons import better_ways, hold_line
+from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.project.http_server import read_http_place
+from agent_relay.cli.project.notes import find_config_notes
 from agent_relay.protocol.places import DATABASE_FILE
 from agent_relay.sdk.locate import Place
 from agent_relay.sdk.views import AgentInfo, AgentsView
@@ -22,7 +21,7 @@ _KNOCK_S = 3.0
 
 
 def check_relay(place: Place) -> Iterator[Finding]:
-    from agent_relay.cli.process import Answer, knock
+    from agent_relay.cli.project.daemon_process import Answer, knock
 
     for note in find_config_notes(place):
         yield Finding("project", Verdict.NOTE, clean_line(note))
@@ -69,8 +68,11 @@ def _check_store(place: Place) -> Iterator[Finding]:
 
     try:
         chosen = read_setting("storage_path", os.environ, project_root=place.root, home=place.home)
+        kind = read_setting("storage", os.environ, project_root=place.root, home=place.home)
     except ConfigError as error:
         yield Finding("settings", Verdict.BAD, clean_line(str(error)))
+        return
+    if kind != "sqlite":  # then there is no file to look at
         return
     for trouble in find_store_troubles(str(chosen or os.path.join(place.state_dir, DATABASE_FILE))):
         yield Finding("storage", Verdict.BAD, clean_line(trouble))
@@ -117,7 +119,7 @@ def _check_agent(agent: AgentInfo) -> Iterator[Finding]:
 
 
 def _ask(place: Place) -> AgentsView:
-    from agent_relay.cli.link import observe, run
+    from agent_relay.cli.project.link import observe, run
 
     async def ask() -> AgentsView:
         async with observe(place) as relay:

@@ -76,7 +76,8 @@ def child_environment(
         ENV_OUTBOX: home.outbox,
         ENV_INBOX: inbox,
     }
-    kept_back = {"TMUX", "TMUX_PANE", places.ENV_TOKEN, places.ENV_API_TOKEN}  # the last would let an agent approve what it asks
+    # With the token of the API an agent could approve what it asks itself, and the database's URL may hold a password.
+    kept_back = {"TMUX", "TMUX_PANE", places.ENV_TOKEN, places.ENV_API_TOKEN, places.ENV_STORAGE_URL}
     inherited = {name: value for name, value in environ.items() if name not in kept_back}
     return {**profile.launch.environment, **inherited, **own}
 

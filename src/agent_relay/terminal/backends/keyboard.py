@@ -1,6 +1,9 @@
-"""Input from a person's terminal: keys, and what the terminal says by itself.
+"""Input of a terminal, as bytes: keys and pastes that we send, and what a person's terminal sends us.
 
-A terminal also answers questions of the program, reports the mouse and the focus, all over the same line. Only keys and
+Nothing in a pasted text may end the paste early, press a key or steer the terminal. Callers have cleaned the text already; this
+is the last place before the program, so it is done again.
+
+A person's terminal also answers questions of the program, reports the mouse and the focus, all over the same line. Only keys and
 pastes count as typing. Sequences come cut anywhere; what may be the beginning of one waits for the rest, or for
 `settle`, because Escape alone is a key too.
 """
@@ -34,11 +37,28 @@ _BYTES = {
 }
 _ARROWS = {Key.UP: b"A", Key.DOWN: b"B", Key.RIGHT: b"C", Key.LEFT: b"D"}
 
+PASTE_START = b"\x1b[200~"
+PASTE_END = b"\x1b[201~"
+
+# C0 and C1 controls but newline and tab, and halves of surrogate pairs, which no terminal can be sent.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
 
 def encode_key(key: Key, *, application_cursor: bool) -> bytes:
     if key in _ARROWS:
         return (b"\x1bO" if application_cursor else b"\x1b[") + _ARROWS[key]
     return _BYTES[key]
+
+
+def clean_paste(text: str) -> str:
+    """Newline and tab stay; every other control character becomes U+FFFD, so that it is seen to have been there."""
+    return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def encode_paste(text: str, *, bracketed: bool) -> bytes:
+    """As a terminal sends it: line breaks as CR, the whole between the marks where the program asked for them."""
+    body = clean_paste(text).replace("\n", "\r").encode("utf-8")
+    return PASTE_START + body + PASTE_END if bracketed else body
 
 
 class TypingDetector:

@@ -13,9 +13,8 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 
 from agent_relay.terminal.backends.emulation import Emulation
-from agent_relay.terminal.backends.keyboard import TypingDetector, encode_key
+from agent_relay.terminal.backends.keyboard import TypingDetector, encode_key, encode_paste
 from agent_relay.terminal.backends.modes import ModeTracker
-from agent_relay.terminal.backends.paste import encode_paste
 from agent_relay.terminal.backends.person_terminal import PersonTerminal
 from agent_relay.terminal.backends.processes import end_session, signal_session
 from agent_relay.terminal.backends.program import check_program

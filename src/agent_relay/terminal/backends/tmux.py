@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from agent_relay.terminal.backends.foreground import inspect_foreground
+from agent_relay.terminal.backends.keyboard import clean_paste
 from agent_relay.terminal.backends.modes import ModeTracker
-from agent_relay.terminal.backends.paste import clean_paste
 from agent_relay.terminal.backends.processes import end_session, signal_session, wait_for_end
 from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.terminal import (

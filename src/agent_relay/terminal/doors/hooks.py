@@ -1,4 +1,4 @@
-"""Hooks of a CLI: a socket for each agent, private to the user, and the command that leads to it.
+"""Hooks of a CLI: a socket for each agent, private to the user, and the commands and scripts that lead to it.
 
 A hook is answered with the text it should print, or with nothing, which leaves the decision to the CLI. A handler that
 fails or takes too long says nothing.
@@ -13,7 +13,7 @@ import logging
 import os
 import secrets
 import shlex
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,22 @@ def notice_command(path: str, event: str, seconds: float) -> str:
     input, unless that is kept under another number."""
     words = shlex.join(hook_words(path, event, seconds))
     return f"if [ -S {shlex.quote(path)} ]; then exec 3<&0; {words} <&3 3<&- >/dev/null 2>&1 & fi"
+
+
+def marker_path(folder: str, cli: str) -> str:
+    """The file that is there while something waits for the agent."""
+    return os.path.join(folder, f"{cli}-waiting")
+
+
+def while_marked(marker: str, command: str) -> str:
+    """The same command, run only while that file is there, so that a hook costs next to nothing else."""
+    return f"if [ -e {shlex.quote(marker)} ]; then {command}; fi"
+
+
+def event_script(commands: Mapping[str, str]) -> bytes:
+    """A script that is run with an event as its only word: it runs the event's command, and ends well whatever happens."""
+    cases = [f"{event}) {command} ;;" for event, command in commands.items()]
+    return "\n".join(['case "$1" in', *cases, "esac", "exit 0", ""]).encode()
 
 
 class HookServer:

@@ -6,10 +6,9 @@ import contextlib
 import os
 from typing import Generic, TypeVar
 
-import msgspec
 from msgspec import Struct
 
-from agent_relay.terminal.files.private_files import read_private, replace_private
+from agent_relay.terminal.files.private_files import load_private, save_private
 
 K = TypeVar("K")
 
@@ -29,14 +28,10 @@ class KnownFile(Generic[K]):
         self._kind = kind
 
     def load(self, folder: str) -> K:
-        data = read_private(os.path.join(folder, self.name))
-        try:
-            return msgspec.json.decode(data, type=self._kind) if data else self._kind()
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return self._kind()
+        return load_private(os.path.join(folder, self.name), self._kind)
 
     def save(self, folder: str, known: K) -> None:
-        replace_private(os.path.join(folder, self.name), msgspec.json.encode(known))
+        save_private(os.path.join(folder, self.name), known)
 
     def forget(self, folder: str) -> None:
         """Of a program that has ended."""

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 from agent_relay.protocol.requests import AgentRequest, QuestionRequest
 from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.door import Decision, DoorListener, NotOpen, Resolution
+from agent_relay.terminal.output.json_fields import as_text
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_text
 
 MAX_CHARACTERS = 2_000
 DOOR, PERSON = "door", "person"  # who has answered

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from agent_relay.terminal.doors.door import DoorMessage
 from agent_relay.terminal.doors.ledger import mark_of
+from agent_relay.terminal.output.json_fields import decode_object
 from agent_relay.terminal.output.transcripts.records import (
     Record,
     RecordReader,
@@ -17,7 +18,6 @@ from agent_relay.terminal.output.transcripts.records import (
     Taking,
     ToolCall,
     ToolResult,
-    decode_record,
 )
 
 _MAX_CALLS = 500
@@ -125,7 +125,7 @@ def find_signals(path: Path, reader: SignalReader, message: DoorMessage, last_by
                 file.seek(max(path.stat().st_size - last_bytes, 0))
             for line in file:
                 # Nearly no line needs to be decoded.
-                record = decode_record(line) if any(needle in line for needle in needles) else None
+                record = decode_object(line) if any(needle in line for needle in needles) else None
                 if record is not None:
                     reader.read(record)
     except OSError:

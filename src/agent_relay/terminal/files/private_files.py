@@ -11,7 +11,7 @@ import msgspec
 
 from agent_relay.protocol.places import short_socket_directory
 
-T = TypeVar("T", bound=msgspec.Struct)
+T = TypeVar("T")
 _FLAGS = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -67,13 +67,14 @@ def read_private(path: str) -> bytes | None:
 
 def load_private(path: str, kind: type[T]) -> T:
     """Loads what `save_private` kept there; one with nothing in it where that cannot be read."""
+    data = read_private(path)
     try:
-        return msgspec.json.decode(read_private(path) or b"{}", type=kind)
-    except msgspec.DecodeError:
+        return msgspec.json.decode(data, type=kind) if data else kind()
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return kind()
 
 
-def save_private(path: str, content: msgspec.Struct) -> None:
+def save_private(path: str, content: object) -> None:
     replace_private(path, msgspec.json.encode(content))
 
 

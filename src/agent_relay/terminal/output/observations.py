@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from agent_relay.terminal.output.document import DocumentLine
-from agent_relay.terminal.output.transcripts.records import Record, Spending, Taking, ToolCall, ToolResult, as_list, as_text
+from agent_relay.terminal.output.json_fields import as_list, as_text
+from agent_relay.terminal.output.transcripts.records import Record, Spending, Taking, ToolCall, ToolResult
 from agent_relay.terminal.profiles.profile import Kind, Profile, Transcript, compile_pattern
 from agent_relay.terminal.screen.dialogs import NOWHERE, OpenDialog, digest_of
 

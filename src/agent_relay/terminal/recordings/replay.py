@@ -19,6 +19,7 @@ from agent_relay.terminal.output.commands import (
     SendCommand,
     SpawnCommand,
 )
+from agent_relay.terminal.output.json_fields import decode_object
 from agent_relay.terminal.output.observations import (
     CommandRun,
     FileTouched,
@@ -31,7 +32,6 @@ from agent_relay.terminal.output.observations import (
     ToolStarted,
 )
 from agent_relay.terminal.output.transcripts.find import READERS, reader_for
-from agent_relay.terminal.output.transcripts.records import decode_record
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
 from agent_relay.terminal.output.watcher import (
     SCREEN,
@@ -134,7 +134,7 @@ def _is_session(path: Path) -> bool:
     if path.suffix == ".json":
         return True
     with path.open("rb") as file:
-        first = decode_record(file.readline(16_777_216))
+        first = decode_object(file.readline(16_777_216))
     return first is not None and not ("version" in first and "width" in first)
 
 
@@ -155,7 +155,7 @@ def _profile_of_session(path: Path) -> Profile:
     profiles = load_profiles()
     with path.open("rb") as file:
         for _ in range(50):
-            record = decode_record(file.readline(16_777_216)) or {}
+            record = decode_object(file.readline(16_777_216)) or {}
             if "payload" in record:
                 return profiles["codex"]
             if record.get("type") == "gemini" or "projectHash" in record or "messages" in record:

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.connection import FULL_BYTES, REGISTERED_UID
-from agent_relay.ports.relay import Handed, PeerHandle, ReadSend
+from agent_relay.ports.relay import Handed, PeerHandle
 from agent_relay.protocol import envelope as e
-from agent_relay.protocol.arc.client_frames import Said, is_command, read_ref, read_said
 from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
-from agent_relay.protocol.arc.plain_messages import skim_sends
-from agent_relay.protocol.arc.translation import make_send
 from agent_relay.protocol.decode import decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.framing import HEADER_BYTES
 from agent_relay.protocol.states import CloseReason, advance
-from agent_relay.transports.arc.frames import FrameReader, Kind, encode_close, encode_frame, read_close
+from agent_relay.transports.arc.frames import TEXT, FrameReader, Kind, encode_close, encode_frame, read_close
+from agent_relay.transports.arc.incoming import Incoming
 from agent_relay.transports.arc.outbox import Outbox
 from agent_relay.transports.arc.phases import CLOSES, PHASES, REASONS, Phase, PhaseEvent
-from agent_relay.transports.arc.receipts import explain_refusal, make_receipt
-from agent_relay.transports.arc.refs import Refs
+from agent_relay.transports.arc.receipts import explain_refusal
 from agent_relay.transports.arc.unread import Unread
 
 if TYPE_CHECKING:
@@ -37,7 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_TEXT = int(Kind.TEXT)  # as a plain number, for what is done with every frame
 _OVER = frozenset({Phase.CLOSING, Phase.GONE})
 _CATCH_UP_BYTES = 256 * 1024
 _CLOSE_GRACE_S = 10.0  # how long a closed connection may take to read its last words
@@ -48,9 +43,9 @@ log = logging.getLogger(__name__)
 
 class ArcConnection(asyncio.Protocol):
     __slots__ = (
-        "_early", "_hub", "_is_holding", "_numbers", "_out", "_peer", "_prefix", "_queued", "_reader", "_refs", "_refused",
-        "_transport", "_unread", "_unsent_bytes", "_was_held", "address", "agent_id", "catching_up", "changes", "closed_with",
-        "heard_ms", "is_full", "lookups", "notify_drained", "opened_ms", "phase", "pinged_ms", "record",
+        "_early", "_hub", "_incoming", "_is_holding", "_out", "_peer", "_queued", "_reader", "_transport", "_unread",
+        "_unsent_bytes", "_was_held", "address", "agent_id", "catching_up", "changes", "closed_with", "heard_ms", "is_full",
+        "lookups", "notify_drained", "opened_ms", "phase", "pinged_ms", "record",
     )  # fmt: skip
 
     def __init__(self, hub: Hub, record: Record, transport: asyncio.Transport, address: str) -> None:
@@ -64,10 +59,7 @@ class ArcConnection(asyncio.Protocol):
         self._peer: PeerHandle | None = None
         self._early: list[bytes] = []  # what came before the relay had opened the session
         self._queued = False  # the pump will call flush at the end of this turn
-        self._prefix = hub.next_prefix()  # of the ids that the relay knows our messages under, each with a number of its own
-        self._numbers = count(1)
-        self._refs: Refs | None = None  # of the last messages that had one
-        self._refused = 0  # messages in a row that were over the limit
+        self._incoming = Incoming(hub, self)
         self._was_held = False
         self._unread = Unread()
         self.catching_up = True
@@ -85,6 +77,11 @@ class ArcConnection(asyncio.Protocol):
     def is_open(self) -> bool:
         return self.phase is Phase.OPEN
 
+    @property
+    def is_flooded(self) -> bool:
+        """It asks on and does not read the answers."""
+        return self._out.unsent_bytes > _MOST_ANSWERS_BYTES
+
     def _advance(self, event: PhaseEvent) -> None:
         self.phase = advance(PHASES, self.phase, event)
 
@@ -95,7 +92,7 @@ class ArcConnection(asyncio.Protocol):
         self._peer = relay.accepted(self, REGISTERED_UID, self._hub.settings.peer_traits, self._deliver)
         payload = {"agent": self.agent_id, "cli": "arc", "version": 2, "capabilities": {}}
         hello = encode_envelope("HELLO", "hello", self._hub.clock.wall_ms(), payload)
-        self._tell(relay.received, [hello[HEADER_BYTES:]])
+        self.tell(relay.received, [hello[HEADER_BYTES:]])
 
     # --- from the loop --------------------------------------------------------------------------------------------------
 
@@ -123,107 +120,34 @@ class ArcConnection(asyncio.Protocol):
             self._flush_last()
 
     def _hear(self, frames: list[tuple[int, bytes]]) -> None:
-        sends: list[ReadSend] = []
+        incoming = self._incoming
         ping: bytes | None = None
         left = iter(frames)
-        while (frame := self._skim(left, sends)) is not None:
+        while (frame := incoming.skim(left)) is not None:
             kind, content = frame
-            if kind == _TEXT:
-                self._hear_text(content, sends)
+            if kind == TEXT:
+                incoming.hear(content)
             elif kind == Kind.PONG:
                 self._hear_pong(content)
             elif kind == Kind.PING:
                 ping = content  # of several at once only the last is answered
             elif kind == Kind.CLOSE:
-                self._pass_on(sends)
+                incoming.pass_on()
                 self._hear_close(content)
                 return
             elif kind == Kind.BINARY:
-                self._turn_down(ArcProblem(ArcCode.INVALID_MESSAGE, "Binary frames are not accepted; send JSON as text."), sends)
+                incoming.turn_down(ArcProblem(ArcCode.INVALID_MESSAGE, "Binary frames are not accepted; send JSON as text."))
             elif kind == Kind.OVERSIZE:
                 most = self._hub.settings.max_bytes
                 sentence = f"A message of {content.decode()} bytes is too large; this relay accepts {most}."
-                self._turn_down(ArcProblem(ArcCode.MESSAGE_TOO_LARGE, sentence), sends)
+                incoming.turn_down(ArcProblem(ArcCode.MESSAGE_TOO_LARGE, sentence))
             if self.phase is not Phase.OPEN:
                 return  # what was said before is passed on, and nothing follows a close
         if ping is not None:
             self.write(encode_frame(Kind.PONG, ping))
-        self._pass_on(sends)
+        incoming.pass_on()
 
-    def _skim(self, frames: Iterator[tuple[int, bytes]], sends: list[ReadSend]) -> tuple[int, bytes] | None:
-        """Takes plain messages. Returns the next frame that needs a closer look, if there is one."""
-        settings = self._hub.settings
-        if self.record.rate.is_limited or self._hub.hooks or settings.max_bytes > settings.max_frame_bytes:
-            return next(frames, None)
-        return skim_sends(frames, _TEXT, self._prefix, self._numbers, sends)
-
-    def _hear_text(self, text: bytes, sends: list[ReadSend]) -> None:
-        try:
-            if not text.isascii():
-                text.decode()
-            said = read_said(text)
-            if is_command(said):
-                self._pass_on(sends)  # what was said before it is done before it
-                self._hub.commands.carry_out(self, said)
-                self._end_if_flooding(sends)
-            elif self._may_send(said, sends):
-                if said.receipt:
-                    self._send_asking(said, sends)
-                else:
-                    sends.append(self._make_send(said))
-        except UnicodeDecodeError:
-            self._pass_on(sends)
-            self.end(CloseCode.NOT_UTF8, "Text must be UTF-8.")
-        except ArcProblem as problem:
-            self._turn_down(problem, sends)
-
-    def _turn_down(self, problem: ArcProblem, sends: list[ReadSend]) -> None:
-        self.refuse(problem)
-        self._end_if_flooding(sends)
-
-    def _end_if_flooding(self, sends: list[ReadSend]) -> None:
-        if self._out.unsent_bytes > _MOST_ANSWERS_BYTES:
-            self._pass_on(sends)
-            self.end_slow()
-
-    def _may_send(self, said: Said, sends: list[ReadSend]) -> bool:
-        wait_ms = self.record.rate.take(self.heard_ms)
-        if not wait_ms:
-            self._refused = 0
-            return True
-        self._refused += 1
-        seconds = max(1, -(-wait_ms // 1000))
-        sentence = f"Too many messages: at most {self._hub.settings.describe_rate()}. Try again in {seconds} s."
-        self.refuse(ArcProblem(ArcCode.RATE_LIMIT, sentence, read_ref(said)))
-        if self._refused >= self._hub.settings.refusals:
-            self._pass_on(sends)  # those were within the limit
-            self.end(CloseCode.RATE_LIMIT, "Too many messages.")
-        return False
-
-    def _send_asking(self, said: Said, sends: list[ReadSend]) -> None:
-        send, told = self._make_send(said), make_receipt(self._hub, self, said)
-        self._pass_on(sends)  # what was said before it comes before it
-        self._tell(lambda peer, asked: self._hub.pump.relay.sent_asking(peer, asked[0], told), [send])
-
-    def _make_send(self, said: Said) -> ReadSend:
-        client_id = f"{self._prefix}{next(self._numbers)}"
-        found = make_send(said, client_id)
-        if len(found[2]) > self._hub.settings.max_frame_bytes:
-            raise ArcProblem(ArcCode.MESSAGE_TOO_LARGE, "The message is larger than other clients accept.", read_ref(said))
-        if len(said.ref):
-            self._refs = self._refs or Refs()
-            self._refs.keep(client_id, said.ref)
-        if self._hub.hooks:
-            self._hub.tell_hooks(self, said)
-        return found
-
-    def _pass_on(self, sends: list[ReadSend]) -> None:
-        """Those are the relay's now, and the list is empty."""
-        if sends:
-            self._tell(self._hub.pump.relay.sent, sends)
-            sends.clear()
-
-    def _tell(self, tell: Callable[[PeerHandle, list[T]], None], said: list[T]) -> None:
+    def tell(self, tell: Callable[[PeerHandle, list[T]], None], said: list[T]) -> None:
         peer = self._peer
         if peer is None:
             return
@@ -285,8 +209,7 @@ class ArcConnection(asyncio.Protocol):
             case e.Welcome():
                 self._welcomed()
             case e.Nack() as nack:
-                ref = None if self._refs is None else self._refs.find(nack.payload.nack_id)
-                problem = explain_refusal(nack.payload, ref)
+                problem = explain_refusal(nack.payload, self._incoming.find_ref(nack.payload.nack_id))
                 if problem is not None:
                     self.refuse(problem)
             case _:

@@ -34,8 +34,8 @@ class Kind(IntEnum):
 
 
 # As plain numbers, for what is done with every frame.
-_TEXT, _FIRST_CONTROL = int(Kind.TEXT), int(Kind.CLOSE)
-WHOLE_TEXT = _FIN | _TEXT
+TEXT, _FIRST_CONTROL = int(Kind.TEXT), int(Kind.CLOSE)
+WHOLE_TEXT = _FIN | TEXT
 _DATA = frozenset(map(int, (Kind.CONTINUATION, Kind.TEXT, Kind.BINARY)))
 _pack_small, pack_middle, _pack_large = (struct.Struct(layout).pack for layout in (">BB", ">BBH", ">BBQ"))
 _SMALL_TEXT = WHOLE_TEXT << 8 | _MASKED  # the first two bytes of an empty one, to which its size is added
@@ -94,7 +94,7 @@ class FrameReader:
             stop = start + length
             if stop > end or length > max_bytes:
                 break
-            found.append((_TEXT, apply_mask(data[start:stop], mask)))
+            found.append((TEXT, apply_mask(data[start:stop], mask)))
             at = stop
         return at
 

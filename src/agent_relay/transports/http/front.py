@@ -8,7 +8,7 @@ import re
 import time
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.transports.http.asgi import Application, Message, Receive, Scope, Send, send_whole
+from agent_relay.transports.http.application import Application, Message, Receive, Scope, Send, send_whole
 from agent_relay.transports.http.connections import Connections
 from agent_relay.transports.http.errors import HttpError, encode_error, unavailable, wrong_method
 from agent_relay.transports.http.guard import Rules, WrongToken, allowed_origin, body_limit, check, too_large
@@ -131,7 +131,7 @@ class _Exchange:
 
     async def _read_past(self) -> None:
         """Reads on when the answer is out already: to close with unread bytes is a reset, and takes the answer away from a
-        client that writes all of its body first. The time that a request has (`patience`) ends this too."""
+        client that writes all of its body first. The time that a request has (`connections`) ends this too."""
         left = 0 if self._waits_to_send else _READ_PAST_BYTES
         while left > 0 and not self._is_whole:
             message = await self._receive()

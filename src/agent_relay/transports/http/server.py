@@ -13,10 +13,9 @@ from agent_relay.transports.arc.hub import Hub
 from agent_relay.transports.arc.upgrade import upgrade_protocol
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.application import build_application
-from agent_relay.transports.http.connections import Connections
+from agent_relay.transports.http.connections import REQUEST_S, Connections, make_protocol
 from agent_relay.transports.http.front import Front
 from agent_relay.transports.http.guard import Rules
-from agent_relay.transports.http.patience import REQUEST_S, make_protocol
 from agent_relay.transports.http.port import BACKLOG, make_url
 from agent_relay.transports.http.table import FLAT_PATHS, OPEN_FOLDERS, OPEN_PATHS
 

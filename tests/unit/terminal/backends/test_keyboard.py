@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_relay.terminal.backends.keyboard import TypingDetector, encode_key
+from agent_relay.terminal.backends.keyboard import PASTE_END, PASTE_START, TypingDetector, clean_paste, encode_key, encode_paste
 from agent_relay.terminal.backends.terminal import Key
 
 BY_ITSELF = [
@@ -80,3 +80,29 @@ def test_every_key_has_its_bytes(key: Key) -> None:
 def test_arrows_have_two_spellings() -> None:
     assert encode_key(Key.UP, application_cursor=False) == b"\x1b[A"
     assert encode_key(Key.UP, application_cursor=True) == b"\x1bOA"
+
+
+@given(st.text())
+def test_nothing_in_a_paste_can_end_it_or_press_a_key(text: str) -> None:
+    data = encode_paste(text, bracketed=True)
+    assert data.startswith(PASTE_START)
+    assert data.endswith(PASTE_END)
+    body = data[len(PASTE_START) : -len(PASTE_END)]
+    assert not [byte for byte in body if byte < 32 and byte not in b"\t\r"]
+    assert b"\x7f" not in body
+    assert not [character for character in body.decode() if 0x80 <= ord(character) < 0xA0]
+    assert encode_paste(text, bracketed=False) == body
+
+
+def test_line_breaks_are_one_each() -> None:
+    assert clean_paste("a\r\nb\rc\nd") == "a\nb\nc\nd"
+    assert encode_paste("a\nb", bracketed=False) == b"a\rb"
+
+
+def test_what_is_harmless_stays() -> None:
+    text = "tab\t é 漢 🙂 \u200d “quoted” $(x) ; #{y}"
+    assert clean_paste(text) == text
+
+
+def test_a_control_leaves_a_trace() -> None:
+    assert clean_paste("a\x1b[201~b\x00c\x9bd\ud800") == "a\ufffd[201~b\ufffdc\ufffdd\ufffd"

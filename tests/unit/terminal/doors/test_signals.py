@@ -8,15 +8,7 @@ from typing import Any
 
 from agent_relay.terminal.doors.ledger import mark_of
 from agent_relay.terminal.doors.signals import Decided, Given, ModelAnswered, SignalReader, find_signals
-from agent_relay.terminal.output.transcripts.records import (
-    Record,
-    Saying,
-    SessionHead,
-    Spending,
-    Taking,
-    ToolCall,
-    ToolResult,
-)
+from agent_relay.terminal.output.transcripts.records import Record, Saying, SessionHead, Spending, Taking, ToolCall, ToolResult
 from tests.unit.terminal.doors.heard import message
 
 CALL = ToolCall("t1", "shell", {"command": "make"}, 0)

@@ -32,8 +32,8 @@ from agent_relay.terminal.doors.claude.session import ClaudeSession, RecordWait
 from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, NotTaken, Probe
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed
+from agent_relay.terminal.output.json_fields import as_dict, as_text, decode_object
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_text, decode_record
 
 MAX_LINE_BYTES = 4_194_304
 MAX_MAILBOXES = 64  # the one that was not written to for longest is closed first
@@ -100,7 +100,7 @@ class Mailboxes:
         return await asyncio.start_unix_server(serve, sock=_bind(path), limit=MAX_LINE_BYTES)
 
     def _read(self, line: bytes, sender: str) -> None:
-        frame = decode_record(line) or {}
+        frame = decode_object(line) or {}
         match frame.get("type"):
             case "control" if frame.get("action") == "peer_message_status":
                 self._take(_receipt(frame))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,13 +13,13 @@ import msgspec
 from agent_relay.terminal.doors.claude.inbox import ClaudeInbox
 from agent_relay.terminal.doors.claude.record import KNOWN
 from agent_relay.terminal.doors.claude.session import TOOL_ENDED, TOOL_STARTED, RecordWait
-from agent_relay.terminal.doors.claude.stop import ClaudeStopHook, marker_path
+from agent_relay.terminal.doors.claude.stop import ClaudeStopHook
 from agent_relay.terminal.doors.door import Door, DoorListener
-from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path, notice_command
+from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path, marker_path, notice_command, while_marked
 from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli
 from agent_relay.terminal.files.private_files import replace_private
+from agent_relay.terminal.output.json_fields import as_dict, decode_object
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, decode_record
 
 SETTINGS_FILE = "claude-settings.json"
 HOOK_S = 10
@@ -116,7 +115,7 @@ def _bypasses(flags: Mapping[str, str], program: Program) -> bool:
     given = flags.get("--settings", "")
     sources = [given.encode() if given.lstrip().startswith("{") else _read(os.path.join(program.cwd, given) if given else "")]
     sources.append(_read(str(home_of_cli("claude", program) / "settings.json")))
-    return not any(as_dict(decode_record(source)).get("crossSessionInbound") == "accept" for source in sources)
+    return not any(as_dict(decode_object(source)).get("crossSessionInbound") == "accept" for source in sources)
 
 
 def _read(path: str) -> bytes:
@@ -128,12 +127,12 @@ def _read(path: str) -> bytes:
 
 def _write_settings(place: AgentPlace, socket: str) -> str:
     """Hooks and nothing else: what the user permits and forbids stays theirs."""
-    marker = shlex.quote(marker_path(place.folder))
+    marker = marker_path(place.folder, "claude")
     hooks: dict[str, list[dict[str, str | int]]] = {}
     for event in _ASKING:
         hooks.setdefault(event, []).append(_hook(event, _command(socket, event)))
     for event in _GIVING:
-        hooks.setdefault(event, []).append(_hook(event, f"if [ -e {marker} ]; then {_command(socket, event)}; fi"))
+        hooks.setdefault(event, []).append(_hook(event, while_marked(marker, _command(socket, event))))
     for event, notice in _TELLING.items():
         hooks.setdefault(event, []).append(_hook(event, notice_command(socket, notice, HOOK_S - EARLIER_S)))
     path = os.path.join(place.folder, SETTINGS_FILE)

@@ -18,9 +18,10 @@ from agent_relay.terminal.doors.door import DoorMessage, DoorState, Whereabouts
 from agent_relay.terminal.doors.known import KnownFile, add_name
 from agent_relay.terminal.doors.ledger import mark_of
 from agent_relay.terminal.doors.signals import Decided, Given, NotGiven, Queued, SignalReader, find_signals
+from agent_relay.terminal.output.json_fields import as_count, as_dict, as_text, decode_object
 from agent_relay.terminal.output.transcripts.claude import ClaudeReader
 from agent_relay.terminal.output.transcripts.find import project_names
-from agent_relay.terminal.output.transcripts.records import ToolResult, as_count, as_dict, as_text, decode_record
+from agent_relay.terminal.output.transcripts.records import ToolResult
 from agent_relay.terminal.profiles.profile import load_profiles
 
 MAX_RECORD_BYTES = 1_048_576  # one has about 700
@@ -77,7 +78,7 @@ def read_session(path: Path) -> SessionRecord | None:
     """None for a file that is gone, half written, or no record."""
     try:
         with path.open("rb") as file:
-            found = decode_record(file.read(MAX_RECORD_BYTES))
+            found = decode_object(file.read(MAX_RECORD_BYTES))
     except OSError:
         return None
     pid = as_count((found or {}).get("pid"))

@@ -17,8 +17,8 @@ from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, DoorState, Resolution
 from agent_relay.terminal.doors.requests import DOOR, MAX_CHARACTERS, PERSON, Asked, HookRequests, cut, refusal
 from agent_relay.terminal.doors.signals import Decided
+from agent_relay.terminal.output.json_fields import as_dict, as_list, as_text
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 
 GRACE_S = 2.0  # after a dialog has closed: so long the session file may take to say how
 UNSEEN_S = 15.0  # a dialog that was never seen open by then is none

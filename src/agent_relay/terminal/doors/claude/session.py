@@ -37,8 +37,8 @@ from agent_relay.terminal.doors.hook_door import HookedSession
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.signals import Decided, Given, NotGiven, Signal
+from agent_relay.terminal.output.json_fields import as_dict, as_text
 from agent_relay.terminal.output.observations import MAX_OUTPUT_CHARACTERS, Observation, ToolEnded, ToolStarted, show_input
-from agent_relay.terminal.output.transcripts.records import as_dict, as_text
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
 
 TOOL_STARTED, TOOL_ENDED = "ToolStarted", "ToolEnded"

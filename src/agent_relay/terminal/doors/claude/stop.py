@@ -7,7 +7,6 @@ still here when the agent has become idle are given back.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,10 @@ import msgspec
 from agent_relay.terminal.doors.claude.session import ClaudeSession, RecordWait
 from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, DoorState, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.hook_door import MAX_BYTES, Spool, size_of
+from agent_relay.terminal.doors.hooks import marker_path
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed
 from agent_relay.terminal.output.observations import Observation
-
-
-def marker_path(folder: str) -> str:
-    return os.path.join(folder, "claude-waiting")
 
 
 class ClaudeStopHook(ClaudeSession):
@@ -35,7 +31,7 @@ class ClaudeStopHook(ClaudeSession):
         wait: RecordWait | None = None,
     ) -> None:  # fmt: skip
         super().__init__(home, place, facts, listener, wait)
-        self._spool = Spool(marker_path(place.folder))
+        self._spool = Spool(marker_path(place.folder, "claude"))
 
     async def open(self) -> Probe:
         record = await self._begin()

@@ -26,7 +26,7 @@ from websockets.exceptions import WebSocketException
 from agent_relay.terminal.doors.codex.record import KNOWN, remember
 from agent_relay.terminal.doors.door import DoorState
 from agent_relay.terminal.doors.known import KnownSession
-from agent_relay.terminal.output.transcripts.records import as_count, as_dict, as_text, decode_record
+from agent_relay.terminal.output.json_fields import as_count, as_dict, as_text, decode_object
 from agent_relay.version import __version__
 
 CONNECT_S = 5.0
@@ -146,7 +146,7 @@ class Rpc:
                     answer.set_exception(Unreachable("The app-server of Codex is gone."))
 
     def _take(self, data: str | bytes) -> None:
-        message = decode_record(data) or {}
+        message = decode_object(data) or {}
         method, id_ = as_text(message.get("method")), message.get("id")
         try:
             if not method:

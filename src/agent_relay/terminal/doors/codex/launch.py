@@ -19,11 +19,10 @@ from msgspec import Struct
 
 from agent_relay.interpreter import run_script
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
-from agent_relay.terminal.doors.codex.hooks import FLAG, VARIABLE, are_trusted, hook_flags, write_script
+from agent_relay.terminal.doors.codex.hooks import FLAG, VARIABLE, CodexStopHook, are_trusted, hook_flags, write_script
 from agent_relay.terminal.doors.codex.queue import CodexQueue
 from agent_relay.terminal.doors.codex.record import KNOWN, Codex
 from agent_relay.terminal.doors.codex.server import CodexServer
-from agent_relay.terminal.doors.codex.stop import CodexStopHook
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.hooks import hook_socket_path
 from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli

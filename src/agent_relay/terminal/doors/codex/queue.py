@@ -13,8 +13,8 @@ import sqlite3
 import subprocess
 from pathlib import Path
 
+from agent_relay.terminal.doors.codex.hooks import HookedConversation
 from agent_relay.terminal.doors.codex.record import KNOWN, Codex, CodexSignals, find_message, is_of, remember
-from agent_relay.terminal.doors.codex.stop import HookedConversation
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, NotOpen, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.doors.launch import AgentPlace

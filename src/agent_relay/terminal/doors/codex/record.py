@@ -21,8 +21,9 @@ from agent_relay.terminal.doors.known import KnownFile, KnownSession, put_last
 from agent_relay.terminal.doors.ledger import mark_of
 from agent_relay.terminal.doors.signals import Given, SignalReader, TurnBegan, TurnEnded, find_signals
 from agent_relay.terminal.doors.versions import ask_version
+from agent_relay.terminal.output.json_fields import as_dict
 from agent_relay.terminal.output.transcripts.codex import CodexReader
-from agent_relay.terminal.output.transcripts.records import ToolResult, as_dict
+from agent_relay.terminal.output.transcripts.records import ToolResult
 from agent_relay.terminal.profiles.profile import Profile
 
 MAX_REMEMBERED = 16

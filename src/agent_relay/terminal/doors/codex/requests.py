@@ -24,8 +24,9 @@ from agent_relay.terminal.doors.codex.app_server import RequestId, Unreachable
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Resolution
 from agent_relay.terminal.doors.requests import DOOR, PERSON, Asked, DoorRequests, HookRequests, cut
 from agent_relay.terminal.doors.signals import Decided
+from agent_relay.terminal.output.json_fields import as_dict, as_list, as_text
 from agent_relay.terminal.output.observations import Observation, command_of
-from agent_relay.terminal.output.transcripts.records import ToolCall, as_dict, as_list, as_text
+from agent_relay.terminal.output.transcripts.records import ToolCall
 
 COMMAND = "item/commandExecution/requestApproval"
 FILE_CHANGE = "item/fileChange/requestApproval"

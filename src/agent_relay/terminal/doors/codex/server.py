@@ -28,8 +28,8 @@ from agent_relay.terminal.doors.codex.requests import CodexRequests
 from agent_relay.terminal.doors.door import Decision, DoorListener, DoorMessage, DoorShut, DoorState, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
+from agent_relay.terminal.output.json_fields import as_dict, as_list, as_text
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 
 START_S = 30.0  # the server is up before the program is; one that is not there by then was not started
 THREAD_S = 600.0  # a person may have to log in, to trust the folder or to choose a conversation first

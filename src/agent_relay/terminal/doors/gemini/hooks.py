@@ -21,13 +21,14 @@ from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut,
 from agent_relay.terminal.doors.gemini.record import KNOWN, GeminiSignals, was_given
 from agent_relay.terminal.doors.gemini.requests import QUESTION_TOOL, GeminiRequests, tool_of
 from agent_relay.terminal.doors.hook_door import HookedSession, Spool
+from agent_relay.terminal.doors.hooks import marker_path
 from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.signals import Decided, Given, ModelAnswered, Signal, TurnEnded
 from agent_relay.terminal.doors.versions import is_known
+from agent_relay.terminal.output.json_fields import as_dict, as_text
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_text
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
 from agent_relay.terminal.profiles.profile import load_profiles
 
@@ -43,10 +44,6 @@ _SIGNS = " (In this note &lt; and &gt; stand for the less-than and the greater-t
 _AGAIN = "These messages arrived during the cancelled request:"
 
 
-def marker_path(folder: str) -> str:
-    return os.path.join(folder, "gemini-waiting")
-
-
 class GeminiHooks(HookedSession[GeminiRequests]):
     name = "gemini hooks"
     can_start_turns = False
@@ -60,7 +57,7 @@ class GeminiHooks(HookedSession[GeminiRequests]):
         self._reader = GeminiSignals()
         self._tail: TranscriptTail | None = None
         self._started = asyncio.Event()
-        self._spool = Spool(marker_path(place.folder), lambda: bool(self._helpers) or self.requests.is_open)
+        self._spool = Spool(marker_path(place.folder, "gemini"), lambda: bool(self._helpers) or self.requests.is_open)
         self._handed: HandoverLedger[Handed] = HandoverLedger(listener)
         self._tries: dict[str, int] = {}
         self._in_turn: list[DoorMessage] = []  # read in the turn that runs

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agent_relay.terminal.doors.door import Door, DoorListener
-from agent_relay.terminal.doors.gemini.hooks import GeminiHooks, marker_path
+from agent_relay.terminal.doors.gemini.hooks import GeminiHooks
 from agent_relay.terminal.doors.gemini.record import KNOWN
-from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path
+from agent_relay.terminal.doors.hooks import event_script, hook_command, hook_socket_path, marker_path, while_marked
 from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli
 from agent_relay.terminal.files.private_files import replace_private
+from agent_relay.terminal.output.json_fields import as_dict, as_text, decode_object
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_text, decode_record
 
 EXTENSION = Path(__file__).with_name("extension")
 NAME = "agent-relay"  # of the extension
@@ -52,7 +52,7 @@ class GeminiLauncher:
             return PreparedStart(program, notes=(Note(reason, (GeminiHooks.name,), mend),))
         socket = hook_socket_path(place.folder, place.project_id, place.agent)
         script = os.path.join(place.folder, SCRIPT_FILE)
-        replace_private(script, _script(place, socket, self._veto_s).encode())
+        replace_private(script, _script(place, socket, self._veto_s))
         version = _installed_version(program)
         facts = {"hooks": socket, "introduction": introduction, "version": version, "veto_s": f"{self._veto_s:g}"}
         return PreparedStart(Program(program.argv, program.cwd, {**program.environment, VARIABLE: script}), facts)
@@ -103,15 +103,13 @@ def _flags(words: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def _script(place: AgentPlace, socket: str, veto_s: float) -> str:
-    """The script that the extension runs, with the event as its only word. It prints what the CLI is to hear, or nothing."""
-    marker = shlex.quote(marker_path(place.folder))
-    cases = {event: hook_command(socket, event, HOOK_S) for event in _EVENTS}
-    cases["AfterTool"] = f"if [ -e {marker} ]; then {hook_command(socket, 'AfterTool', HOOK_S)}; fi"
+def _script(place: AgentPlace, socket: str, veto_s: float) -> bytes:
+    """The script that the extension runs. It prints what the CLI is to hear, or nothing."""
+    commands = {event: hook_command(socket, event, HOOK_S) for event in _EVENTS}
+    commands["AfterTool"] = while_marked(marker_path(place.folder, "gemini"), hook_command(socket, "AfterTool", HOOK_S))
     if veto_s > 0:
-        cases["BeforeAnyTool"] = hook_command(socket, "BeforeAnyTool", veto_s + HOOK_S)
-    lines = [f"{event}) {command} ;;" for event, command in cases.items()]
-    return "\n".join(['case "$1" in', *lines, "esac", "exit 0", ""])
+        commands["BeforeAnyTool"] = hook_command(socket, "BeforeAnyTool", veto_s + HOOK_S)
+    return event_script(commands)
 
 
 def _installed_version(program: Program) -> str:
@@ -119,7 +117,7 @@ def _installed_version(program: Program) -> str:
     found = shutil.which(program.argv[0], path=program.environment.get("PATH"))
     for folder in Path(os.path.realpath(found)).parents[:4] if found else ():
         try:
-            package = as_dict(decode_record((folder / "package.json").read_bytes()))
+            package = as_dict(decode_object((folder / "package.json").read_bytes()))
         except OSError:
             continue
         if package.get("name") == "@google/gemini-cli":

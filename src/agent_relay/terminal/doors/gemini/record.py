@@ -14,8 +14,8 @@ from agent_relay.terminal.doors.door import DoorMessage
 from agent_relay.terminal.doors.known import KnownFile, KnownSession, put_last
 from agent_relay.terminal.doors.ledger import is_in
 from agent_relay.terminal.doors.signals import Given, SignalReader, TurnEnded, find_signals
+from agent_relay.terminal.output.json_fields import as_text
 from agent_relay.terminal.output.transcripts.gemini import GeminiReader
-from agent_relay.terminal.output.transcripts.records import as_text
 
 MAX_REMEMBERED = 64  # sessions of one process: each `/clear` begins another
 _CANCELLED = "Request cancelled."

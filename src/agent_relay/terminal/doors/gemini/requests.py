@@ -17,8 +17,8 @@ from agent_relay.protocol.requests import AgentRequest, PermissionRequest, Quest
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, Resolution
 from agent_relay.terminal.doors.requests import DOOR, PERSON, Asked, HookRequests, cut, refusal
 from agent_relay.terminal.doors.signals import Decided
+from agent_relay.terminal.output.json_fields import as_dict, as_list, as_text
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 
 QUESTION_TOOL = "ask_user"
 HARMLESS = frozenset({

@@ -21,18 +21,9 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from agent_relay.terminal.doors.opencode.loopback_http import HttpFailed, HttpRefused, LoopbackHttp
+from agent_relay.terminal.output.json_fields import as_count, as_dict, as_text, decode_object
 from agent_relay.terminal.output.observations import Observation, TranscriptObserver
-from agent_relay.terminal.output.transcripts.records import (
-    Record,
-    Seen,
-    Spending,
-    ToolCall,
-    ToolResult,
-    as_count,
-    as_dict,
-    as_text,
-    decode_record,
-)
+from agent_relay.terminal.output.transcripts.records import Record, Seen, Spending, ToolCall, ToolResult
 from agent_relay.terminal.profiles.profile import Transcript
 
 SILENCE_S = 45.0  # it sends a sign of life every ten seconds
@@ -106,7 +97,7 @@ class Feed:
                         await self._catch_up()
                         self._broken_at = None
                         self._caught_up.set()
-                    event = decode_record(data)
+                    event = decode_object(data)
                     if event is not None:
                         self._take(event)
         except HttpRefused as error:

@@ -13,8 +13,8 @@ from agent_relay.protocol.requests import PERMISSION, QUESTION, AgentRequest, Pe
 from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Resolution
 from agent_relay.terminal.doors.requests import DOOR, LATE, PERSON, Asked, DoorRequests, cut, refusal
+from agent_relay.terminal.output.json_fields import as_dict, as_list, as_text
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 
 MAX_ID = 100
 _SUBJECTS = ("command", "filepath", "file", "path", "url", "query", "pattern")

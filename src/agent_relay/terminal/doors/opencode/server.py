@@ -40,8 +40,8 @@ from agent_relay.terminal.doors.opencode.loopback_http import (
 )
 from agent_relay.terminal.doors.opencode.requests import OpencodeRequests
 from agent_relay.terminal.doors.opencode.sessions import OwnSessions, Sessions, session_id, wait_for_view
+from agent_relay.terminal.output.json_fields import as_dict, as_list, as_text
 from agent_relay.terminal.output.observations import Observation
-from agent_relay.terminal.output.transcripts.records import as_dict, as_list, as_text
 
 START_S = 120.0  # a first start fetches things; nothing can be typed meanwhile either
 FIRST_ANSWER_S = 1.0  # who asks while it is starting is never answered, who asks again is; a busy machine needs longer

@@ -20,7 +20,7 @@ from msgspec import Struct
 from agent_relay.terminal.doors.known import KnownFile, add_name
 from agent_relay.terminal.doors.opencode.loopback_http import LoopbackHttp
 from agent_relay.terminal.files.private_files import read_private, replace_private
-from agent_relay.terminal.output.transcripts.records import as_count, as_dict, as_list, as_text, decode_record
+from agent_relay.terminal.output.json_fields import as_count, as_dict, as_list, as_text, decode_object
 
 PLUGIN = Path(__file__).with_name("view.js")
 HOME, SESSION = "home", "session"
@@ -61,7 +61,7 @@ def write_view_settings(folder: str) -> str:
 
 def read_view(folder: str) -> TerminalView | None:
     """None: the plugin has said nothing so far."""
-    found = decode_record(read_private(view_path(folder)) or b"")
+    found = decode_object(read_private(view_path(folder)) or b"")
     if found is None:
         return None
     return TerminalView(as_text(found.get("name")), session_id(found.get("session")))

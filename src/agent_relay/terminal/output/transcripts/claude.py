@@ -9,36 +9,25 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from agent_relay.terminal.output.json_fields import as_count, as_dict, as_list, as_text, texts_of, time_ms
 from agent_relay.terminal.output.transcripts.records import (
     Record,
     Saying,
-    Seen,
     SessionHead,
+    SessionReader,
     Spending,
     Taking,
     ToolCall,
     ToolResult,
-    as_count,
-    as_dict,
-    as_list,
-    as_text,
-    texts_of,
-    time_ms,
-)  # fmt: skip
+)
 
 _REFUSALS = ("The user doesn't want to", "Permission to use", "[Request interrupted", "Claude requested permissions")
 
 
-class ClaudeReader:
-    def __init__(self) -> None:
-        self._seen = Seen()
-
+class ClaudeReader(SessionReader):
     def head(self, record: dict[str, Any]) -> SessionHead | None:
         cwd = as_text(record.get("cwd"))
         return SessionHead(as_text(record.get("sessionId")), cwd, time_ms(record.get("timestamp"))) if cwd else None
-
-    def for_file(self) -> ClaudeReader:
-        return self
 
     def read(self, record: dict[str, Any]) -> list[Record]:
         id_ = as_text(record.get("uuid"))

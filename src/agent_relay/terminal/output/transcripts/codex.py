@@ -11,32 +11,27 @@ from typing import Any
 
 import msgspec
 
+from agent_relay.terminal.output.json_fields import as_count, as_dict, as_list, as_text, decode_object, texts_of, time_ms
 from agent_relay.terminal.output.transcripts.records import (
     Record,
     Saying,
     Seen,
     SessionHead,
+    SessionReader,
     Spending,
     Taking,
     ToolCall,
     ToolResult,
-    as_count,
-    as_dict,
-    as_list,
-    as_text,
-    decode_record,
-    texts_of,
-    time_ms,
-)  # fmt: skip
+)
 
 _SUMS = ("input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 
 
-class CodexReader:
+class CodexReader(SessionReader):
     """`roots`: of each session, the one that it was forked from, or those before it were."""
 
     def __init__(self, seen: Seen | None = None, roots: dict[str, str] | None = None) -> None:
-        self._seen = Seen() if seen is None else seen
+        super().__init__(seen)
         self._roots: dict[str, str] = {} if roots is None else roots
         self._root: str | None = None
         self._model: str | None = None
@@ -136,7 +131,7 @@ def _arguments(item: dict[str, Any]) -> dict[str, Any]:
     raw = item.get("arguments", item.get("input", item.get("action")))
     if isinstance(raw, dict):
         return raw
-    decoded = decode_record(raw) if isinstance(raw, str) else None
+    decoded = decode_object(raw) if isinstance(raw, str) else None
     return decoded if decoded is not None else {"input": as_text(raw)}
 
 
@@ -144,7 +139,7 @@ def _result(call: str, output: object, at_ms: int) -> ToolResult:
     if isinstance(output, list):
         return ToolResult(call, at_ms, output="\n".join(texts_of(as_list(output))))
     text = as_text(output) if isinstance(output, str) else msgspec.json.encode(output).decode()
-    decoded = decode_record(text) or {}
+    decoded = decode_object(text) or {}
     exit_code = as_dict(decoded.get("metadata")).get("exit_code")
     refused = any(words in text[:400] for words in ("Rejected(", "rejected by user", "unsupported call", "is unavailable"))
     failed = refused or text.startswith("exec_command failed")

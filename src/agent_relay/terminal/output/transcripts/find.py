@@ -12,21 +12,18 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from agent_relay.terminal.output.json_fields import decode_object
 from agent_relay.terminal.output.transcripts.claude import ClaudeReader
 from agent_relay.terminal.output.transcripts.codex import CodexReader
 from agent_relay.terminal.output.transcripts.gemini import GeminiReader
-from agent_relay.terminal.output.transcripts.records import SessionHead, SessionReader, decode_record
+from agent_relay.terminal.output.transcripts.records import SessionHead, SessionReader
 from agent_relay.terminal.profiles.profile import Profile, Transcript
 
 HEAD_LINES = 20  # the session is named in the first records
 _EARLY_MS = 5_000  # clocks of files and records differ a little
 _SCANNED_BYTES = 4_194_304
 
-READERS: dict[str, type[ClaudeReader] | type[CodexReader] | type[GeminiReader]] = {
-    "claude": ClaudeReader,
-    "codex": CodexReader,
-    "gemini": GeminiReader,
-}
+READERS: dict[str, type[SessionReader]] = {"claude": ClaudeReader, "codex": CodexReader, "gemini": GeminiReader}
 
 
 def reader_for(profile: Profile) -> SessionReader | None:
@@ -93,7 +90,7 @@ def read_head(profile: Profile, path: Path) -> SessionHead | None:
     try:
         with path.open("rb") as file:
             for _ in range(HEAD_LINES):
-                record = decode_record(file.readline(_SCANNED_BYTES)) or {}
+                record = decode_object(file.readline(_SCANNED_BYTES)) or {}
                 head = reader.head(record)
                 if head is not None:
                     return head

@@ -10,40 +10,32 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from agent_relay.terminal.output.json_fields import as_count, as_dict, as_list, as_text, texts_of, time_ms
 from agent_relay.terminal.output.transcripts.records import (
     Record,
     Saying,
-    Seen,
     SessionHead,
+    SessionReader,
     Spending,
     Taking,
     ToolCall,
     ToolResult,
-    as_count,
-    as_dict,
-    as_list,
-    as_text,
-    texts_of,
-    time_ms,
-)  # fmt: skip
+)
 
 _FINISHED = {"success", "error", "cancelled"}
 _ADDED = re.compile(r"\n\n<hook_context>((?:(?!</?hook_context>).)*)</hook_context>\s*\Z", re.DOTALL)
 _COPY_SPREAD_MS = 50  # the copies of a history are written in one go
 
 
-class GeminiReader:
+class GeminiReader(SessionReader):
     def __init__(self) -> None:
-        self._seen = Seen()
+        super().__init__()
         self._copied_at_ms = 0
 
     def head(self, record: dict[str, Any]) -> SessionHead | None:
         if not record.get("sessionId"):
             return None
         return SessionHead(as_text(record.get("sessionId")), "", time_ms(record.get("startTime")))
-
-    def for_file(self) -> GeminiReader:
-        return self
 
     def read(self, record: dict[str, Any]) -> list[Record]:
         id_, at_ms = as_text(record.get("id")), time_ms(record.get("timestamp"))

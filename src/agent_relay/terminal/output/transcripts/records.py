@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from abc import ABC, abstractmethod
 from typing import Any, Protocol, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 
@@ -66,23 +65,6 @@ class SessionHead(Struct, frozen=True):
     started_ms: int = 0
 
 
-class RecordReader(Protocol):
-    """Reads the lines of one CLI's session files. It remembers the ids it has seen: a record that is written again, in
-    this file or in the next one of a resumed session, tells nothing new."""
-
-    def read(self, record: dict[str, Any]) -> list[Record]: ...
-
-    def head(self, record: dict[str, Any]) -> SessionHead | None:
-        """Of the first records of a file; None for one that does not say."""
-        ...
-
-
-class SessionReader(RecordReader, Protocol):
-    def for_file(self) -> RecordReader:
-        """One for a file of its own, that remembers the same ids."""
-        ...
-
-
 class Seen:
     """Ids that were met before, the latest of them."""
 
@@ -99,44 +81,29 @@ class Seen:
         return True
 
 
-def decode_record(line: bytes | str) -> dict[str, Any] | None:
-    """One line of a session file; None for anything that is no JSON object."""
-    try:
-        value = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None
-    return value if isinstance(value, dict) else None
+class RecordReader(Protocol):
+    """Reads the lines of session files."""
+
+    def read(self, record: dict[str, Any]) -> list[Record]: ...
+
+    def head(self, record: dict[str, Any]) -> SessionHead | None:
+        """Of the first records of a file; None for one that does not say."""
+        ...
 
 
-def time_ms(value: object) -> int:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return int(value if value > 1e11 else value * 1000)
-    if not isinstance(value, str):
-        return 0
-    try:
-        return int(datetime.fromisoformat(value).timestamp() * 1000)
-    except ValueError:
-        return 0
+class SessionReader(ABC):
+    """Reads those of one CLI. It remembers the ids it has seen: a record that is written again, in this file or in the next one
+    of a resumed session, tells nothing new."""
 
+    def __init__(self, seen: Seen | None = None) -> None:
+        self._seen = Seen() if seen is None else seen
 
-def as_dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    @abstractmethod
+    def read(self, record: dict[str, Any]) -> list[Record]: ...
 
+    @abstractmethod
+    def head(self, record: dict[str, Any]) -> SessionHead | None: ...
 
-def as_text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def as_count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
-
-
-def as_list(value: object) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def texts_of(content: object, *types: str) -> list[str]:
-    """The texts of a content that is a string, or a list of typed parts."""
-    if isinstance(content, str):
-        return [content]
-    return [as_text(part.get("text")) for part in as_list(content) if part.get("type") in types or (not types)]
+    def for_file(self) -> RecordReader:
+        """One for a file of its own, that remembers the same ids."""
+        return self

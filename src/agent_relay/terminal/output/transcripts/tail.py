@@ -11,7 +11,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from agent_relay.terminal.output.transcripts.records import Record, RecordReader, as_list, decode_record
+from agent_relay.terminal.output.json_fields import as_list, decode_object
+from agent_relay.terminal.output.transcripts.records import Record, RecordReader
 
 MAX_LINE_BYTES = 64 * 1024 * 1024  # a record holds at most what a tool printed; a longer line is skipped
 _PIECE_BYTES = 1024 * 1024
@@ -53,14 +54,14 @@ class TranscriptTail:
             lines, self._skips_line = lines[1:], False
         if len(self._rest) > MAX_LINE_BYTES:
             self._rest, self._skips_line = b"", True
-        return [found for line in lines if line.strip() for found in self._read(decode_record(line))]
+        return [found for line in lines if line.strip() for found in self._read(decode_object(line))]
 
     def _poll_document(self) -> list[Record]:
         _, size, version = self._look()
         if version is None or version == self._version or size > MAX_LINE_BYTES:
             return []
         try:
-            document = decode_record(self.path.read_bytes())
+            document = decode_object(self.path.read_bytes())
         except OSError:
             return []
         if document is None:

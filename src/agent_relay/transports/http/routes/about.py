@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from agent_relay.transports.http import pages
 from agent_relay.transports.http.api import Api
+from agent_relay.transports.http.docs_page import docs_page
 from agent_relay.transports.http.errors import unavailable
 from agent_relay.transports.http.route import HTML, JSON, METRICS, Call, Route, Text
 from agent_relay.transports.http.views import Health, Ready, Status, Store, build
@@ -53,7 +53,7 @@ async def openapi(api: Api, call: Call) -> Text:
 
 async def docs(api: Api, call: Call) -> Text:
     del call
-    return Text(pages.docs_page(msgspec.json.decode(api.description())), HTML)
+    return Text(docs_page(msgspec.json.decode(api.description())), HTML)
 
 
 _TAG = "server"

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.terminal.doors.codex.hooks import VARIABLE, hook_flags
+from agent_relay.terminal.doors.codex.hooks import VARIABLE, CodexStopHook, hook_flags
 from agent_relay.terminal.doors.codex.launch import CodexLauncher
 from agent_relay.terminal.doors.codex.queue import CodexQueue
 from agent_relay.terminal.doors.codex.server import CodexServer
-from agent_relay.terminal.doors.codex.stop import CodexStopHook
 from agent_relay.terminal.doors.launch import AgentPlace, PreparedStart, Program
 from tests.unit.terminal.doors.codex_hooked import TRUST
 from tests.unit.terminal.doors.heard import Heard

@@ -8,18 +8,9 @@ from typing import Any
 
 import pytest
 
+from agent_relay.terminal.output.json_fields import decode_object, time_ms
 from agent_relay.terminal.output.transcripts.find import READERS, read_head, reader_for
-from agent_relay.terminal.output.transcripts.records import (
-    Record,
-    Saying,
-    Seen,
-    Spending,
-    Taking,
-    ToolCall,
-    ToolResult,
-    decode_record,
-    time_ms,
-)  # fmt: skip
+from agent_relay.terminal.output.transcripts.records import Record, Saying, Seen, Spending, Taking, ToolCall, ToolResult
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
 from agent_relay.terminal.profiles.profile import profile_for
 from tests.unit.terminal.recorded_screens import CASES, sessions_of
@@ -265,7 +256,7 @@ def test_times() -> None:
 
 
 def test_lines_that_are_no_objects() -> None:
-    assert [decode_record(line) for line in (b"", b"3", b"[]", b"{", b"\xff", b"[" * 100_000)] == [None] * 6
+    assert [decode_object(line) for line in (b"", b"3", b"[]", b"{", b"\xff", b"[" * 100_000)] == [None] * 6
 
 
 def test_ids_are_forgotten_only_when_there_are_too_many() -> None:
