@@ -100,7 +100,6 @@ class ClusterDaemon(Daemon):
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         self._notes = RelayLog()
-        assert config.cluster is not None
         self._cluster = config.cluster
         self._host = config.cluster.host or host_name()
         self._mark = f"{self._host}-{secrets.token_hex(4)}"

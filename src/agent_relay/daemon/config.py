@@ -28,7 +28,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    servers: tuple[str, ...]
+    servers: tuple[str, ...]  # none: the daemon is alone
     project: str
     host: str | None  # None: the machine's name
     replicas: int
@@ -46,7 +46,7 @@ class Config:
     storage: str
     storage_path: str
     storage_url: str | None = field(repr=False)  # may hold a password
-    cluster: ClusterConfig | None
+    cluster: ClusterConfig
     durability: Literal["full", "normal"]
     debug: bool
     http: bool
@@ -229,22 +229,25 @@ def _is_secret(setting: Setting, value: str) -> bool:
     return has_password(value)
 
 
-def _read_cluster(values: Mapping[str, Any], environ: Mapping[str, str]) -> ClusterConfig | None:
-    if not values["cluster"]:
-        return None
-    if values["storage"] != "sqlite":
-        raise ConfigError("--cluster keeps its copy in SQLite; leave out --storage.")
+def _read_cluster(values: Mapping[str, Any], environ: Mapping[str, str]) -> ClusterConfig:
     creds = values["cluster_creds"]
-    try:
-        is_open = creds is not None and os.stat(creds).st_mode & 0o077
-    except OSError as error:
-        raise ConfigError(f"--cluster-creds: {creds} cannot be read: {error.strerror}.") from None
-    if is_open:
-        raise ConfigError(f"{creds} can be read by others. Run: chmod 600 {creds}")
+    if values["cluster"]:
+        if values["storage"] != "sqlite":
+            raise ConfigError("--cluster keeps its copy in SQLite; leave out --storage.")
+        _require_private(creds)
     return ClusterConfig(
         values["cluster"], values["cluster_project"], values["cluster_host"], values["cluster_replicas"],
         environ.get(places.ENV_CLUSTER_TOKEN) or None, creds, values["cluster_ca"],
     )  # fmt: skip
+
+
+def _require_private(path: str | None) -> None:
+    try:
+        is_open = path is not None and os.stat(path).st_mode & 0o077
+    except OSError as error:
+        raise ConfigError(f"--cluster-creds: {path} cannot be read: {error.strerror}.") from None
+    if is_open:
+        raise ConfigError(f"{path} can be read by others. Run: chmod 600 {path}")
 
 
 def _read_arc(values: Mapping[str, Any]) -> ArcSettings:

@@ -74,7 +74,7 @@ def _run_loop(config: Config) -> None:
     from agent_relay.daemon.server import Daemon  # noqa: PLC0415 - after the arguments are known to be good
 
     async def live() -> None:
-        await (_make_cluster_daemon(config) if config.cluster else Daemon(config)).run()
+        await (_make_cluster_daemon(config) if config.cluster.servers else Daemon(config)).run()
 
     if sys.platform == "win32":
         asyncio.run(live())
