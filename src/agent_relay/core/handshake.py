@@ -6,6 +6,7 @@ What the client says meanwhile is held and heard in order once the session is op
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from agent_relay.core.resume import Resumption
 from agent_relay.core.rights import NAMES, Rights, is_persons_name
 from agent_relay.core.sending import Sending
 from agent_relay.core.tokens import Tokens, Verdict
-from agent_relay.ports.connection import NOBODY_UID, StandIn
+from agent_relay.ports.connection import NOBODY_UID, RemoteConnection, StandIn
 from agent_relay.ports.store import Batch, MemberRow, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, fold_name, is_own, show
@@ -123,7 +124,10 @@ class Handshake:
     def _is_owner(self, peer: Peer, shown: str | None) -> bool:
         if not shown or not self._owner_token or peer.connection.caller().agent is not None:
             return False
-        return hmac.compare_digest(shown.encode("utf-8", "replace"), self._owner_token.encode())
+        token = shown.encode("utf-8", "replace")
+        if isinstance(peer.connection, RemoteConnection):
+            return hmac.compare_digest(hashlib.sha256(token).hexdigest(), peer.connection.owner_proof)
+        return hmac.compare_digest(token, self._owner_token.encode())
 
     def _check_claim(self, peer: Peer, name: str, agent: Agent | None, traits: Traits, *, is_owner: bool) -> None:
         """Whether somebody without the session's token may come under this name at all; raises where not."""

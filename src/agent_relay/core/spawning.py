@@ -19,6 +19,7 @@ from agent_relay.core.sending import Sending
 from agent_relay.core.spawn_checks import Pace, check_wish
 from agent_relay.ports.agents import AgentService, EndReason, SessionRow, SessionStatus
 from agent_relay.ports.callers import OWNER, Caller
+from agent_relay.ports.connection import RemoteConnection
 from agent_relay.protocol import envelope
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name, show
@@ -97,6 +98,11 @@ class Spawning:
                 raise error
             if peer.allowance is not None:
                 check_rate(self._context, peer.allowance)
+            if isinstance(peer.connection, RemoteConnection):
+                raise RelayError(
+                    ErrorCode.FEATURE_UNSUPPORTED, "Agents of a cluster can be started and stopped only at the host that has the "
+                    "seat; run this there, or wrap the agent here with `agent-relay -n NAME CLI`.",
+                )  # fmt: skip
             caller = self._rights.caller_of(peer)
             if isinstance(frame, envelope.Spawn):
                 self.spawn(frame.payload, peer.agent, frame.id, tell, caller)

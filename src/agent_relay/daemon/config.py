@@ -27,6 +27,17 @@ class ConfigError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterConfig:
+    servers: tuple[str, ...]  # none: the daemon is alone
+    project: str
+    host: str | None  # None: the machine's name
+    replicas: int
+    token: str | None = field(repr=False)  # from the environment alone
+    creds: str | None
+    ca: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     project_root: str
     home: str
@@ -35,6 +46,7 @@ class Config:
     storage: str
     storage_path: str
     storage_url: str | None = field(repr=False)  # may hold a password
+    cluster: ClusterConfig
     durability: Literal["full", "normal"]
     debug: bool
     http: bool
@@ -122,6 +134,7 @@ def load_config(
         storage=values["storage"],
         storage_path=values["storage_path"] or os.path.join(state_dir, places.DATABASE_FILE),
         storage_url=_check_storage(values, flags, files),
+        cluster=_read_cluster(values, environ),
         durability=values["durability"],
         debug=values["debug"],
         http=values["http"],
@@ -214,6 +227,27 @@ def _is_secret(setting: Setting, value: str) -> bool:
     from agent_relay.storage.postgres.url import has_password  # noqa: PLC0415 - few have one
 
     return has_password(value)
+
+
+def _read_cluster(values: Mapping[str, Any], environ: Mapping[str, str]) -> ClusterConfig:
+    creds = values["cluster_creds"]
+    if values["cluster"]:
+        if values["storage"] != "sqlite":
+            raise ConfigError("--cluster keeps its copy in SQLite; leave out --storage.")
+        _require_private(creds)
+    return ClusterConfig(
+        values["cluster"], values["cluster_project"], values["cluster_host"], values["cluster_replicas"],
+        environ.get(places.ENV_CLUSTER_TOKEN) or None, creds, values["cluster_ca"],
+    )  # fmt: skip
+
+
+def _require_private(path: str | None) -> None:
+    try:
+        is_open = path is not None and os.stat(path).st_mode & 0o077
+    except OSError as error:
+        raise ConfigError(f"--cluster-creds: {path} cannot be read: {error.strerror}.") from None
+    if is_open:
+        raise ConfigError(f"{path} can be read by others. Run: chmod 600 {path}")
 
 
 def _read_arc(values: Mapping[str, Any]) -> ArcSettings:

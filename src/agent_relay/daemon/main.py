@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from agent_relay.daemon.arguments import read_arguments
 from agent_relay.daemon.config import Config, ConfigError, check_tls, load_config
@@ -17,6 +18,9 @@ from agent_relay.daemon.settings import SETTINGS
 from agent_relay.ports.store import StoreUnusable
 from agent_relay.protocol import places
 from agent_relay.transports.unix import AnotherDaemon, SocketUnusable
+
+if TYPE_CHECKING:
+    from agent_relay.daemon.server import Daemon
 
 EXIT_FAILED = 1
 _MOST_FILES = 65_536
@@ -70,7 +74,7 @@ def _run_loop(config: Config) -> None:
     from agent_relay.daemon.server import Daemon  # noqa: PLC0415 - after the arguments are known to be good
 
     async def live() -> None:
-        await Daemon(config).run()
+        await (_make_cluster_daemon(config) if config.cluster.servers else Daemon(config)).run()
 
     if sys.platform == "win32":
         asyncio.run(live())
@@ -79,6 +83,14 @@ def _run_loop(config: Config) -> None:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(live())
+
+
+def _make_cluster_daemon(config: Config) -> Daemon:
+    try:
+        from agent_relay.daemon.cluster import ClusterDaemon  # noqa: PLC0415 - needs an extra, and few have a cluster
+    except ModuleNotFoundError as error:
+        raise PlaceUnusable(f"--cluster needs the package {error.name}: pip install 'agent-relay[cluster]'.") from None
+    return ClusterDaemon(config)
 
 
 def parse(arguments: Sequence[str]) -> Config:

@@ -83,7 +83,7 @@ class AgentsFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class Parts:
     """Everything that runs while the daemon serves."""
 
     relay: Relay
@@ -107,10 +107,11 @@ class Daemon:
         self._loop = asyncio.get_running_loop()
         self._opened = AsyncExitStack()
         self._locks: list[Lock | DirectoryLock] = []
-        self._parts: _Parts | None = None  # once there is a core: it is made over a store, which answers through it
+        self._parts: Parts | None = None  # once there is a core: it is made over a store, which answers through it
         self._stop = asyncio.Event()
         self._settled = asyncio.Event()
         self._signals = 0
+        self._owner_uid = os.geteuid()  # as the core knows the user that runs this daemon
 
     async def run(self) -> None:
         """Returns when it was told to stop. Raises PlaceUnusable, StoreUnusable or SocketUnusable if it cannot start."""
@@ -121,7 +122,7 @@ class Daemon:
 
     # --- startup --------------------------------------------------------------------------------------------------------
 
-    async def _startup(self) -> _Parts:
+    async def _startup(self) -> Parts:
         config = self._config
         self._opened.callback(self._leave)
         self._prepare()
@@ -136,11 +137,14 @@ class Daemon:
         self._watch_signals()
         await tell_missed(recording, store, snapshot.last_number, parts.relay.registry.find)
         await parts.server.start()
-        write_private_file(config.file(places.PID_FILE), f"{os.getpid()}\n")
+        self._announce()
         parts.project.write()
         parts.agents.write()
         logger.info("listening", extra={"relay_fields": {"socket": config.socket, "pid": os.getpid(), "storage": config.storage}})
         return parts
+
+    def _announce(self) -> None:
+        write_private_file(self._config.file(places.PID_FILE), f"{os.getpid()}\n")
 
     def _prepare(self) -> None:
         config = self._config
@@ -165,7 +169,7 @@ class Daemon:
         rotation = rotation_for(config.event_retention_ms, config.event_bytes)
         return JsonlEvents(config.file(places.EVENTS_FILE), self._post, rotation, syncs=config.durability == "full")
 
-    def _compose(self, api_token: str, store: MessageStore, snapshot: Snapshot, recording: Recording) -> _Parts:
+    def _compose(self, api_token: str, store: MessageStore, snapshot: Snapshot, recording: Recording) -> Parts:
         config, clock = self._config, self._clock
         # Whoever runs the daemon is no guest of it, also where they listed themselves.
         limits = dataclasses.replace(config.limits, allowed_uids=config.limits.allowed_uids - {os.geteuid()}, owner=owner_name())
@@ -185,8 +189,9 @@ class Daemon:
         server = UnixServer(
             pump, config.socket, clock, max_frame_bytes=config.limits.max_frame_bytes,
             allowed_uids=config.limits.allowed_uids, slow_consumer_ms=config.limits.slow_consumer_ms, callers=callers,
+            owner_uid=self._owner_uid,
         )  # fmt: skip
-        service = Service(relay, pump, os.geteuid(), api_token)
+        service = Service(relay, pump, self._owner_uid, api_token)
         budgets = BudgetKeeper(
             config.file(places.BUDGET_FILE), recording.bus, recording.recorder, relay.spawning, service, clock.wall_ms,
             lambda: load_prices(config.home).prices,
@@ -197,7 +202,7 @@ class Daemon:
             leavings.files, project,
         )  # fmt: skip
         agents = AgentsFile(config.file(places.AGENTS_FILE), relay)
-        return _Parts(relay, pump, recording, leavings, server, service, budgets, http, project, agents)
+        return Parts(relay, pump, recording, leavings, server, service, budgets, http, project, agents)
 
     def _collect_garbage_rarely(self) -> None:
         """Objects here die by reference count; a full collection over a large dedup window only costs latency. What is here
@@ -207,7 +212,7 @@ class Daemon:
 
     # --- serve ----------------------------------------------------------------------------------------------------------
 
-    async def _serve(self, parts: _Parts) -> None:
+    async def _serve(self, parts: Parts) -> None:
         """Everything else happens in turns of the loop, until somebody says stop."""
         ticking = asyncio.create_task(_pulse(parts).run(_TICK_S))
         self._opened.push_async_callback(self._say_goodbye, parts, ticking)
@@ -245,7 +250,7 @@ class Daemon:
         """Says goodbye where it served, closes the events and the store, and leaves its place; also after half a startup."""
         await self._opened.aclose()
 
-    async def _say_goodbye(self, parts: _Parts, ticking: asyncio.Task[None]) -> None:
+    async def _say_goodbye(self, parts: Parts, ticking: asyncio.Task[None]) -> None:
         try:
             await parts.http.stop()
         except Exception:  # noqa: BLE001 - whatever it is: everybody at the socket is still to be told goodbye
@@ -256,7 +261,7 @@ class Daemon:
         parts.leavings.close()
         parts.agents.write()
 
-    async def _drain(self, parts: _Parts) -> None:
+    async def _drain(self, parts: Parts) -> None:
         """Stores and answers what was accepted, says BYE, and lets the last bytes leave."""
         until = self._loop.time() + _DRAIN_S
         parts.server.stop_listening()
@@ -286,7 +291,7 @@ class Daemon:
         self._locks.clear()
 
 
-def _pulse(parts: _Parts) -> Pulse:
+def _pulse(parts: Parts) -> Pulse:
     half_a_second = round(_HALF_A_SECOND_S / _TICK_S)
     return Pulse(
         (1, lambda: parts.pump.run(parts.relay.tick)),

@@ -7,9 +7,11 @@ The same parser reads a setting wherever it is given. The command line makes its
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from agent_relay.core.rights import parse_rights
 from agent_relay.protocol import places
@@ -90,6 +92,24 @@ def _channels(text: str) -> tuple[str, ...]:
     if not all(is_channel(word) for word in found):
         raise ValueError("channels such as #general, separated by commas, or none")
     return tuple(found)
+
+
+def _servers(text: str) -> tuple[str, ...]:
+    found = tuple(part if "//" in part else f"nats://{part}" for part in text.replace(",", " ").split())
+    for address in found:
+        parts = urlsplit(address)
+        if parts.scheme not in {"nats", "tls"} or not parts.hostname or parts.username is not None or parts.path.strip("/"):
+            raise ValueError(
+                "addresses of NATS servers such as nats://a:4222,nats://b:4222, without credentials: put a token into "
+                f"{places.ENV_CLUSTER_TOKEN}, or name a credentials file with --cluster-creds"
+            )
+    return found
+
+
+def _subject_part(text: str) -> str:
+    if re.fullmatch(r"[a-z0-9-]{1,32}", text) is None:
+        raise ValueError("1 to 32 small letters, digits and hyphens")
+    return text
 
 
 def _storage_url(text: str) -> str:
@@ -198,6 +218,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("storage_path", _path, None, "the SQLite file; by default messages.sqlite in the state directory"),
     Setting("storage_url", _storage_url, None, "the PostgreSQL database, such as postgresql://user@host/database; a flag must "
             "not contain the password", may_hold_secret=True),
+    Setting("cluster", _servers, "", "NATS servers that the project's daemons on several hosts share, separated by commas; see "
+            "docs/cluster.md", may_hold_secret=True),
+    Setting("cluster_project", _subject_part, "default", "name of the project in the cluster, the same on every host"),
+    Setting("cluster_host", _subject_part, None, "name of this host in the cluster; by default the machine's name"),
+    Setting("cluster_replicas", _whole(1, 5), "3", "NATS servers that keep each record of the cluster's log"),
+    Setting("cluster_creds", _path, None, "credentials file (JWT and NKEY) for NATS; only your user may be able to read it"),
+    Setting("cluster_ca", _path, None, "certificates (PEM) that NATS servers with TLS are checked against; by default "
+            "the system's"),
     Setting("http", _switch, "true", "serve the HTTP API"),
     Setting("port", _whole(0, 65_535), None, "port of the HTTP API; by default the one it had last, or the next free one from "
             "3888; 0 picks any free one", "AGENT_RELAY_DASHBOARD_PORT"),

@@ -58,3 +58,13 @@ class StandIn(Protocol):
     def yields(self) -> bool:
         """Whether it gives way now to whoever comes under its name and shows that they are the owner."""
         ...
+
+
+@runtime_checkable
+class RemoteConnection(Protocol):
+    """One of a client on another host of the cluster."""
+
+    @property
+    def owner_proof(self) -> str:
+        """The SHA-256 of the token that shows the owner of that host, in hexadecimal."""
+        ...

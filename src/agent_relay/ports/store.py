@@ -139,11 +139,13 @@ class Batch(Struct):
     backlog_removed: list[tuple[str, int]] = field(default_factory=list)  # (recipient, number); goes before what is added
     backlog_added: list[BacklogRow] = field(default_factory=list)  # one that is there already stays as it is
     checkpoint: int | None = None
+    position: int | None = None  # in the log that this store is a copy of; None: it is no copy
+    term: int | None = None  # another core takes over with this batch: what came after the checkpoint goes into the backlog first
 
     @property
     def has_more(self) -> bool:
         """Something beside messages."""
-        return self.checkpoint is not None or any(
+        return self.checkpoint is not None or self.position is not None or any(
             (
                 self.agents, self.forgotten, self.spent_tokens, self.subscriptions, self.members, self.streams, self.trail,
                 self.dead_letters, self.backlog_added, self.backlog_removed,
@@ -190,6 +192,8 @@ class Snapshot(Struct):
     dead_letters: list[DeadLetterRow] = field(default_factory=list)
     last_number: int = 0  # and the checkpoint
     first_seq: int = 0  # streams that are new begin after this number
+    position: int = 0  # of the last batch that had one
+    term: int = 0
 
 
 class MessageQuery(Struct, frozen=True):

@@ -48,7 +48,7 @@ class UnixConnection(StreamConnection):
         self._server.connections[self] = None
         pid = peer_pid(transport.get_extra_info("socket"))
         self._process = look_at(pid) if pid else False
-        return uid
+        return self._server.owner_uid if uid == os.geteuid() else uid
 
     def caller(self) -> Caller:
         callers, process = self._server.callers, self._process
@@ -105,9 +105,10 @@ class UnixServer:
 
     def __init__(
         self, pump: Pump, path: str, clock: Clock, *, max_frame_bytes: int, allowed_uids: frozenset[int],
-        slow_consumer_ms: int, callers: Callers | None = None,
+        slow_consumer_ms: int, callers: Callers | None = None, owner_uid: int | None = None,
     ) -> None:  # fmt: skip
         self.callers = callers
+        self.owner_uid = os.geteuid() if owner_uid is None else owner_uid  # as the core is told of the daemon's own user
         self.pump = pump
         self.path = path
         self.max_frame_bytes = max_frame_bytes

@@ -55,6 +55,16 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "durability": ("normal", "normal", ["FULL", "none", ""]),
     "storage": ("memory", "memory", ["postgresql", "SQLITE", ""]),
     "storage_url": ("postgresql://me@host/db", "postgresql://me@host/db", ["mysql://me:s3cret@host/db", "x", ""]),
+    "cluster": (
+        "nats://a:4222, b",
+        ("nats://a:4222", "nats://b"),
+        ["nats://me:s3cret@a:4222", "http://a", "nats://", "nats://token@a", "nats://a/x"],
+    ),
+    "cluster_project": ("shop-2", "shop-2", ["Shop", "a.b", "", "x" * 33]),
+    "cluster_host": ("laptop", "laptop", ["my laptop", "*", ">"]),
+    "cluster_replicas": ("1", 1, ["0", "6", "x"]),
+    "cluster_creds": ("/somewhere/relay.creds", "/somewhere/relay.creds", []),
+    "cluster_ca": ("/somewhere/ca.pem", "/somewhere/ca.pem", []),
     "storage_path": ("/somewhere/x.sqlite", "/somewhere/x.sqlite", []),
     "http": ("no", False, ["maybe", "3888"]),
     "port": ("0", 0, ["-1", "65536", "http", ""]),
@@ -91,7 +101,9 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
 def settled(config: Config, name: str) -> object:
     """The value a setting has in the end, wherever it is kept."""
     found = [(place, field) for place in (config.limits, config, config.arc_settings) for field in (name, f"{name}_ms")]
-    for place, field in [*found, (config.arc_settings, name.removeprefix("arc_"))]:
+    parts = [(config.cluster, name.removeprefix("cluster_")), (config.arc_settings, name.removeprefix("arc_"))]
+    found = [(config.cluster, "servers")] if name == "cluster" else found
+    for place, field in [*found, *parts]:
         if hasattr(place, field):
             return getattr(place, field)
     raise AssertionError(f"{name} ends nowhere")
@@ -405,3 +417,21 @@ def test_a_password_is_taken_only_from_where_nobody_else_sees_it(project: Projec
 
 def test_no_default_channels_can_be_said_in_a_word(project: Project) -> None:
     assert project.load({"default_channels": "none"}).limits.default_channels == ()
+
+
+def test_a_cluster_keeps_its_secrets(project: Project, tmp_path: Path) -> None:
+    config = project.load({"cluster": "nats://a"}, {"AGENT_RELAY_CLUSTER_TOKEN": "s3cret"})
+    assert config.cluster.token == "s3cret"
+    assert "s3cret" not in repr(config)
+    assert not any("s3cret" in value for value in config.variables.values())
+    creds = tmp_path / "relay.creds"
+    with pytest.raises(ConfigError, match="cannot be read"):
+        project.load({"cluster": "nats://a", "cluster_creds": str(creds)})
+    creds.write_text("secret")
+    creds.chmod(0o644)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        project.load({"cluster": "nats://a", "cluster_creds": str(creds)})
+    creds.chmod(0o600)
+    assert project.load({"cluster": "nats://a", "cluster_creds": str(creds)}).cluster.creds == str(creds)
+    with pytest.raises(ConfigError, match="leave out --storage"):
+        project.load({"cluster": "nats://a", "storage": "memory"})

@@ -65,15 +65,20 @@ def adopt_later(connection: sqlite3.Connection, checkpoint: int, last_number: in
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.execute(_LATER, (checkpoint,))
-        for statement in (_DONE_ABOVE, _FILL_DONE_ABOVE, _ADOPT, _RAISE, "DROP TABLE temp.later", "DROP TABLE temp.done_above"):
-            connection.execute(statement)
-        write_meta(connection, checkpoint=last_number)
+        adopt_within(connection, checkpoint, last_number)
         connection.execute("COMMIT")
     except sqlite3.Error:
         if connection.in_transaction:
             connection.rollback()
         raise
+
+
+def adopt_within(connection: sqlite3.Connection, checkpoint: int, last_number: int) -> None:
+    """The same in the transaction that is under way."""
+    connection.execute(_LATER, (checkpoint,))
+    for statement in (_DONE_ABOVE, _FILL_DONE_ABOVE, _ADOPT, _RAISE, "DROP TABLE temp.later", "DROP TABLE temp.done_above"):
+        connection.execute(statement)
+    write_meta(connection, checkpoint=last_number)
 
 
 def count_owed(connection: sqlite3.Connection, checkpoint: int) -> dict[str, int]:

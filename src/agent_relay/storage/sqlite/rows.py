@@ -102,6 +102,13 @@ def write_meta(connection: sqlite3.Connection, **values: int) -> None:
     connection.executemany("UPDATE meta SET value = ? WHERE key = ?", ((value, key) for key, value in values.items()))
 
 
+def write_place(connection: sqlite3.Connection, **values: int) -> None:
+    """Of a copy, in the log that it follows. Databases that are no copy do not have these."""
+    connection.executemany(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", values.items()
+    )
+
+
 def read_meta(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT key, value FROM meta"))
 

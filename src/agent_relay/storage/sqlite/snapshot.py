@@ -9,15 +9,19 @@ from agent_relay.storage.sqlite.backlog import adopt_later, read_waiting
 from agent_relay.storage.sqlite.rows import read_agents, read_meta, read_plain_tables, read_streams
 
 
-def load_snapshot(connection: sqlite3.Connection) -> Snapshot:
+def load_snapshot(connection: sqlite3.Connection, *, is_copy: bool = False) -> Snapshot:
+    """A copy adopts nothing by itself: only where the log says so, so that all copies are the same."""
     meta, last = read_meta(connection), last_number(connection)
-    adopt_later(connection, meta["checkpoint"], last)
+    if not is_copy:
+        adopt_later(connection, meta["checkpoint"], last)
     return Snapshot(
         agents=read_agents(connection),
         streams=read_streams(connection),
         waiting=read_waiting(connection),
         last_number=last,
         first_seq=meta["first_seq"],
+        position=meta.get("position", 0),
+        term=meta.get("term", 0),
         **read_plain_tables(connection),
     )
 

@@ -49,11 +49,16 @@ CHECKED_AT_START_BYTES = 32 * 1024 * 1024  # reading this much takes some 60 ms;
 
 
 class SqliteStore:
-    def __init__(self, path: str | os.PathLike[str], post: Post, durability: files.Durability = "full") -> None:
+    """`is_copy`: of a log that is the truth. Then what a crash has taken is no loss, for the log brings it again."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], post: Post, durability: files.Durability = "full", *, is_copy: bool = False
+    ) -> None:
         # SQLite follows links and keeps the WAL beside the file itself; so do the mark and whatever else belongs to it.
         self._path = Path(path).resolve() if os.path.islink(path) else Path(path)
         self._post = post
         self._durability: files.Durability = durability
+        self._is_copy = is_copy
         self._writer: Writer | None = None
         self._reader: reads.Reader | None = None
         self._check: BackgroundCheck | None = None
@@ -87,8 +92,9 @@ class SqliteStore:
         try:
             large = self._prepare(connection)
             self._mark = self._make_mark()
-            self._look_for_loss(connection, self._mark.read())
-            snapshot = load_snapshot(connection)
+            if not self._is_copy:
+                self._look_for_loss(connection, self._mark.read())
+            snapshot = load_snapshot(connection, is_copy=self._is_copy)
             writer = Writer(self._path, self._durability, connection, self._post, self._mark)
         except sqlite3.Error as error:
             connection.close()

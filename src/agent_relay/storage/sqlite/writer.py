@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from agent_relay.ports.store import Batch, MessageRow, PruneDone, StoreError, WriteDone
 from agent_relay.storage.posting import Post, post_answer
-from agent_relay.storage.sqlite.backlog import write_backlog
+from agent_relay.storage.sqlite.backlog import adopt_within, write_backlog
 from agent_relay.storage.sqlite.backup import remove_copies
 from agent_relay.storage.sqlite.clearing import Clearing
 from agent_relay.storage.sqlite.commits import Commits, GivenUp, NotBegun
@@ -32,7 +32,7 @@ from agent_relay.storage.sqlite.index import index_chunk
 from agent_relay.storage.sqlite.insert import Statement, write_alone, write_messages
 from agent_relay.storage.sqlite.loss import Mark
 from agent_relay.storage.sqlite.removal import erase_agent, prune_messages
-from agent_relay.storage.sqlite.rows import read_meta, write_meta, write_rest
+from agent_relay.storage.sqlite.rows import read_meta, write_meta, write_place, write_rest
 from agent_relay.storage.sqlite.sent import LISTED_EVERY, SentId, ids_of, list_ids, read_unlisted
 from agent_relay.storage.sqlite.snapshot import count_messages, has_message, last_number
 from agent_relay.storage.times import lag_of
@@ -249,8 +249,13 @@ class Writer:
         if change.lag_ms > self._lag_ms:
             write_meta(connection, lag_ms=change.lag_ms)
         for batch in batches:
+            if batch.term is not None:
+                adopt_within(connection, read_meta(connection)["checkpoint"], change.newest)
+                write_place(connection, term=batch.term)
             write_rest(connection, batch)
             write_backlog(connection, batch)
+        if batches[-1].position is not None:
+            write_place(connection, position=batches[-1].position)
         if self._is_listing_due(change):
             write_meta(connection, counted=self.count + len(change.sent), counted_to=change.newest)
             list_ids(connection, self._unlisted + change.sent)

@@ -1,0 +1,124 @@
+"""JetStream's own words: subjects, settings of the stream and its readers, and what answers mean. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+
+from agent_relay.ports.cluster import WireMessage
+
+WRONG_LAST_SEQUENCE = 10071
+NO_MESSAGE = 10037
+NO_STREAM = 10059
+STREAM_IN_USE = 10058  # exists with other settings
+
+_DAY_S = 86_400
+_LOG_BYTES = 16 * 1024**3
+_MOST_READERS = 256  # one for each host that follows, and those that were just replaced
+_GONE_AFTER_S = 30
+HEARTBEAT_MS = 1_000
+
+
+class ApiError(Struct, frozen=True):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class _StreamState(Struct, frozen=True):
+    first_seq: int = 0
+    last_seq: int = 0
+
+
+class Answer(Struct, frozen=True):
+    """Every answer of the API that we ask for, in one shape; what it does not have keeps its default."""
+
+    error: ApiError | None = None
+    seq: int = 0  # of a publish
+    duplicate: bool = False
+    state: _StreamState | None = None  # of the stream
+    config: dict[str, Any] = field(default_factory=dict)
+    message: dict[str, Any] | None = None  # one stored record: its headers are base64
+
+
+def read_answer(message: WireMessage | None) -> Answer | None:
+    """None: nothing is known; ask again."""
+    if message is None or message.status:
+        return None
+    try:
+        return msgspec.json.decode(message.payload, type=Answer)
+    except msgspec.MsgspecError:
+        return None
+
+
+class Delivered(NamedTuple):
+    stream_sequence: int
+    consumer_sequence: int
+
+
+_ACK = re.compile(r"\$JS\.ACK\.(?:[^.]+\.[^.]+\.)?[^.]+\.[^.]+\.\d+\.(\d+)\.(\d+)\.\d+\.\d+(?:\.[^.]+)?")
+
+
+def read_place(reply: str) -> Delivered | None:
+    """Where a record that was delivered stands, from the subject it could be acknowledged at."""
+    found = _ACK.fullmatch(reply)
+    return None if found is None else Delivered(int(found[1]), int(found[2]))
+
+
+class Names:
+    """The subjects and streams of a project."""
+
+    def __init__(self, project: str) -> None:
+        self.log = f"relay.{project}.log"
+        self.alive = f"relay.{project}.alive"
+        self.who = f"relay.{project}.who"
+        self.hosts = f"relay.{project}.hosts"
+        self.stream = f"RELAY_{project.upper().replace('-', '_')}_LOG"
+        self._project = project
+
+    def to_seat(self, host: str, term: int) -> str:
+        return f"relay.{self._project}.to.{host}.{term}"
+
+    def to_edge(self, host: str) -> str:
+        return f"relay.{self._project}.to.{host}.d"
+
+
+def stream_settings(names: Names, replicas: int, days: int = 30) -> dict[str, Any]:
+    return {
+        "name": names.stream,
+        "subjects": [names.log],
+        "storage": "file",
+        "num_replicas": replicas,
+        "retention": "limits",
+        "discard": "old",
+        "max_age": days * _DAY_S * 1_000_000_000,
+        "max_bytes": _LOG_BYTES,
+        "max_msgs": -1,
+        "max_msg_size": -1,
+        "max_consumers": _MOST_READERS,
+        "duplicate_window": 120 * 1_000_000_000,
+        "allow_direct": False,  # reads go to the leader, so that none is old
+        "deny_delete": True,
+        "deny_purge": True,
+    }
+
+
+def reader_settings(names: Names, after: int, inbox: str) -> dict[str, Any]:
+    return {
+        "stream_name": names.stream,
+        "config": {
+            "deliver_subject": inbox,
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": after + 1,
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "num_replicas": 1,
+            "mem_storage": True,
+            "flow_control": True,
+            "idle_heartbeat": HEARTBEAT_MS * 1_000_000,
+            "inactive_threshold": _GONE_AFTER_S * 1_000_000_000,
+        },
+    }

@@ -1,0 +1,203 @@
+"""The store of the seat: a batch is stored when the log has confirmed it, and then goes into the copy.
+
+Everything that is read comes from the copy. What cannot be known yet is not said: `write` answers once the record is in the log
+and in the copy, or never, because the seat is lost; then the whole core goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from agent_relay.cluster.records import divide_batch, encode_batch
+from agent_relay.ports.cluster import Appended, ClusterLog, NotNext, UnseatReason
+from agent_relay.ports.log import Log
+from agent_relay.ports.store import (
+    Batch,
+    ConversationsDone,
+    DeadLettersDone,
+    MessageQuery,
+    MessageRow,
+    MessageStore,
+    OwedDone,
+    OwedQuery,
+    PageDone,
+    PruneDone,
+    SeenDone,
+    Snapshot,
+    StepsDone,
+    StoreError,
+    StoreStats,
+    TrailDone,
+    WriteDone,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SILENCE_MS = 15_000  # an election of NATS takes up to nine seconds
+_UNCONFIRMED_MS = 10_000  # longer than an election: from here on new messages are refused, with the reason
+_COPY_MS = 10_000  # our own disk has that long to take what the log has
+_AGAIN_MS = 500
+
+Lose = Callable[[UnseatReason], None]
+
+
+class ClusterStore:
+    """Over a copy that is open, at `position`. `lose` is called at most once, and `write` answers nothing after it."""
+
+    def __init__(
+        self, copy: MessageStore, snapshot: Snapshot, log: ClusterLog, lose: Lose, moved: Callable[[int], None],
+        most_bytes: Callable[[], int], notes: Log, now: int,
+    ) -> None:  # fmt: skip
+        self._copy = copy
+        self._snapshot = snapshot
+        self._log = log
+        self._lose = lose
+        self._moved = moved
+        self._most_bytes = most_bytes
+        self._notes = notes
+        self._now = now
+        self._position = snapshot.position
+        self._waiting: list[tuple[Batch, WriteDone]] = []
+        self._parts: Iterator[Batch] | None = None
+        self._since: int | None = None  # when the record under way was handed over
+        self._copy_failed: tuple[int, Callable[[], None], int] | None = None  # since when; what to do again, and when
+        self._is_lost = False
+
+    # --- writing --------------------------------------------------------------------------------------------------------
+
+    def write(self, batch: Batch, done: WriteDone) -> None:
+        self._waiting.append((batch, done))
+        if self._parts is None:
+            self._begin()
+
+    def _begin(self) -> None:
+        batch, _ = self._waiting[0]
+        self._parts = divide_batch(batch, self._most_bytes())
+        self._append_next()
+
+    def _append_next(self) -> None:
+        assert self._parts is not None
+        part = next(self._parts, None)
+        if part is None:
+            self._finish()
+            return
+        record = encode_batch(part)
+        self._since = self._now
+        self._log.append(record, self._position, lambda outcome: self._appended(part, outcome))
+
+    def _appended(self, part: Batch, outcome: Appended | NotNext) -> None:
+        if self._is_lost:
+            return
+        if isinstance(outcome, NotNext):
+            self._end(UnseatReason.SUPERSEDED)
+            return
+        self._since = None
+        self._position = part.position = outcome.sequence
+        self._moved(outcome.sequence)
+        self._put(part)
+
+    def _put(self, part: Batch) -> None:
+        def put(error: StoreError | None) -> None:
+            if self._is_lost:
+                return
+            if error is None:
+                self._copy_failed = None
+                self._append_next()
+                return
+            since = self._copy_failed[0] if self._copy_failed is not None else self._now
+            if self._copy_failed is None:
+                self._notes.note("cluster_copy_failed", error=str(error))
+            self._copy_failed = (since, lambda: self._put(part), self._now + _AGAIN_MS)
+
+        self._copy.write(part, put)
+
+    def _finish(self) -> None:
+        _, done = self._waiting.pop(0)
+        if self._waiting:
+            self._begin()
+        else:
+            self._parts = None
+        done(None)
+
+    def _end(self, reason: UnseatReason) -> None:
+        if not self._is_lost:
+            self._is_lost = True
+            self._waiting.clear()
+            self._lose(reason)
+
+    def clock_says(self, now: int) -> None:
+        self._now = now
+        if self._is_lost:
+            return
+        if self._since is not None and now - self._since >= SILENCE_MS:
+            self._end(UnseatReason.LOG_SILENT)
+        elif self._copy_failed is not None:
+            since, again, at = self._copy_failed
+            if now - since >= _COPY_MS:
+                self._end(UnseatReason.COPY_FAILED)
+            elif now >= at:
+                self._copy_failed = (since, again, now + _AGAIN_MS)
+                again()
+
+    @property
+    def trouble(self) -> str | None:
+        if self._since is not None and self._now - self._since >= _UNCONFIRMED_MS:
+            return (
+                "The cluster's log does not confirm what was stored: NATS has no majority, or is choosing another leader. "
+                "Nothing is accepted until it does"
+            )
+        if self._copy_failed is not None:
+            return "This host's disk does not take what the cluster has stored; nothing is accepted until it does"
+        return self._copy.trouble
+
+    # --- everything else is the copy's ------------------------------------------------------------------------------------
+
+    def open(self) -> Snapshot:
+        return self._snapshot
+
+    def find(self, query: MessageQuery, done: PageDone) -> None:
+        self._copy.find(query, done)
+
+    def fetch(self, numbers: list[int], done: PageDone) -> None:
+        self._copy.fetch(numbers, done)
+
+    def trail(self, message: MessageRow, done: TrailDone) -> None:
+        self._copy.trail(message, done)
+
+    def steps(self, messages: list[MessageRow], done: StepsDone) -> None:
+        self._copy.steps(messages, done)
+
+    def conversations(self, limit: int, done: ConversationsDone) -> None:
+        self._copy.conversations(limit, done)
+
+    def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
+        self._copy.replay(recipient, after, done)
+
+    def owed(self, query: OwedQuery, done: OwedDone) -> None:
+        self._copy.owed(query, done)
+
+    def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
+        self._copy.seen(sender, since, limit, done)
+
+    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
+        self._copy.dead_letters(limit, done)
+
+    def prune(self, before: int, limit: int, done: PruneDone) -> None:
+        self._copy.prune(before, limit, done)
+
+    def erase(self, agent: str, limit: int, done: PruneDone) -> None:
+        """Not yet: the log keeps every record until it is old, and so do the copies of the other hosts."""
+        del agent, limit
+        refusal = StoreError(
+            "In a cluster nothing can be erased yet: its log and every host's copy keep messages until they are old"
+        )
+        self._copy.fetch([], lambda _page: done(refusal))  # later, as everything is answered
+
+    def stats(self) -> StoreStats:
+        return self._copy.stats()
+
+    def close(self) -> None:
+        self._is_lost = True
+        self._log.give_up()

@@ -1,0 +1,64 @@
+"""Several hosts of one relay: real daemons and real NATS servers, on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+
+from agent_relay.testing.daemon import DaemonProcess
+from tests.support.nats_servers import NatsServers, run_servers
+
+STREAM = "RELAY_DEMO_LOG"
+
+
+class Hosts:
+    def __init__(self, servers: NatsServers, count: int) -> None:
+        self.servers = servers
+        self.daemons = {name: self._make(name) for name in "abcdef"[:count]}
+
+    def _make(self, name: str) -> DaemonProcess:
+        replicas = len(self.servers.servers)
+        return DaemonProcess(
+            f"--cluster={','.join(self.servers.urls)}", f"--cluster-host={name}", "--cluster-project=demo",
+            f"--cluster-replicas={replicas}", "--durability=full",
+        )  # fmt: skip
+
+    def __getitem__(self, name: str) -> DaemonProcess:
+        return self.daemons[name]
+
+    def start(self) -> None:
+        for daemon in self.daemons.values():
+            daemon.start()
+        for daemon in self.daemons.values():
+            client = daemon.connect_sync(observer=True)
+            client.connect(wait=True)  # until it is let in: somebody has the seat, and is known to have it
+            client.close()
+
+    def notes(self, name: str) -> list[dict[str, object]]:
+        path = self.daemons[name].state_dir / "daemon.log"
+        return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+    @property
+    def seat(self) -> str:
+        """The host that took the seat last."""
+        return max(self._claims())[1]
+
+    def _claims(self) -> list[tuple[int, str]]:
+        notes = [(name, note) for name in self.daemons for note in self.notes(name)]
+        return [(int(str(note["term"])), name) for name, note in notes if note["event"] == "cluster_seated"]
+
+    def remove(self) -> None:
+        for daemon in self.daemons.values():
+            daemon.remove()
+
+
+@contextlib.contextmanager
+def run_hosts(count: int, servers: int) -> Iterator[Hosts]:
+    with run_servers(servers) as nats:
+        hosts = Hosts(nats, count)
+        try:
+            hosts.start()
+            yield hosts
+        finally:
+            hosts.remove()

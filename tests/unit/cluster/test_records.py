@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import contextlib
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_relay.cluster.records import BadRecord, Claim, decode_record, divide_batch, encode_batch, encode_claim
+from agent_relay.ports.store import (
+    AgentRow,
+    BacklogRow,
+    Batch,
+    DeadLetterRow,
+    MemberRow,
+    MessageRow,
+    SpentToken,
+    StreamRow,
+    SubscriptionRow,
+    TrailRow,
+)
+
+numbers = st.integers(0, 2**53)
+words = st.text(max_size=8)
+seqs = st.lists(st.integers(-9, 9), max_size=3).map(tuple)
+messages = st.builds(
+    MessageRow, numbers, words, words, words, words, words, words, st.none() | words, numbers, numbers, numbers, numbers,
+    st.tuples(words), st.lists(st.tuples(words, numbers), max_size=3).map(tuple), st.binary(max_size=50),
+)  # fmt: skip
+batches = st.builds(
+    Batch,
+    messages=st.lists(messages, max_size=4),
+    agents=st.lists(
+        st.builds(
+            AgentRow, words, st.none() | words, st.integers(-3, 9), words, words, st.none() | words, numbers, numbers,
+            st.booleans(), st.binary(max_size=9),
+        ),
+        max_size=2,
+    ),
+    forgotten=st.lists(words, max_size=2),
+    spent_tokens=st.lists(st.builds(SpentToken, words, words, numbers), max_size=2),
+    subscriptions=st.lists(st.builds(SubscriptionRow, words, words, st.booleans()), max_size=2),
+    members=st.lists(st.builds(MemberRow, words, words, st.booleans()), max_size=2),
+    streams=st.lists(
+        st.builds(
+            StreamRow, words, words, words, numbers, numbers, numbers, numbers, seqs
+        ),
+        max_size=2,
+    ),
+    trail=st.lists(st.builds(TrailRow, words, words, words, numbers, numbers, numbers, words, words), max_size=2),
+    dead_letters=st.lists(st.builds(DeadLetterRow, numbers, words, numbers, words, st.booleans()), max_size=2),
+    backlog_removed=st.lists(st.tuples(words, numbers), max_size=2),
+    backlog_added=st.lists(st.builds(BacklogRow, words, numbers, numbers, numbers, numbers), max_size=2),
+    checkpoint=st.none() | numbers,
+)  # fmt: skip
+
+
+@given(batches)
+def test_a_batch_comes_back_as_it_was(batch: Batch) -> None:
+    assert decode_record(encode_batch(batch)) == batch
+
+
+def test_a_claim_comes_back_as_it_was() -> None:
+    assert decode_record(encode_claim(Claim(7, "a", "a-1"))) == Claim(7, "a", "a-1")
+
+
+@given(batches, st.integers(1, 2_000))
+def test_the_parts_of_a_batch_are_the_batch(batch: Batch, most: int) -> None:
+    parts = list(divide_batch(batch, most))
+    assert [row for part in parts for row in part.messages] == batch.messages
+    assert all(not part.has_more for part in parts[:-1])  # what else it holds goes with the last part
+    last = parts[-1]
+    assert msgspec.structs.replace(last, messages=batch.messages) == batch
+
+
+def test_a_batch_that_fits_stays_whole() -> None:
+    row = MessageRow(1, "m", "A", "c", "B", "", "message", None, 1, 2, 5, 0, (), (("B", 1),), b"x" * 900)
+    assert len(list(divide_batch(Batch(messages=[row] * 3), 10_000))) == 1
+    assert [len(part.messages) for part in divide_batch(Batch(messages=[row] * 3), 3_000)] == [2, 1]
+    assert [len(part.messages) for part in divide_batch(Batch(messages=[row] * 3), 10)] == [1, 1, 1]
+
+
+@given(st.binary(max_size=100))
+def test_whatever_is_read_is_a_record_or_a_clear_refusal(data: bytes) -> None:
+    for record in (data, b"B" + data, b"C" + data):
+        with contextlib.suppress(BadRecord):
+            decode_record(record)
+
+
+def test_a_record_of_a_later_version_is_refused() -> None:
+    with pytest.raises(BadRecord, match="unknown field"):
+        decode_record(b"B" + msgspec.msgpack.encode({"wonders": [1]}))
+    with pytest.raises(BadRecord, match="update"):
+        decode_record(b"X")
