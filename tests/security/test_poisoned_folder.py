@@ -60,6 +60,7 @@ WORDS: dict[str, list[str]] = {
     "demo": ["--fast"],
     "arc": [],
     "bridge": [],
+    "storage": [],
     "openapi": [],
     "version": [],
     "completion": ["bash"],
