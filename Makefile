@@ -4,12 +4,14 @@
 #   VENV=/some/where    where the environment and all caches go, e.g. when the checkout cannot be written to
 #   SEEDS=5000          how many seeds `make simulate` runs
 #   SECONDS=240         how long `make chaos` runs
-#   SEED=7              the random seed of `make chaos`; by default a new one, which is printed
+#   SEED=7              the random seed of `make chaos` and `make chaos-cluster`; by default a new one, which is printed
+#   FAULTS=20           how many faults `make chaos-cluster` has for each of its SEEDS
 #   REAL_CLIS=/a/folder where `make test-real-clis` keeps the CLIs it installs
 
 VENV ?= .venv
 SEEDS ?= 5000
 SECONDS ?= 240
+FAULTS ?= 20
 REAL_CLIS ?= $(VENV)/real-clis
 PYTHON ?=
 
@@ -33,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SHELL = /bin/sh
 .DEFAULT_GOAL = help
 .NOTPARALLEL:
-.PHONY: help setup demo test test-terminals test-real-clis lint bench simulate chaos docs constraints clean environment bench-environment generator \
+.PHONY: help setup demo demo-cluster test test-terminals test-real-clis lint bench simulate chaos chaos-cluster docs constraints clean environment bench-environment generator \
 	screenshots test-dashboard-load
 
 help:  ## list the targets
@@ -46,6 +48,10 @@ setup: environment  ## build .venv (every other target does this when needed)
 demo:  ## run a short live demo; needs no account and ends by itself
 	@scripts/setup
 	@"$(VENV)/bin/agent-relay" demo
+
+demo-cluster:  ## three hosts, three NATS servers, agents in terminals; a leader and a host are killed; ends by itself
+	@scripts/setup cluster
+	@$(RUN) -m tests.cluster.demo
 
 test: lint generator  ## run everything: linters, types, architecture, tests
 	@$(RUN) -m pytest --verbosity=0 -m 'not terminals and not browser and not real_clis' --numprocesses=4 --dist=worksteal
@@ -76,10 +82,20 @@ simulate: environment  ## run the delivery logic through SEEDS simulated histori
 chaos: environment  ## run real daemons under kill -9, failing disks, damaged files, clock jumps and storms, for SECONDS
 	@$(RUN) -m tests.chaos --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
+chaos-cluster: SEEDS = 5
+chaos-cluster: SECONDS = 3600
+chaos-cluster: environment  ## run three hosts and three NATS servers under kill -9, SIGSTOP and cut networks, FAULTS for each of SEEDS
+	@$(RUN) -m tests.cluster.chaos --seeds $(SEEDS) --faults $(FAULTS) --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
 docs: environment  ## regenerate the generated parts of the documentation
 	@$(RUN) scripts/docs.py
+	@$(RUN) scripts/scale_model.py --write
 	@$(RUN) -m agent_relay.cli.reference > docs/cli.md
 	@$(RUN) -m agent_relay openapi > docs/api/openapi.json
+	@$(RUN) -m agent_relay.cli.team.team_file > docs/api/team.schema.json
+	@$(RUN) -m agent_relay run --schema > docs/api/run.schema.json
+	@$(RUN) -m agent_relay events --schema events > docs/api/events.schema.json
+	@$(RUN) -m agent_relay events --schema header-file > docs/api/header-file.schema.json
 
 screenshots:  ## retake the pictures of the dashboard in docs/screenshots
 	@scripts/setup dev,screenshots tests

@@ -67,8 +67,8 @@ def measure_load(crew: Crew, running: Running, streams: Sequence[Stream], window
     }
     if rate:
         warm_up = min(rate // 2, messages // 10)
-        metrics |= _percentiles("delivered", sender, receiver.delivered_ns[warm_up:], warm_up)
-        metrics |= _percentiles("answered", sender, sender.answered_ns[warm_up:], warm_up)
+        metrics |= percentiles("delivered", sender, receiver.delivered_ns[warm_up:], warm_up)
+        metrics |= percentiles("answered", sender, sender.answered_ns[warm_up:], warm_up)
     return metrics
 
 
@@ -91,8 +91,8 @@ def measure_turns(crew: Crew, running: Running, stream: Stream) -> Metrics:
     return {
         "messages_per_s": stream.messages / report.wall_s,
         **_costs(cost, stream.messages, stream.messages),
-        **_percentiles("delivered", report, report.delivered_ns),
-        **_percentiles("answered", report, report.answered_ns),
+        **percentiles("delivered", report, report.delivered_ns),
+        **percentiles("answered", report, report.answered_ns),
     }
 
 
@@ -114,7 +114,17 @@ def _run(crew: Crew, running: Running, parts: Sequence[Part]) -> tuple[list[Repo
         samples.append((wait_for_rest(pid) if len(samples) == 2 else read_cpu_s(pid), read_rss_bytes(pid)))
 
     reports = crew.run(parts, sample)
+    problems += find_problems(reports)
+    if problems:
+        raise FailedRunError("; ".join(problems[:3]))
+    (before, _), (after, rss_bytes), (at_rest, _) = samples
+    return reports, Cost(after - before, rss_bytes, at_rest - after)
+
+
+def find_problems(reports: Sequence[Report]) -> list[str]:
+    """What the load processes saw that should not be, and deliveries that are not what their senders were told."""
     sent = {sender: digest for report in reports for sender, digest in report.sent_digests.items()}
+    problems: list[str] = []
     for report in reports:
         problems += report.problems
         problems += [
@@ -122,10 +132,7 @@ def _run(crew: Crew, running: Running, parts: Sequence[Part]) -> tuple[list[Repo
             for sender, digest in report.received_digests
             if sent[sender] != digest
         ]
-    if problems:
-        raise FailedRunError("; ".join(problems[:3]))
-    (before, _), (after, rss_bytes), (at_rest, _) = samples
-    return reports, Cost(after - before, rss_bytes, at_rest - after)
+    return problems
 
 
 def _costs(cost: Cost, messages: int, deliveries: int) -> Metrics:
@@ -139,6 +146,6 @@ def _costs(cost: Cost, messages: int, deliveries: int) -> Metrics:
     return metrics
 
 
-def _percentiles(name: str, sender: Report, ends_ns: Sequence[int], skip: int = 0) -> Metrics:
+def percentiles(name: str, sender: Report, ends_ns: Sequence[int], skip: int = 0) -> Metrics:
     taken_ms = sorted((end - begin) / 1e6 for begin, end in zip(sender.written_ns[skip:], ends_ns, strict=True))
     return {f"{name}_p{percent}_ms": taken_ms[min(len(taken_ms) * percent // 100, len(taken_ms) - 1)] for percent in (50, 99)}

@@ -157,8 +157,9 @@ def request(port: int, subject: str, body: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def create_stream(port: int) -> None:
-    request(port, f"$JS.API.STREAM.CREATE.{STREAM}", {"name": STREAM, "subjects": [SUBJECT], "storage": "file"})
+def create_stream(port: int, replicas: int = 1) -> None:
+    stream = {"name": STREAM, "subjects": [SUBJECT], "storage": "file", "num_replicas": replicas}
+    request(port, f"$JS.API.STREAM.CREATE.{STREAM}", stream)
     consumer = {
         "durable_name": CONSUMER,
         "deliver_subject": DELIVER_SUBJECT,

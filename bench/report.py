@@ -45,7 +45,7 @@ def _format_loads(rows: Sequence[Row]) -> str:
             failures.append(f"FAILED {row.scenario}, {row.subject}: {row.failure}")
         else:
             table.append([row.scenario, row.subject, *(_cell(row, metric, style) for _, metric, style in _COLUMNS)])
-    return "\n".join([_align(table), *failures])
+    return "\n".join([align(table), *failures])
 
 
 def _cell(row: Row, metric: str, style: str) -> str:
@@ -64,7 +64,7 @@ def _format_small(rows: Sequence[Row]) -> str:
                 number, unit = style.split(" ")
                 name = text if row.subject == RELAY else f"{text}, {row.subject}"
                 lines.append([name, f"{row.metrics[metric]:{number}} {unit}"])
-    return _align(lines) if lines else ""
+    return align(lines) if lines else ""
 
 
 def _format_terminals(rows: Sequence[Row]) -> str:
@@ -73,7 +73,7 @@ def _format_terminals(rows: Sequence[Row]) -> str:
         if "taken_p50_ms" in row.metrics:
             cells = [[row.metrics[f"{what}_p{percent}_ms"] for percent in (50, 95)] for what in ("pasted", "taken")]
             table.append([row.subject, *(" / ".join(f"{value:.0f}" for value in cell) for cell in cells)])
-    return _align(table) if len(table) > 1 else ""
+    return align(table) if len(table) > 1 else ""
 
 
 def _format_ratios(rows: Sequence[Row]) -> str:
@@ -87,7 +87,7 @@ def _format_ratios(rows: Sequence[Row]) -> str:
         ratios = [results.compare(row.scenario, metric, row.subject) for metric in metrics]
         if any(ratio is not None for ratio in ratios):
             table.append([row.subject, row.scenario, *("–" if ratio is None else f"{ratio:.2f}×" for ratio in ratios)])
-    return _align(table) if len(table) > 1 else ""
+    return align(table) if len(table) > 1 else ""
 
 
 def _format_targets(rows: Sequence[Row]) -> str:
@@ -99,14 +99,14 @@ def _format_targets(rows: Sequence[Row]) -> str:
             sign = "≥" if target.more_is_better else "≤"
             limits = [f"{sign} {_number(limit)} {target.unit}".rstrip() for limit in (target.floor, target.goal)]
             table.append([target.text, f"{_number(value)} {target.unit}".rstrip(), *limits, target.judge(value)])
-    return _align(table) if len(table) > 1 else ""
+    return align(table) if len(table) > 1 else ""
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
 
 
-def _align(table: Sequence[Sequence[str]]) -> str:
+def align(table: Sequence[Sequence[str]]) -> str:
     """Columns of equal width, those with numbers to the right."""
     columns = list(zip(*table, strict=True))
     widths = [max(map(len, column)) for column in columns]

@@ -23,7 +23,7 @@ from bench.nats_wire import connect_nats
 from bench.relay_wire import connect_unix
 
 LOG = "server.log"
-_SOCKET, _STATE = "relay.sock", "state"
+SOCKET, _STATE = "relay.sock", "state"
 START_TIMEOUT_S = 20.0
 _STOP_TIMEOUT_S = 10.0
 _LOOK_EVERY_S = 0.002
@@ -55,8 +55,8 @@ def find_nats() -> str | None:
 @contextmanager
 def run_relay(command: Sequence[str], *flags: str, wait: bool = True) -> Iterator[tuple[Server, str]]:
     """The daemon with its default durability (fsync before an answer); yields it and its socket's path."""
-    with _directory() as directory, _daemon(command, directory, "--no-http", *flags) as server:
-        path = str(directory / _SOCKET)
+    with own_directory() as directory, run_daemon(command, directory, "--no-http", *flags) as server:
+        path = str(directory / SOCKET)
         if wait:
             wait_until(lambda: connect_unix(path).close(), server)
         yield server, path
@@ -65,31 +65,33 @@ def run_relay(command: Sequence[str], *flags: str, wait: bool = True) -> Iterato
 @contextmanager
 def run_arc_relay(command: Sequence[str]) -> Iterator[tuple[Server, int]]:
     """The same daemon with HTTP and without limits on how much an agent may send; yields it and its port."""
-    with _directory() as directory, _daemon(command, directory, "--port", "0", *ARC_FLAGS) as server:
+    with own_directory() as directory, run_daemon(command, directory, "--port", "0", *ARC_FLAGS) as server:
         yield server, wait_until(lambda: read_port(directory / _STATE), server)
 
 
 @contextmanager
-def _daemon(command: Sequence[str], directory: Path, *flags: str) -> Iterator[Server]:
-    places = ["--socket", str(directory / _SOCKET), "--state-dir", str(directory / _STATE)]
+def run_daemon(command: Sequence[str], directory: Path, *flags: str, may_end: bool = False) -> Iterator[Server]:
+    places = ["--socket", str(directory / SOCKET), "--state-dir", str(directory / _STATE)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AGENT_RELAY_")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode; a checkout is to have it as well
     environment |= {"HOME": str(directory), "AGENT_RELAY_HOME": str(directory / "home")}
-    with _running([*command, "up", "--foreground", *places, *RELAY_FLAGS, *flags], directory, environment) as server:
+    with running(
+        [*command, "up", "--foreground", *places, *RELAY_FLAGS, *flags], directory, environment, may_end=may_end
+    ) as server:
         yield server
 
 
 @contextmanager
 def run_arc_peer(kind: str) -> Iterator[tuple[Server, int]]:
-    with _directory() as directory, _running(*_module("bench.arc_relays", kind, directory)) as server:
+    with own_directory() as directory, running(*_module("bench.arc_relays", kind, directory)) as server:
         yield server, wait_until(lambda: int(_read_ready(directory)), server)
 
 
 @contextmanager
 def run_forwarder() -> Iterator[tuple[Server, str]]:
-    with _directory() as directory:
+    with own_directory() as directory:
         path = str(directory / "forwarder.sock")
-        with _running(*_module("bench.forwarder", path, directory)) as server:
+        with running(*_module("bench.forwarder", path, directory)) as server:
             wait_until(lambda: _read_ready(directory), server)
             yield server, path
 
@@ -97,14 +99,14 @@ def run_forwarder() -> Iterator[tuple[Server, str]]:
 @contextmanager
 def run_nats(binary: str, sync_always: bool) -> Iterator[tuple[Server, int]]:
     """JetStream with its file store on a free port; yields it and the port."""
-    with _directory() as directory:
+    with own_directory() as directory:
         sync = "sync_interval: always" if sync_always else ""
         config = directory / "nats.conf"
         config.write_text(
             f'listen: "127.0.0.1:-1"\nports_file_dir: {json.dumps(str(directory))}\n'
             f"jetstream {{\n store_dir: {json.dumps(str(directory / 'store'))}\n {sync}\n}}\n"
         )
-        with _running([binary, "--config", str(config)], directory, dict(os.environ)) as server:
+        with running([binary, "--config", str(config)], directory, dict(os.environ)) as server:
             port = wait_until(lambda: _read_port(directory), server)
             wait_until(lambda: connect_nats(port).close(), server)
             yield server, port
@@ -155,13 +157,14 @@ def _last_words(directory: Path) -> str:
 
 
 @contextmanager
-def _directory() -> Iterator[Path]:
+def own_directory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
         yield Path(name).resolve()
 
 
 @contextmanager
-def _running(command: Sequence[str], directory: Path, environment: dict[str, str]) -> Iterator[Server]:
+def running(command: Sequence[str], directory: Path, environment: dict[str, str], *, may_end: bool = False) -> Iterator[Server]:
+    """A process for the length of the block. `may_end`: it is killed on purpose."""
     with open(directory / LOG, "ab") as log:
         started_ns = time.monotonic_ns()
         try:
@@ -172,7 +175,7 @@ def _running(command: Sequence[str], directory: Path, environment: dict[str, str
             raise FailedRunError(f"{command[0]} cannot be started: {error.strerror}") from None
     try:
         yield Server(process.pid, directory, started_ns)
-        if process.poll() is not None:
+        if process.poll() is not None and not may_end:
             raise FailedRunError(f"the server ended during the run: {_last_words(directory)}")
     finally:
         _stop(process)

@@ -1,4 +1,4 @@
-"""Which modules the dashboard's page asks for at once, rather than one after the other as each is found in the last.
+"""The modules that the dashboard's page asks for at once, rather than one after the other as each is found in the last.
 
     python scripts/dashboard_preloads.py    # writes the list in index.html anew; a test says when that is due
 

@@ -229,7 +229,29 @@ async def open_terminals(daemon: DaemonProcess) -> AsyncIterator[None]:
         yield
     finally:
         for name in names:
-            await _run([*relay, "stop", *where, name], environ)
+            try:
+                await _stop([*relay, "stop", *where, name], environ)
+            except TimeoutError:
+                raise AssertionError(f"{name} cannot be stopped.\n{_last_words(daemon, name)}") from None
+
+
+async def _stop(command: list[str], environ: dict[str, str]) -> None:
+    """Tried for a while: on a busy machine an agent may have lost its connection, and comes back."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await _run(command, environ)
+            except subprocess.CalledProcessError:
+                await asyncio.sleep(0.5)
+            else:
+                return
+
+
+def _last_words(daemon: DaemonProcess, name: str) -> str:
+    """Of the agent's wrapper, and of the daemon about it."""
+    own = [path.read_text(errors="replace")[-4_000:] for path in daemon.state_dir.rglob("wrapper.log") if name in str(path)]
+    about = [line for line in (daemon.state_dir / "daemon.log").read_text(errors="replace").splitlines() if f'"{name}"' in line]
+    return "\n".join([*own, *about[-40:]])
 
 
 async def _run(command: list[str], environ: dict[str, str]) -> None:

@@ -32,7 +32,7 @@ from agent_relay.protocol.durations import format_duration
 from agent_relay.protocol.errors import ErrorCode
 from agent_relay.protocol.framing import DELIVER_HEADROOM_BYTES
 from agent_relay.protocol.header_table import HEADERS
-from agent_relay.protocol.headers import _REQUIRED, _REQUIRED_OF_MESSAGES
+from agent_relay.protocol.headers import REQUIRED, REQUIRED_OF_MESSAGES
 from agent_relay.protocol.holds import Hold, HoldReason, describe_hold
 from agent_relay.protocol.nesting import MAX_NESTING
 from agent_relay.protocol.permission_modes import PERMISSION_MODES
@@ -169,8 +169,8 @@ def headers_table(words: Words) -> str:
 
 
 def header_kinds_table() -> str:
-    rows = [("any other", ", ".join(map(code, _REQUIRED_OF_MESSAGES)))]
-    rows += [(code(kind), ", ".join(map(code, needed)) or "nothing") for kind, needed in _REQUIRED.items()]
+    rows = [("any other", ", ".join(map(code, REQUIRED_OF_MESSAGES)))]
+    rows += [(code(kind), ", ".join(map(code, needed)) or "nothing") for kind, needed in REQUIRED.items()]
     return table(("kind", "needs"), rows)
 
 
@@ -242,7 +242,7 @@ def frame_blocks(words: Words, direction: str) -> str:
     known = [kind for kind in kinds() if kind.direction == direction]
     given: dict[str, Words] = words["frames"][direction]
     list(meanings(dict.fromkeys(given, ""), [kind.tag for kind in known], f"frames.{direction}"))
-    return "\n".join(_frame_block(kind, given[kind.tag]) for kind in known if not given[kind.tag].get("reserved"))
+    return "\n".join(_frame_block(kind, given[kind.tag]) for kind in known)
 
 
 def _frame_block(kind: Kind, words: Words) -> str:
@@ -257,18 +257,8 @@ def _frame_block(kind: Kind, words: Words) -> str:
     return text
 
 
-def reserved_table(words: Words) -> str:
-    rows = []
-    for kind in kinds():
-        if words["frames"][kind.direction][kind.tag].get("reserved"):
-            fields = ", ".join(code(path.removeprefix("payload.")) for path, _, _ in frame_fields(kind.struct))
-            way = {"client": "client → daemon", "daemon": "daemon → client", "either": "either way"}[kind.direction]
-            rows.append((code(kind.tag), way, fields))
-    return table(("type", "direction", "fields of `payload`"), rows)
-
-
 def envelope_table(words: Words) -> str:
-    """What every frame has; `type` is the tag of the structs and no field of theirs."""
+    """The fields of every frame; `type` is the tag of the structs and no field of theirs."""
     found = {field.encode_name: field for field in _fields(envelope.Envelope)}
     rows = []
     for name, meaning in meanings(words["envelope"], ["v", "type", *list(found)[1:]], "envelope"):
@@ -343,11 +333,13 @@ def _shape_of_one(found: inspect.Type) -> str:
             return f"integer, {least} or more"
         case inspect.IntType():
             return "integer"
+        case inspect.FloatType():
+            return "number"
         case inspect.BoolType():
             return "boolean"
         case inspect.LiteralType(values=values):
             return " or ".join(map(str, values))
-        case inspect.ListType(item_type=item):
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
             return "list of objects" if isinstance(item, inspect.StructType | inspect.DictType) else f"list of {_shape(item)}s"
         case inspect.DictType() | inspect.StructType():
             return "object"
@@ -375,7 +367,6 @@ def build_blocks(words: Words) -> dict[str, dict[str, Callable[[], str]]]:
             "client-frames": lambda: frame_blocks(words, "client"),
             "daemon-frames": lambda: frame_blocks(words, "daemon"),
             "frames-either-way": lambda: frame_blocks(words, "either"),
-            "reserved-frames": lambda: reserved_table(words),
             "close-reasons": lambda: enum_table(CloseReason, words["close_reasons"], "reason"),
             "daemon-states": lambda: states_block(DAEMON, DaemonEvent, words["daemon_events"]),
             "client-states": lambda: states_block(CLIENT, ClientEvent, words["client_events"]),

@@ -30,7 +30,7 @@ class Cli(NamedTuple):
     newest_python: str = ""
 
     def programs(self, folder: Path) -> Path:
-        """Where its commands are, below the folder of all CLIs."""
+        """The folder of its commands, below the folder of all CLIs."""
         return folder / self.name / ("node_modules/.bin" if self.registry == "npm" else "bin")
 
 

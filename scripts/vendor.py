@@ -89,7 +89,7 @@ def adapt(data: bytes, path: str, modules: dict[str, str]) -> bytes:
 
 
 def check(vendor: Path) -> list[str]:
-    """What is wrong with the files: changed, missing, or not in the manifest."""
+    """Faults of the files: changed, missing, or not in the manifest."""
     wrong = []
     listed = {MANIFEST}
     for package in read_manifest(vendor)["packages"]:

@@ -78,6 +78,26 @@ def _refuse_skip(report: _Report) -> _Report:
     return report
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _recorded_events_are_valid() -> Iterator[None]:
+    """Whatever daemon a test has started: its events are held against the published schema before they are removed."""
+    from agent_relay.testing.daemon import DaemonProcess
+    from tests.support.event_schema import check_recorded
+
+    remove = DaemonProcess.remove
+
+    def check_and_remove(daemon: DaemonProcess) -> None:
+        try:
+            daemon.kill()
+            check_recorded(daemon.state_dir)
+        finally:
+            remove(daemon)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DaemonProcess, "remove", check_and_remove)
+        yield
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """One for all tests of a process: Playwright takes no second beside it."""

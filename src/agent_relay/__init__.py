@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from agent_relay.sdk.errors import ConnectionLost, DaemonNotRunning, StrangerAtSocket, TimedOut
     from agent_relay.sdk.events import EventFeed, EventsPage
     from agent_relay.sdk.messages import Message
+    from agent_relay.sdk.proposals import Proposal
     from agent_relay.sdk.receipts import Delivered, Receipt
     from agent_relay.sdk.requests import Question, Reply
     from agent_relay.sdk.streams import MessageStream
     from agent_relay.sdk.sync import SyncRelayClient
-    from agent_relay.sdk.sync_parts import SyncEventFeed, SyncMessage, SyncMessageStream, SyncQuestion, SyncReceipt
+    from agent_relay.sdk.sync_parts import SyncEventFeed, SyncMessage, SyncMessageStream, SyncProposal, SyncQuestion, SyncReceipt
     from agent_relay.sdk.views import AgentInfo, AgentsView, ChannelInfo, HistoryPage, MessageView, Spawned
 
 __all__ = [
     "AgentInfo", "AgentsView", "ChannelInfo", "ClientState", "ConnectionLost", "DaemonNotRunning", "Delivered", "ErrorCode",
-    "EventFeed", "EventsPage", "HistoryPage", "Message", "MessageStream", "MessageView", "Question", "Receipt", "RelayClient",
-    "RelayError", "Reply", "Spawned", "StrangerAtSocket", "SyncEventFeed", "SyncMessage", "SyncMessageStream", "SyncQuestion",
-    "SyncReceipt", "SyncRelayClient", "TimedOut", "__version__", "patterns",
+    "EventFeed", "EventsPage", "HistoryPage", "Message", "MessageStream", "MessageView", "Proposal", "Question", "Receipt",
+    "RelayClient", "RelayError", "Reply", "Spawned", "StrangerAtSocket", "SyncEventFeed", "SyncMessage", "SyncMessageStream",
+    "SyncProposal", "SyncQuestion", "SyncReceipt", "SyncRelayClient", "TimedOut", "__version__", "patterns",
 ]  # fmt: skip
 
 
@@ -43,7 +44,7 @@ def __getattr__(name: str) -> Any:
             value = import_module("agent_relay.sdk.client").RelayClient
         case "SyncRelayClient":
             value = import_module("agent_relay.sdk.sync").SyncRelayClient
-        case "SyncEventFeed" | "SyncMessage" | "SyncMessageStream" | "SyncQuestion" | "SyncReceipt":
+        case "SyncEventFeed" | "SyncMessage" | "SyncMessageStream" | "SyncProposal" | "SyncQuestion" | "SyncReceipt":
             value = getattr(import_module("agent_relay.sdk.sync_parts"), name)
         case "RelayError" | "ErrorCode":
             value = getattr(import_module("agent_relay.protocol.errors"), name)
@@ -55,6 +56,8 @@ def __getattr__(name: str) -> Any:
             value = import_module("agent_relay.sdk.messages").Message
         case "MessageStream":
             value = import_module("agent_relay.sdk.streams").MessageStream
+        case "Proposal":
+            value = import_module("agent_relay.sdk.proposals").Proposal
         case "Delivered" | "Receipt":
             value = getattr(import_module("agent_relay.sdk.receipts"), name)
         case "Question" | "Reply":

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.daemon.owner import owner_name
+from agent_relay.daemon.system import owner_name
 from tests.integration.http_api.conftest import StartServer
 from tests.integration.http_api.server import Server
 from tests.integration.stage import Stage, until
@@ -77,10 +77,18 @@ def test_the_tools_of_each_cli_are_items(watched: Watched) -> None:
     """What Claude Code, Codex and Gemini CLI do with their tools is told: that one begins, what it is given, what it says, that
     it is done."""
     watched.replay()
-    until(lambda: len(watched.events("item.completed")) == len(watched.tools), "every tool is done")
-    started = watched.events("item.started")
+
+    def tools() -> list[dict[str, Any]]:
+        return [event for event in watched.events("item.started") if event["itemType"] == "tool_call"]
+
+    def done() -> bool:
+        ended = {event["itemId"] for event in watched.events("item.completed")}
+        return len(tools()) == len(watched.tools) and all(event["itemId"] in ended for event in tools())
+
+    until(done, "every tool is done")
+    started = tools()
     assert [event["metadata"]["tool"] for event in started] == watched.tools
-    assert {event["itemType"] for event in started} == {"tool_call"}
+    assert {event["itemType"] for event in watched.events("item.started")} == {"tool_call", "message"}
     for event in started:
         mine = [
             each for each in watched.events("item.started", "item.delta", "item.completed") if each["itemId"] == event["itemId"]

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.http_api.scene import Scene
-from tests.integration.http_api.server import ME
-from tests.integration.http_api.test_looking import problem
+from tests.integration.http_api.server import ME, problem
 from tests.integration.stage import until
 
 pytestmark = pytest.mark.terminals

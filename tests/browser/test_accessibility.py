@@ -19,6 +19,7 @@ VIEWS = {
     "conversations/pair/Alice,Bob": ".conversation-view",
     "conversations?select=agent:Alice": ".details .facts",
     "attention": "[data-request] [data-press=approve]",
+    "decisions": ".empty",
     "terminals": ".empty",
     "timeline": ".tl-picture canvas",
     "replay": ".rp-session",

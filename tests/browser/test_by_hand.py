@@ -10,7 +10,16 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import OpenPage, Visit
 from tests.browser.stage import PHONE, Stage, expect_to_fit, until
 
-GO_TO = {"a": "attention", "x": "terminals", "t": "timeline", "r": "replay", "g": "graph", "m": "costs", "l": "dead-letters"}
+GO_TO = {
+    "a": "attention",
+    "d": "decisions",
+    "x": "terminals",
+    "t": "timeline",
+    "r": "replay",
+    "g": "graph",
+    "m": "costs",
+    "l": "dead-letters",
+}
 ON_A_PHONE = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
 
 

@@ -16,7 +16,7 @@ from tests.browser.stage import NO_PAGE, Stage, open_page
 PREFIX = "/tools/relay"
 TOKEN = "sesame-4711"
 MEANWHILE = 20  # messages that are said while the page is cut off
-VIEWS = ["attention", "terminals", "timeline", "replay", "graph", "costs", "dead-letters"]
+VIEWS = ["attention", "decisions", "terminals", "timeline", "replay", "graph", "costs", "dead-letters"]
 OF_ONE_HOP = {"connection", "content-length", "transfer-encoding"}
 
 
@@ -51,21 +51,36 @@ def test_after_the_daemon_was_killed_nothing_is_missing_and_nothing_comes_twice(
     expect(page.locator(".prose", has_text="before it was killed")).to_have_count(1)
 
 
-def test_styles_that_could_not_be_loaded_are_tried_again(open_view: OpenPage, stage: Stage) -> None:
-    page, watched = open_view(NO_PAGE)
-    watched.allows_network_errors = True
+def refuse_once(page: Page, pattern: str) -> list[str]:
+    """The address that was refused, once it was."""
     refused: list[str] = []
 
-    def refuse_once(route: Route) -> None:
+    def answer(route: Route) -> None:
         if refused:
             route.continue_()
         else:
             refused.append(route.request.url)
             route.abort()
 
-    page.route("**/css/control.css", refuse_once)
+    page.route(pattern, answer)
+    return refused
+
+
+def test_styles_that_could_not_be_loaded_are_tried_again(open_view: OpenPage, stage: Stage) -> None:
+    page, watched = open_view(NO_PAGE)
+    watched.allows_network_errors = True
+    refused = refuse_once(page, "**/css/control.css")
     page.goto(f"{stage.url}/#/conversations/all")
     page.wait_for_function("() => [...document.styleSheets].some((sheet) => sheet.href?.endsWith('css/control.css'))")
+    assert refused
+
+
+def test_modules_that_could_not_be_loaded_are_tried_again(open_view: OpenPage, stage: Stage) -> None:
+    page, watched = open_view(NO_PAGE)
+    watched.allows_network_errors = True
+    refused = refuse_once(page, "**/views/attention-alerts.js")
+    page.goto(f"{stage.url}/#/conversations/all")
+    expect(page.locator("body[data-loaded=all]")).to_be_visible()
     assert refused
 
 

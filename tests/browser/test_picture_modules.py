@@ -27,6 +27,12 @@ def test_what_belongs_together_is_one_step(lab: Page) -> None:
     assert steps[0]["parts"] == [{"ts": 12, "text": "hm"}]
 
 
+def test_a_duration_that_nobody_knows_is_not_shown(lab: Page) -> None:
+    done = {"type": "item.completed", "_seq": 5, "_ts": 14, "itemId": "a", "duration": None, **EVENT}
+    assert call(lab, "views/event-kinds.js", "m.describe(x)", done) == "finished"
+    assert call(lab, "views/event-kinds.js", "m.describe(x)", done | {"duration": 1_500}).startswith("finished after ")
+
+
 def test_columns_hold_what_was_put_in_and_find_it(lab: Page) -> None:
     found = call(
         lab, "views/timeline-columns.js",

@@ -19,7 +19,7 @@ CHANNEL = "#crew"
 TOPIC = "news.today"
 MOST_UNANSWERED = 40
 _CHUNK_BYTES = 262_144
-_HANDSHAKE_S = 15.0
+_ANSWER_S = 15.0
 _LONG_TTL_MS = 3_600_000
 
 
@@ -52,6 +52,7 @@ class Agent:
     def __init__(self, name: str, socket: str, history: History, seed: object, everybody: list[str], habits: Habits) -> None:
         self.name = name
         self.socket = socket
+        self.homes = [socket]  # the sockets of all hosts, where there are several
         self.history = history
         self.everybody = everybody
         self.habits = habits
@@ -81,6 +82,8 @@ class Agent:
         """Until it is cancelled."""
         try:
             while True:
+                if self.habits.moves and self.random.random() < self.habits.moves:
+                    self.socket = self.random.choice(self.homes)
                 with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
                     await self._talk()
                 await asyncio.sleep(self._absence())
@@ -96,7 +99,7 @@ class Agent:
         reader, self._writer = await asyncio.open_unix_connection(self.socket)
         decoder, self.leaving = Decoder(), asyncio.Event()
         try:
-            backlog = await asyncio.wait_for(self._open(reader, decoder), _HANDSHAKE_S)
+            backlog = await asyncio.wait_for(self._open(reader, decoder), self.habits.patience_s)
             if backlog is None:
                 return
             self.connected = True
@@ -153,6 +156,7 @@ class Agent:
                     self._write(self._hello(with_token=False))
                 elif frame["type"] == "ERROR":
                     reason = payload.get("details", {}).get("reason", payload["code"])
+                    self.history.turned_away(self.name, payload["code"], payload["message"], self.socket)
                     if reason in {"bad_token", "token_reused"}:
                         self.history.locked_out(self.name, reason)
                         self.token = ""
@@ -255,7 +259,7 @@ class Agent:
         future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         self.asked[frame["id"]] = future
         self._write(frame)
-        return await asyncio.wait_for(future, _HANDSHAKE_S)
+        return await asyncio.wait_for(future, _ANSWER_S)
 
     async def _leave_some_time(self) -> None:
         if self.habits.leaves:
@@ -266,6 +270,7 @@ class Agent:
     def drop_connection(self) -> None:
         """As if its process had died."""
         if self.leaving is not None and self._writer is not None:
+            self.connected = False  # from now on, not once it notices: whoever waits for it waits for the next connection
             self.leaving.set()
             self._writer.transport.abort()
 

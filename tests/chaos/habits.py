@@ -22,6 +22,8 @@ class Habits:
     fresh: float = 0.1  # of its returns: without a token
     resumes: float = 0.6  # of the others: RESUME, else HELLO with the token
     forgets: float = 0.1  # of its RESUMEs: asks for some once more
+    moves: float = 0.0  # of its returns: to any of the hosts
+    patience_s: float = 15.0  # until a greeting that is not answered is said elsewhere, or again
 
 
 def sluggish(habits: Habits) -> Habits:

@@ -79,6 +79,10 @@ class History:
     def welcomed(self, who: str, link: int) -> None:
         self._add("welcomed", who, link=link)
 
+    def turned_away(self, who: str, code: str, said: str, where: str) -> None:
+        """Its greeting was answered with an ERROR."""
+        self._add("turned_away", who, code=code, said=said, where=where)
+
     def wrote(self, who: str, link: int) -> None:
         """Bytes that a suspended daemon has not read yet."""
         self._add("wrote", who, link=link)

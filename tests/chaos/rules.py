@@ -22,6 +22,7 @@ Of one message and one recipient:
 Of one stream (a topic, a sender, a recipient):
 
 - numbers: no number stands for two messages.
+- gaps: once everything is calm, each number that never came stands for a message that died before it could.
 - order: numbers only go up, and on one connection a gap is declared by `prev_seq`. What the sender wrote later comes later,
   except what was refused, or may have been, and said again.
 - broadcasts: any two come to everybody in the same order.
@@ -252,6 +253,20 @@ def check_numbers(account: Account) -> Iterator[str]:
                 yield f"{sender} → {recipient} [{topic}]: number {number} is {' and '.join(sorted(found))}"
 
 
+def check_gaps(account: Account) -> Iterator[str]:
+    if not account.settled:
+        return
+    died: Counter[tuple[str, str, str]] = Counter()
+    for message in account.messages.values():
+        for recipient in message.outcomes.keys() - message.arrivals.keys():
+            died[(recipient, message.topic, message.sender)] += 1
+    for (recipient, topic, sender), firsts in account.streams.items():
+        came = {first.arrival.seq for first in firsts if first.arrival.seq is not None}
+        missing = max(came) - len(came)
+        if missing > died[(recipient, topic, sender)]:
+            yield f"{sender} → {recipient} [{topic}]: {missing} numbers never came, and {died[(recipient, topic, sender)]} died"
+
+
 def check_order(account: Account) -> Iterator[str]:
     refusing = {message.sender for message in account.messages.values() if message.refused}
     for (recipient, topic, sender), firsts in account.streams.items():
@@ -348,6 +363,7 @@ RULES: dict[str, Callable[[Account], Iterator[str]]] = {
     "durable": check_durable,
     "owed": check_owed,
     "numbers": check_numbers,
+    "gaps": check_gaps,
     "order": check_order,
     "broadcasts": check_broadcasts,
     "cut": check_cut,
@@ -355,4 +371,4 @@ RULES: dict[str, Callable[[Account], Iterator[str]]] = {
     "alone": check_alone,
     "events": check_events,
 }
-OF_WHOLE_FILES = {"attempts", "numbers", "order", "locked out", "events"}
+OF_WHOLE_FILES = {"attempts", "numbers", "gaps", "order", "locked out", "events"}

@@ -52,7 +52,7 @@ class Stage:
         self.tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Stage:
-        await asyncio.to_thread(self.daemon.start)
+        await asyncio.to_thread(self._start)
         for place, agent in enumerate(self.agents):
             if place in _MEMBERS:
                 agent.wish("CHANNEL_JOIN", {"channel": CHANNEL})
@@ -76,7 +76,13 @@ class Stage:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-        await asyncio.to_thread(self.daemon.remove)
+        await asyncio.to_thread(self._remove)
+
+    def _start(self) -> None:
+        self.daemon.start()
+
+    def _remove(self) -> None:
+        self.daemon.remove()
 
     async def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
         deadline = time.monotonic() + seconds
@@ -125,7 +131,7 @@ class Stage:
         problem = ""
         while time.monotonic() < deadline:
             if await self.wait(self._is_over, patience_s):
-                problem = await self._read_events()
+                problem = await self.read_events()
                 if not problem:
                     self.history.settled()
                     return
@@ -156,7 +162,7 @@ class Stage:
                 lines.append(f"{agent.name}: {len(agent.unanswered)} unanswered, {len(open_refs)} open, {open_refs[:5]}")
         return "; ".join(lines + [client.describe_rest() for client in self.others if not client.is_over()])
 
-    async def _read_events(self) -> str:
+    async def read_events(self) -> str:
         """All of them, or none and why they could not be read; each agent is asked in turn."""
         cursor, found, failures = "", list[Frame](), list[str]()
         while len(failures) < len(self.agents):

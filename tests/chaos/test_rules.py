@@ -385,6 +385,14 @@ def two_daemons(history: History) -> None:
     history.started_twice("with another state directory")
 
 
+def a_number_that_nobody_knows(history: History) -> None:
+    whole(history)
+    send(history, "A-2")
+    arrive(history, "A-2", 3, prev_seq=1)
+    tell(history, "A-2")
+    history.settled()
+
+
 def no_event(history: History) -> None:
     whole(history)
     history.event(1, "agent.state")
@@ -419,6 +427,7 @@ WRONG: dict[str, list[Story]] = {
     "durable": [acknowledged_and_came_again, acknowledged_and_dead],
     "owed": [stored_and_forgotten, forgotten_for_one_of_two, no_rest, lost_after_the_files_were_deleted],
     "numbers": [two_messages_of_one_number],
+    "gaps": [a_number_that_nobody_knows],
     "order": [numbers_went_down, a_hidden_gap, the_second_came_first],
     "broadcasts": [broadcasts_changed_places],
     "cut": [cut_off_on_waking],

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import itertools
+import os
 import socket
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +18,7 @@ from agent_relay.protocol.errors import RelayError
 from agent_relay.sdk.client import RelayClient
 from agent_relay.testing.daemon import DaemonProcess
 from agent_relay.testing.raw_client import RawClient
-from tests.cluster.hosts import STREAM, Hosts, run_hosts
+from tests.cluster.hosts import STREAM, Hosts, joined, run_hosts
 from tests.support.nats_servers import free_ports
 
 PATIENCE_S = 90.0  # a seat that is lost, an election of NATS, and a busy machine
@@ -153,5 +158,41 @@ def test_a_host_without_its_cluster_says_why() -> None:
         assert frame["payload"]["code"] == "SERVICE_UNAVAILABLE"
         assert frame["payload"]["retryable"]
         assert "cannot reach its cluster" in frame["payload"]["message"]
+        assert abs(frame["ts"] / 1000 - time.time()) < PATIENCE_S
         with socket.socket() as probe:
             assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_host_listens_also_while_it_takes_the_seat(hosts: Hosts) -> None:
+    """A command that comes then is told to wait, not that there is no daemon. It is held in the middle of it by a file that it
+    reads there: a pipe that nobody has written to yet."""
+    seat = hosts.seat
+    heirs = [daemon for name, daemon in hosts.daemons.items() if name != seat]
+    for heir in heirs:
+        record = heir.state_dir / "project.json"
+        record.unlink()
+        os.mkfifo(record)
+    hosts[seat].kill()
+    deadline = time.monotonic() + PATIENCE_S
+    pipe = -1
+    for heir in itertools.cycle(heirs):
+        if (pipe := open_if_read(heir.state_dir / "project.json")) >= 0:
+            break
+        assert time.monotonic() < deadline, "nobody takes the seat"
+        time.sleep(0.001)
+    with socket.socket(socket.AF_UNIX) as probe:
+        refusal = probe.connect_ex(heir.socket)
+    os.close(pipe)
+    assert refusal == 0
+    with joined(heir, "Late"):
+        pass
+
+
+def open_if_read(pipe: Path) -> int:
+    """A descriptor to write with; -1 while nobody reads."""
+    try:
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return -1

@@ -147,6 +147,33 @@ class MessageStoreContract(StoreReadingContract, StoreBacklogContract):
         assert self.reopen_and_list(driver) == [first, other]
         assert self.reopen(driver).agents == []
 
+    def test_a_document_is_kept_until_it_is_empty(self, driver: StoreDriver) -> None:
+        driver.write(Batch(documents={"budget": b"1", "arc/alice": bytes(range(256)), "odd \0 \1 'name'": b"\0"}))
+        driver.write(Batch(documents={"budget": b"22", "new": b"x" * 100_000, "never there": b""}))
+        kept = {"budget": b"22", "arc/alice": bytes(range(256)), "odd \0 \1 'name'": b"\0", "new": b"x" * 100_000}
+        assert self.reopen(driver).documents == kept
+        driver.write(Batch(documents={"budget": b"", "odd \0 \1 'name'": b"", "Budget": b"another name"}))
+        assert self.reopen(driver).documents == {
+            "arc/alice": bytes(range(256)), "new": b"x" * 100_000, "Budget": b"another name",
+        }  # fmt: skip
+
+    def test_a_document_is_written_with_its_batch_or_not_at_all(self, driver: StoreDriver) -> None:
+        driver.write(Batch(messages=[make_message(1)], documents={"kept": b"1"}))
+        assert isinstance(
+            driver.call(driver.store.write, Batch(messages=[make_message(1)], documents={"kept": b"2"})), StoreError
+        )
+        driver.erase("Alice")
+        assert self.reopen(driver).documents == {"kept": b"1"}
+
+    def test_of_several_batches_at_once_the_last_document_counts(self, driver: StoreDriver) -> None:
+        outcomes: list[StoreError | None] = []
+        for place in range(1, 40):
+            driver.store.write(
+                Batch(documents={"count": str(place).encode(), "gone": b"" if place == 39 else b"x"}), outcomes.append
+            )
+        driver.wait_until(lambda: len(outcomes) == 39)
+        assert self.reopen(driver).documents == {"count": b"39"}
+
     def test_an_empty_batch_is_written(self, driver: StoreDriver) -> None:
         driver.write(Batch())
 

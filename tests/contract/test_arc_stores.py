@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agent_relay.daemon.shelves import StoredDocuments
 from agent_relay.ports.arc import ArcBook, ArcRow, ArcStore, InvitationRow
 from agent_relay.ports.store import StoreError, StoreUnusable
+from agent_relay.storage.arc_documents import DocumentArc
 from agent_relay.storage.arc_memory import MemoryArc
 from agent_relay.storage.sqlite.arc import SqliteArc
 
@@ -46,15 +48,26 @@ class Driver:
 
     def reopen_book(self) -> ArcBook:
         self.store.close()
-        if isinstance(self.store, SqliteArc):
+        if not isinstance(self.store, MemoryArc):
             self.store = self._make(self._folder, lambda callback: callback())
         return self.store.open()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "documents"])
 def driver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driver]:
     def make(folder: Path, post: Callable[[Callable[[], None]], None]) -> ArcStore:
+        if request.param == "documents":
+            return DocumentArc(StoredDocuments(kept, keep), post)
         return MemoryArc(post) if request.param == "memory" else SqliteArc(folder / "arc.sqlite", post)
+
+    kept: dict[str, bytes] = {}
+
+    def keep(name: str, content: bytes, then: Callable[[], None] | None) -> None:
+        kept[name] = content
+        if not content:
+            del kept[name]
+        if then is not None:
+            then()
 
     found = Driver(make, tmp_path)
     assert found.store.open() == ArcBook()

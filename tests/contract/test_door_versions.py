@@ -110,7 +110,7 @@ def probe(cli: str, version: str, *, first: int = 0, is_strict: bool = False) ->
             reporter = Reporter(RelayLink(daemon, lambda: daemon))  # type: ignore[arg-type, return-value]
             selection = DoorSelection(reporter, (), versions, profile.doors)
             running = asyncio.create_task(selection.run(deque(doors[first:])))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 await until(lambda: "door" in daemon.told, "the way in is decided")
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

@@ -81,12 +81,16 @@ class Terminal:
     def press(self, *keys: str) -> None:
         self.tmux("send-keys", *keys)
 
-    def run(self, line: str, status: int | None = 0) -> str:
-        """Types it and waits for the next prompt; what was printed between. `status` None: whatever it is."""
+    def run(self, line: str, status: int | None = 0, *, question: str = "", answer: str = "") -> str:
+        """Types it and waits for the next prompt; what was printed between. `status` None: whatever it is. Where it asks the
+        question, that is answered."""
         self.tmux("send-keys", "C-l")
         until(lambda: self.screen == PROMPT.rstrip(), f"an empty screen; there is:\n{self.screen}", DEADLINE_S)
         self.tmux("clear-history")
         self.type(f'{line}; echo "=$?="')
+        if question:
+            self.shows(question)
+            self.type(answer)
         until(lambda: re.search(r"^=\d+=\n", self.screen + "\n", re.MULTILINE), f"the end of {line}:\n{self.screen}", DEADLINE_S)
         printed = self.screen.partition('echo "=$?="\n')[2].rpartition("\n")[0]
         body, _, ended = printed.rpartition("=")[0].rpartition("=")

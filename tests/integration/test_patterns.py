@@ -17,7 +17,12 @@ from tests.integration.stage import DEADLINE_S, Stage
 from tests.integration.test_spawning import is_alive
 
 pytestmark = pytest.mark.terminals
+ID = r"[\s\S]*result (task-[\w-]+) <<<"
 TURNS = [
+    {"when": r"Count (\d+)" + ID, "busy_ms": 20, "say": [r"->relay:result \2 <<<", r'{"count": \1}', ">>>"]},
+    {"when": r"Count crash", "busy_ms": 20, "exit": 7},
+    {"when": r"Count hang", "busy_ms": 20, "say": ["I think about it."]},
+    {"when": r"(?:Count garbage|was not accepted)" + ID, "busy_ms": 20, "say": [r"->relay:result \1 <<<many>>>"]},
     {"when": r"Make one of[\s\S]*pear is ripe", "busy_ms": 20, "say": ["->relay:Lead a salad"]},
     {"when": r"Work on: break", "busy_ms": 20, "exit": 7},
     {"when": r"Work on: last", "busy_ms": 20, "say": ["->relay:Lead last words"], "exit": 0},
@@ -39,11 +44,13 @@ class Scene:
         Path(self.flaky).write_text(FLAKY.format(folder))
         Path(self.flaky).chmod(0o755)
 
-    def run(self, play: Callable[[RelayClient], Coroutine[Any, Any, None]]) -> list[dict[str, Any]]:
+    def run(
+        self, play: Callable[[RelayClient], Coroutine[Any, Any, None]], deadline_s: float = DEADLINE_S
+    ) -> list[dict[str, Any]]:  # fmt: skip
         """Plays it as Lead. Returns the sessions of the agents it started, of which none runs any more."""
 
         async def main() -> list[dict[str, Any]]:
-            async with self.stage.daemon.connect("Lead") as relay, asyncio.timeout(DEADLINE_S):
+            async with self.stage.daemon.connect("Lead") as relay, asyncio.timeout(deadline_s):
                 before = {session["session_id"] for session in (await relay.agents()).sessions}
                 await play(relay)
                 started = [session for session in (await relay.agents()).sessions if session["session_id"] not in before]
@@ -172,3 +179,64 @@ def test_a_fan_out_ends_with_the_first_answer_of_real_agents(scene: Scene) -> No
         assert (found.failed, found.pending) == ((), ("sleep",))
 
     scene.run(play)
+
+
+def test_a_pipeline_and_fan_outs_with_real_agents(scene: Scene) -> None:
+    async def play(relay: RelayClient) -> None:
+        stages = [
+            patterns.Task("First", scene.worker, "Work on: {{input}}"),
+            patterns.Task("Then", scene.worker, "Work on: so{{input}}"),
+        ]
+        staged = await patterns.pipeline(relay, stages=stages, input="fig", timeout=DEADLINE_S, backend="pty")
+        assert [(stage.input, stage.output) for stage in staged.stages] == [
+            ("fig", "fig is ripe"),
+            ("fig is ripe", "sofig is ripe"),
+        ]
+        tasks = [patterns.Task(name, scene.worker, f"Work on: {name}") for name in ("plum", "pear", "sleep")]
+        every = await patterns.fan_out(relay, tasks=tasks[:2], wait_for="all", timeout=DEADLINE_S, backend="pty")
+        assert sorted(answer.text for answer in every.completed) == ["pear is ripe", "plum is ripe"]
+        two = await patterns.fan_out(relay, tasks=tasks, wait_for=2, timeout=DEADLINE_S, backend="pty")
+        assert (len(two.completed), two.pending) == (2, ("sleep",))
+        late = await patterns.fan_out(relay, tasks=tasks[2:], timeout=3, backend="pty")
+        assert (late.completed, late.pending) == ((), ("sleep",))
+
+    scene.run(play, 220)
+
+
+def test_thirty_items_ten_workers_and_three_that_misbehave(scene: Scene) -> None:
+    items = [str(number) for number in range(30)]
+    items[3], items[7], items[15] = "hang", "crash", "garbage"
+    schema = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+
+    async def play(relay: RelayClient) -> None:
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        await patterns.pipeline(relay, stages=[patterns.Task("Probe", scene.worker, "Count 1")], timeout=120, backend="pty")
+        # As long as ten at once may need on this machine at this hour, so that only the one that hangs takes too long.
+        timeout_s = 10 + 12 * (loop.time() - begun_s)
+        told: list[patterns.Progress] = []
+        running = most = 0
+
+        def hear(step: patterns.Progress) -> None:
+            nonlocal running, most
+            told.append(step)
+            running += (step.kind == "started") - (step.kind == "released")
+            most = max(most, running)
+
+        found = await patterns.map_reduce(
+            relay, task="", items=items, worker_cli=scene.worker, template="Count {{item}}", schema=schema, retries=0,
+            timeout=timeout_s, backend="pty", on_progress=hear,
+        )  # fmt: skip
+        good = [int(item) for item in items if item.isdecimal()]
+        assert [(each.item, each.value) for each in found.results] == [(str(n), {"count": n}) for n in good]
+        errors = {each.item: each.error.message for each in found.failures}
+        assert list(errors) == ["hang", "crash", "garbage"]
+        assert "did not reply within" in errors["hang"]
+        assert "ended without replying (crashed)" in errors["crash"]
+        assert "gave a wrong result twice. It is not JSON" in errors["garbage"]
+        assert (found.worker_count, most) == (30, 10)  # by default, ten at once
+        assert [step.task for step in told if step.kind == "asked_again"] == ["Worker"]
+        while (mine := (await relay.agents()).find("Lead")) is None or (mine.queue_depth, mine.inflight) != (0, 0):
+            await asyncio.sleep(0.01)  # until the last acknowledgement is written; the scene's deadline ends it
+
+    assert len(scene.run(play, 220)) == 31

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,8 @@ pytestmark = pytest.mark.terminals
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(tmp_path)
-    try:
-        yield stage
-    finally:
-        stage.close()
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
 
 
 def test_from_a_live_program_to_a_profile_that_is_used(stage: Stage, tmp_path: Path) -> None:

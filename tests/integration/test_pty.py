@@ -90,7 +90,7 @@ class Desk:
         self.settings = self.read_settings()
 
     def read_settings(self) -> list[Any]:
-        return termios.tcgetattr(self.terminal._child.master)
+        return termios.tcgetattr(self.terminal._started.child.master)
 
     async def wrap(self, *argv: str) -> None:
         words = [sys.executable, "-c", WRAPPER, str(self.typed_file), *argv]
@@ -121,7 +121,7 @@ def at_desk(folder: Path, scene: Callable[[Desk], Awaitable[None]]) -> None:
             ["bash", "--norc", "--noediting", "-i"], cwd=str(folder), environment=environment, columns=90, rows=25
         )
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 await shown.until(b"$ ")
                 await scene(Desk(terminal, shown, folder))
         finally:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -111,9 +112,11 @@ def test_a_dialog(scene: Scene) -> None:
             "Bob has a dialog open: approve it with `agent-relay permissions approve 3f9c2a11`", in_doctor=True
         )
         path = "/api/v1/agents/Bob/permissions/3f9c2a11/deny"  # by the short id, over HTTP as well
-        with pytest.raises(httpx.ReadTimeout):  # it is carried out by the wrapper, which nobody is here
-            scene.http.post(path, timeout=0.5)
-        assert bob.expect("CONTROL")["payload"]["id"] == "3f9c2a11bb"
+        with ThreadPoolExecutor() as pool:
+            denied = pool.submit(scene.http.post, path)
+            assert bob.expect("CONTROL")["payload"]["id"] == "3f9c2a11bb"
+            report(bob, "permission.resolved", requestId="3f9c2a11bb", resolution="denied", resolvedBy="door")
+            assert denied.result().status_code == 200
 
 
 def test_a_prompt_that_is_not_recognised(scene: Scene) -> None:

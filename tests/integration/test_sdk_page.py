@@ -1,4 +1,5 @@
-"""What docs/sdk.md and the README show of the SDK: it runs as it stands, ends by itself, and names everything there is."""
+"""What docs/sdk.md, docs/consensus.md and the README show of the SDK: it runs as it stands, ends by itself, and names everything
+there is."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/sdk.md").read_text()
 README = (ROOT / "README.md").read_text()
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
-EXAMPLES = _BLOCK.findall(PAGE)
+EXAMPLES = [*_BLOCK.findall(PAGE), *_BLOCK.findall((ROOT / "docs/consensus.md").read_text())]
 INTERNAL = {"heard"}  # of send: for wrappers
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.daemon.owner import owner_name
+from agent_relay.daemon.system import owner_name
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.sdk.sync import SyncRelayClient
 from tests.integration.stage import BACKENDS, DEADLINE_S, Stage, until

@@ -51,6 +51,7 @@ def fill(path: Path) -> None:
             subscriptions=[SubscriptionRow("Bob", "code.>")], members=[MemberRow("#dev", ""), MemberRow("#dev", "Bob")],
             streams=[make_stream("Alice", "Bob", done_above=(5, 7, -9)), make_stream("Bob", "Alice", topic="code")],
             dead_letters=[DeadLetterRow(number_at(2_000), "Bob", 5, "REJECTED")],
+            documents={"budget": b"{}", "odd \0 \1 name": bytes(range(256))},
         )
     )  # fmt: skip
     driver.prune(time_at(101))

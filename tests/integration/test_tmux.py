@@ -69,13 +69,14 @@ def server() -> Iterator[TmuxServer]:
         yield server
 
 
+_PATIENCE_S = 180.0  # for many programs in a row, on a busy machine
 _started: list[TmuxTerminal | PtyTerminal] = []
 
 
 def play(scene: Callable[[], Awaitable[None]]) -> None:
     async def within() -> None:
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(_PATIENCE_S):
                 await scene()
         finally:
             while _started:

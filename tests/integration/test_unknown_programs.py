@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -75,12 +74,8 @@ IN_TMUX = ("Bare", "Label", "Dollar", "Described", "Closed", "Secret", "Vim")
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(tmp_path)
-    try:
-        yield stage
-    finally:
-        stage.close()
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
 
 
 class Run:

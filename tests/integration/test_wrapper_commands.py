@@ -36,6 +36,31 @@ def test_files_in_the_outbox_are_sent_and_bad_ones_are_answered(stage: Stage) ->
         assert carol.receive(timeout=60).body == "named"
 
 
+def test_a_result_is_given_in_the_agents_words_and_in_its_shell(stage: Stage) -> None:
+    turns = [
+        {
+            "when": r"Say (\w+)[\s\S]*result (task-1) <<<",
+            "busy_ms": 20,
+            "say": [r"->relay:result \2 <<<", r'{"said":', r'"\1"}', ">>>"],
+        }
+    ]
+    bob = stage.start("Bob", "pty", turns=turns)
+    with stage.daemon.connect_sync("Carol") as carol:
+        spoken = carol.ask("Bob", "Say yes.", 60, thread="task-1", kind="task")
+        reply = carol.answer_to(spoken, 60)
+        assert (reply.by, json.loads(reply.body), reply.data) == ("Bob", {"said": "yes"}, {"task": "task-1"})
+        typed = carol.ask("Bob", "Again.", 60, thread="task-2", kind="task")
+        bad = stage.command("result", "task-2", "{", "--json-value", **bob.shell)
+        assert (bad.returncode, "The result is not JSON" in bad.stderr) == (2, True)
+        both = stage.command("result", "task-2", "x", "--error", "y", **bob.shell)
+        assert (both.returncode, "either the result or --error" in both.stderr) == (2, True)
+        done = stage.command("result", "task-2", '{"n": 1}', "--json-value", "--json", **bob.shell)
+        assert (done.returncode, json.loads(done.stdout)["task"]) == (0, "task-2"), done.stderr
+        assert carol.answer_to(typed, 60).body == '{"n": 1}'
+        other = stage.command("result", "task-3", "x", **bob.shell)
+        assert (other.returncode, "Bob was given no task 'task-3'" in other.stderr) == (1, True)
+
+
 def test_send_inside_a_wrapped_agent_speaks_as_that_agent(stage: Stage) -> None:
     bob = stage.start("Bob", "pty")
     with stage.daemon.connect_sync("Carol") as carol:

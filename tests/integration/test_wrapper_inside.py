@@ -49,7 +49,7 @@ class Inside:
         )
 
     async def play(self, scene: Callable[[Inside, Wrapper], Awaitable[None]]) -> ExitStatus:
-        async with asyncio.timeout(60), self.daemon.connect("Bob") as relay:
+        async with asyncio.timeout(120), self.daemon.connect("Bob") as relay:
             wrapper = Wrapper(self._setup, relay, lambda: self.daemon.connect("Bob"))
             running = asyncio.create_task(wrapper.run())
             try:

@@ -148,9 +148,11 @@ class Lab:
     # --- agents ----------------------------------------------------------------------------------------------------------
 
     def start(
-        self, cli_name: str, name: str, turns: Sequence[Turn] = (), *options: str, doors: bool = False, flags: Sequence[str] = ()
-    ) -> Agent:
-        """Returns when the CLI is up: has read its introduction or, with `doors`, has one open. `flags` are the CLI's own."""
+        self, cli_name: str, name: str, turns: Sequence[Turn] = (), *options: str, doors: bool = False, flags: Sequence[str] = (),
+        tools: bool = False,
+    ) -> Agent:  # fmt: skip
+        """Returns when the CLI is up: has read its introduction or, with `doors`, has one open. `flags` are the CLI's own. With
+        `tools` it is set up by `agent-relay init` first."""
         cli, model = CLIS[cli_name], ModelServer(turns)
         home = self.folder / f"home-{name}"
         environment = environment_of(home)
@@ -158,6 +160,8 @@ class Lab:
         environ = {**self._environ(cli_name), **environment, **launch.environment}
         if doors and cli.admit is not None:
             cli.admit(home, environ)
+        if tools:
+            self._give_tools(cli_name, home, environ)
         how = ["--backend", "tmux", *([] if doors else ["--no-doors"])]
         words = ["-n", name, *how, *options, *self._where, *launch.argv, *flags]
         model.__enter__()
@@ -172,6 +176,19 @@ class Lab:
         if process.poll() is not None:
             raise AssertionError(f"{name} ({cli_name}) ended: {process.communicate()[1]}")
         return agent
+
+    def _give_tools(self, cli_name: str, home: Path, environ: dict[str, str]) -> None:
+        """By the command; and what a person says once to claude, that it may use the servers of the project."""
+        done = subprocess.run(
+            [sys.executable, "-m", "agent_relay", "init", cli_name, "--yes"], cwd=self.project, env=environ,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        if cli_name == "claude":
+            seen = json.loads((home / ".claude.json").read_text("utf-8"))
+            seen["projects"][str(self.project)]["enabledMcpjsonServers"] = ["agent-relay"]
+            (home / ".claude.json").write_text(json.dumps(seen), "utf-8")
+            environ["ENABLE_TOOL_SEARCH"] = "false"  # a real model looks for a tool first; the scripted one knows it
 
     def wrap_again(self, agent: Agent) -> None:
         """The same command once more; returns when a door is open. The wrapper before is killed if it still runs."""

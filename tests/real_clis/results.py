@@ -41,6 +41,10 @@ DOORS = {
     "test_door_wrapper_dies": "the wrapper is killed and restarted: the same",
     "test_door_removed": "the door disappears in the middle of a turn: the same",
 }
+TOOLS = {
+    "test_tool_sends": "after `agent-relay init` its model calls `relay_send`: the message comes from the agent, once",
+    "test_tool_asks": "it calls `relay_ask` and is given the answer",
+}
 OWN = {
     "test_claude_question": "a question is answered from outside",
     "test_claude_reason": "the reason for a denial is shown",
@@ -105,12 +109,13 @@ def render(results: Mapping[str, Result], versions: Mapping[str, str]) -> str:
         match = _TEST.search(test_id)
         assert match is not None, test_id
         cells.setdefault(match["test"], {})[match["cli"] or ""] = result.cell
-    unknown = set(cells) - {*TYPED, *DOORS, *OWN}
+    unknown = set(cells) - {*TYPED, *DOORS, *TOOLS, *OWN}
     if unknown:
         raise KeyError(f"{', '.join(sorted(unknown))}: not named in {Path(__file__).name}")
     parts = [
         ("### Typed into the terminal", _table(TYPED, cells, versions)),
         ("### Through their own doors", _table(DOORS, cells, versions)),
+        ("### With the relay's tools (MCP)", _table(TOOLS, cells, versions)),
         ("### Of one alone", _list(cells)),
     ]
     return "\n".join(f"{title}\n\n{text}" for title, text in parts if text)

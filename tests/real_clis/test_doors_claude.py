@@ -131,7 +131,9 @@ def test_claude_tools(lab: Lab, cli: str) -> None:
 
     def told() -> list[dict[str, Any]]:
         said = lab.command("events", "--json", "--since", "0", "--types", "item.*", "--agent", "Bob").stdout
-        return [json.loads(line) for line in said.splitlines()]
+        events = [json.loads(line) for line in said.splitlines()]
+        tools = {event["itemId"] for event in events if event.get("itemType") == "tool_call"}
+        return [event for event in events if event["itemId"] in tools]
 
     bob.until(lambda: any(event["type"] == "item.started" for event in told()), "its beginning is told while it asks")
     bob.approve()

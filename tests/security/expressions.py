@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 import agent_relay
-from agent_relay.core.shell_text import _any_of
+from agent_relay.core.risk import _any_of
 from agent_relay.terminal.delivery.message_text import _misleading
 from agent_relay.terminal.output.parser import lead_of
 from agent_relay.terminal.profiles.profile import Profile, load_profiles
@@ -136,7 +136,7 @@ def _made_on_demand() -> Iterator[Expression]:
     """Those that functions make of what they are given."""
     for where, compiled in (
         ("message_text._misleading", _misleading("->relay:")),
-        ("shell_text._any_of", _any_of(("rm", "drop"))),
+        ("risk._any_of", _any_of(("rm", "drop"))),
         ("parser.lead_of", lead_of(load_profiles()["generic"].rows.bullets)),
     ):
         yield Expression(where, compiled.pattern, compiled.flags & ~re.UNICODE)

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,15 +31,6 @@ while data := os.read(0, 1):
         os.write(1, b"\n")
         draw()
 """
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(tmp_path)
-    try:
-        yield stage
-    finally:
-        stage.close()
 
 
 def start(stage: Stage, name: str, backend: str, *prompts: str) -> Agent:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from tests.integration.stage import BACKENDS, DEADLINE_S, Stage, until
 
 DIGITS = 400_000
 STOPPED_S = 15.0  # of which an idle machine needs two
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    found = Stage(tmp_path)
-    yield found
-    found.close()
 
 
 FLOOD = """

@@ -46,7 +46,7 @@ def test_the_time_of_an_expression_grows_with_the_text(expression: Expression) -
 
 def test_expressions_are_found_everywhere() -> None:
     places = " ".join(each.where for each in EXPRESSIONS)
-    for known in ("generic.patterns.tokens", "claude.dialogs", "parser.lead_of", "core.shell_text", "screen.dialogs:"):
+    for known in ("generic.patterns.tokens", "claude.dialogs", "parser.lead_of", "core.risk", "screen.dialogs:"):
         assert known in places, known
 
 

@@ -8,7 +8,6 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,6 @@ from tests.security.inside import Inside
 from tests.security.test_agents import RAW
 
 pytestmark = pytest.mark.terminals
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    found = Stage(tmp_path)
-    yield found
-    found.close()
 
 
 def hello(name: str, **more: object) -> str:

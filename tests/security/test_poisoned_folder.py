@@ -61,6 +61,9 @@ WORDS: dict[str, list[str]] = {
     "arc": [],
     "bridge": [],
     "storage": [],
+    "hosts": [],
+    "team": ["status"],
+    "cluster": [],
     "openapi": [],
     "version": [],
     "completion": ["bash"],
@@ -75,6 +78,14 @@ WORDS: dict[str, list[str]] = {
     "restart": [],
     "rm": ["Nobody"],
     "prune": ["--dry-run"],
+    "propose": ["Shall we?", "--to", "Nobody"],
+    "vote": ["3f9c2a11", "approve"],
+    "withdraw": ["3f9c2a11"],
+    "proposals": [],
+    "result": ["task-1", "x"],
+    "run": ["nothing.yaml", "--dry-run"],
+    "mcp": [],
+    "init": ["claude", "--dry-run"],
 }
 
 

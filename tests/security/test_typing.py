@@ -26,15 +26,6 @@ while True:
 """
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(tmp_path)
-    try:
-        yield stage
-    finally:
-        stage.close()
-
-
 class Wrapped:
     def __init__(self, stage: Stage, backend: str, words: list[str]) -> None:
         self.stage = stage

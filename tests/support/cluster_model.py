@@ -19,11 +19,13 @@ _DUPLICATES_MS = 120_000
 class Engine:
     """The servers, the network between them and the hosts, and the clock of all of it."""
 
-    def __init__(self, seed: int, *, loss: float = 0.0) -> None:
+    def __init__(self, seed: int, *, loss: float = 0.0, doubling: float = 0.0) -> None:
         self.random = Random(seed)
         self.loss = loss
+        self.doubling = doubling  # of what is published: it comes once more, later
         self.now = 0
         self.records: list[tuple[str, bytes]] = []  # id, record; the sequence is the place, from 1
+        self.gone = 0  # as many of the first are no longer kept
         self.cut: set[str] = set()  # hosts that reach nothing
         self.is_down = False  # no leader: the stream answers nobody
         self.checks_sequence = True  # False, the planted fault: takes any record, and says what its sender wants to hear
@@ -65,6 +67,8 @@ class Engine:
             for subject, heard in list(wire.subscribed.values()):
                 if subject == message.subject and self.passes(sender, wire.host):
                     self.later(1, partial(wire.hear, subject, heard, message))
+                    if self.doubling and self.random.random() < self.doubling:
+                        self.later(self.random.choice((1, 30, 400)), partial(wire.hear, subject, heard, message))
 
     def serve(self, wire: ModelWire, message: WireMessage, answer: Callable[[dict[str, Any]], None]) -> None:
         subject = message.subject
@@ -73,14 +77,15 @@ class Engine:
         if subject.endswith(".log"):
             answer(self._append(message))
         elif ".STREAM.INFO." in subject:
-            answer({"state": {"first_seq": 1, "last_seq": len(self.records)}})
+            answer({"state": {"first_seq": self.gone + 1, "last_seq": len(self.records)}})
         elif ".STREAM.MSG.GET." in subject:
             sequence = json.loads(message.payload)["seq"]
             if sequence > len(self.records):
                 answer({"error": {"code": 404, "err_code": 10037, "description": "no message found"}})
             else:
                 headers = f"NATS/1.0\r\nNats-Msg-Id: {self.records[sequence - 1][0]}\r\n\r\n"
-                answer({"message": {"seq": sequence, "hdrs": base64.b64encode(headers.encode()).decode()}})
+                data = base64.b64encode(self.records[sequence - 1][1]).decode()
+                answer({"message": {"seq": sequence, "hdrs": base64.b64encode(headers.encode()).decode(), "data": data}})
         elif ".CONSUMER.CREATE." in subject:
             config = json.loads(message.payload)["config"]
             consumer = _Consumer(self, wire, config["deliver_subject"], config["opt_start_seq"])
@@ -107,7 +112,7 @@ class Engine:
 class _Consumer:
     def __init__(self, engine: Engine, wire: ModelWire, inbox: str, start: int) -> None:
         self._engine, self._wire, self._inbox = engine, wire, inbox
-        self._next = start
+        self._next = max(start, engine.gone + 1)
         self._count = 0
         engine.later(1_000, self._beat)
 
@@ -140,6 +145,7 @@ class ModelWire:
         self.subscribed: dict[int, tuple[str, Heard]] = {}
         self.is_dead = False
         self._last = 0
+        self._held: list[Callable[[], None]] | None = None  # what comes while the host is stopped
 
     def publish(self, subject: str, payload: bytes, headers: Headers = NO_HEADERS) -> bool:
         if not self.is_dead:
@@ -151,7 +157,9 @@ class ModelWire:
         pending = [done]
 
         def answered(message: WireMessage | None) -> None:
-            if pending and not self.is_dead:
+            if self._held is not None:
+                self._held.append(partial(answered, message))
+            elif pending and not self.is_dead:
                 pending.pop()(message)
 
         def answer(content: dict[str, Any]) -> None:
@@ -174,6 +182,18 @@ class ModelWire:
         self._last += 1
         return f"_INBOX.{self.host}.{id(self)}.{self._last}"
 
+    def hold(self) -> None:
+        """The host is stopped: what comes waits in its sockets."""
+        self._held = []
+
+    def let_go(self) -> None:
+        held, self._held = self._held, None
+        for call in held or ():
+            call()
+
     def hear(self, subject: str, heard: Heard, message: WireMessage) -> None:
+        if self._held is not None:
+            self._held.append(partial(self.hear, subject, heard, message))
+            return
         if (subject, heard) in self.subscribed.values():
             heard(message)

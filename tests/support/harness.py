@@ -14,6 +14,7 @@ Nothing waits and nothing is random, so a test says exactly what happens when.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -118,13 +119,24 @@ class HarnessConnection:
         self.closed = reason
 
 
+class RemoteHarnessConnection(HarnessConnection):
+    """`ports.RemoteConnection`: of a client on another host of the cluster, whose owner has the same token."""
+
+    owner_proof = hashlib.sha256(OWNER_TOKEN.encode()).hexdigest()
+
+    def __init__(self, host: str) -> None:
+        super().__init__()
+        self.host = host
+        self.process = Caller(host=host)
+
+
 class HarnessClient:
     """One connection to the core. Frames it was sent stay in `frames` until they are taken."""
 
-    def __init__(self, harness: RelayHarness, uid: int, traits: PeerTraits = PLAIN) -> None:
+    def __init__(self, harness: RelayHarness, uid: int, traits: PeerTraits = PLAIN, host: str = "") -> None:
         self.name = ""
         self.welcome: dict[str, Any] = {}  # the payload of the last WELCOME or SYNC
-        self.connection = HarnessConnection()
+        self.connection = RemoteHarnessConnection(host) if host else HarnessConnection()
         self._harness = harness
         self.peer: Peer = harness.relay.accepted(self.connection, uid, traits)
 
@@ -252,8 +264,10 @@ class RelayHarness:
         *,
         policy: Policy | None = None,
         registered: NameTraits | None = None,
+        host: str = "",
         **limits: Any,
     ) -> None:
+        self._host = host  # in the cluster
         self._policy = policy
         self._registered = registered
         self.limits = Limits(**({"heartbeat_ms": _NEVER_MS, "handshake_timeout_ms": _NEVER_MS} | limits))
@@ -273,9 +287,9 @@ class RelayHarness:
 
     # --- clients ----------------------------------------------------------------------------------------------------
 
-    def open(self, uid: int = UID, traits: PeerTraits = PLAIN) -> HarnessClient:
-        """A connection that has said nothing yet."""
-        client = HarnessClient(self, uid, traits)
+    def open(self, uid: int = UID, traits: PeerTraits = PLAIN, host: str = "") -> HarnessClient:
+        """A connection that has said nothing yet; `host`: from another one of the cluster."""
+        client = HarnessClient(self, uid, traits, host)
         self._clients.append(client)
         return client
 
@@ -287,10 +301,11 @@ class RelayHarness:
         traits: PeerTraits = PLAIN,
         max_inflight: int | None = None,
         capabilities: dict[str, Any] | None = None,
+        host: str = "",
         **hello: Any,
     ) -> HarnessClient:
         """An agent whose HELLO must be welcomed; capabilities go over those of a client that can do everything."""
-        client = self.open(uid, traits)
+        client = self.open(uid, traits, host)
         window = {} if max_inflight is None else {"max_inflight": max_inflight}
         client.hello(name, capabilities=window | (capabilities or {}), **hello)
         client.welcome = client.payload("WELCOME")
@@ -354,5 +369,11 @@ class RelayHarness:
         return Relay(
             self.limits, self.store, self.entropy, self.log, snapshot, self.steady_ms, self.wall_ms,
             policy=self._policy, events=self.events.recorder, bus=self.events.bus, owner_token=OWNER_TOKEN,
-            registered=self._registered,
+            registered=self._registered, host=self._host,
         )  # fmt: skip
+
+
+def connect_pair(max_inflight: int | None = None, **limits: Any) -> tuple[RelayHarness, HarnessClient, HarnessClient]:
+    """A core, Alice and Bob; `max_inflight` is Bob's."""
+    relay = RelayHarness(**limits)
+    return relay, relay.connect("Alice"), relay.connect("Bob", max_inflight=max_inflight)

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.support.networks import Network
+
 _PATIENCE_S = 60.0
 
 
@@ -37,20 +39,26 @@ def free_ports(count: int) -> list[int]:
 
 
 class NatsServer:
-    def __init__(self, folder: Path, name: str, port: int, monitor: int, extra: str) -> None:
+    """On loopback, or in its place of a network."""
+
+    def __init__(self, folder: Path, name: str, port: int, monitor: int, extra: str, network: Network | None = None) -> None:
         self.name, self.port, self.monitor = name, port, monitor
+        self.address = "127.0.0.1" if network is None else network.address(name)
+        self._network = network
         self._folder = folder
+        self.store = folder / name  # JetStream's files
         self._config = folder / f"{name}.conf"
         self._config.write_text(
-            f"server_name: {name}\nlisten: 127.0.0.1:{port}\nhttp: 127.0.0.1:{monitor}\nmax_payload: 8MB\n"
-            f'jetstream {{ store_dir: "{folder / name}", sync_interval: always }}\n{extra}\n'
+            f"server_name: {name}\nlisten: {self.address}:{port}\nhttp: {self.address}:{monitor}\nmax_payload: 8MB\n"
+            f'jetstream {{ store_dir: "{folder / name}", sync_interval: always, max_file_store: 10TB }}\n{extra}\n'
         )
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         with open(self._folder / f"{self.name}.log", "ab") as log:
+            prefix = [] if self._network is None else self._network.prefix(self.name)
             self._process = subprocess.Popen(
-                [find_server(), "-c", str(self._config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*prefix, find_server(), "-c", str(self._config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
     def signal(self, number: int) -> None:
@@ -70,19 +78,28 @@ class NatsServer:
         return self._process is not None
 
     def look(self, page: str) -> dict[str, Any]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/{page}", timeout=2) as answer:
+        url = f"http://{self.address}:{self.monitor}/{page}"
+        if self._network is not None:
+            return dict(json.loads(self._network.fetch(self.name, url)))
+        with urllib.request.urlopen(url, timeout=2) as answer:
             return dict(json.load(answer))
 
 
 class NatsServers:
-    def __init__(self, folder: Path, count: int = 1) -> None:
+    def __init__(self, folder: Path, count: int = 1, network: Network | None = None) -> None:
         ports = free_ports(3 * count)
-        routes = ", ".join(f"nats-route://127.0.0.1:{ports[3 * place + 2]}" for place in range(count))
+        names = [f"n{place + 1}" for place in range(count)]
+        addresses = ["127.0.0.1" if network is None else network.address(name) for name in names]
+        routes = ", ".join(f"nats-route://{addresses[place]}:{ports[3 * place + 2]}" for place in range(count))
         self.servers = []
-        for place in range(count):
+        for place, name in enumerate(names):
             port, monitor, route = ports[3 * place : 3 * place + 3]
-            extra = f"cluster {{ name: relay, listen: 127.0.0.1:{route}, routes: [{routes}] }}" if count > 1 else ""
-            self.servers.append(NatsServer(folder, f"n{place + 1}", port, monitor, extra))
+            # Clients are not told of other servers: those that are to reach them through a gate would go past it.
+            told = "" if network is None else ", no_advertise: true"
+            extra = (
+                f"cluster {{ name: relay, listen: {addresses[place]}:{route}, routes: [{routes}]{told} }}" if count > 1 else ""
+            )
+            self.servers.append(NatsServer(folder, name, port, monitor, extra, network))
 
     @property
     def urls(self) -> list[str]:
@@ -139,9 +156,9 @@ def _find_leader(page: dict[str, Any], stream: str) -> str | None:
 
 
 @contextlib.contextmanager
-def run_servers(count: int = 1) -> Iterator[NatsServers]:
+def run_servers(count: int = 1, network: Network | None = None) -> Iterator[NatsServers]:
     folder = Path(tempfile.mkdtemp(prefix="relay-nats-", dir=os.environ.get("TMPDIR")))
-    servers = NatsServers(folder, count)
+    servers = NatsServers(folder, count, network)
     try:
         servers.start()
         yield servers

@@ -130,7 +130,6 @@ def test_another_setting_makes_another_page() -> None:
 
 def test_every_type_code_and_setting_has_its_place() -> None:
     documented = set(re.findall(r"^#### (\w+)", PROTOCOL, re.MULTILINE))
-    documented |= first_column(tables(section(PROTOCOL, "Known, but not offered"))[0])
     assert documented == {kind.tag for kind in docs.kinds()}
     assert first_column(tables(section(ERRORS, "Codes"))[0]) == set(ErrorCode)
     assert {row[0].strip(" `") for row in tables(section(CONFIGURATION, "Settings"))[0]} == {s.flag for s in SETTINGS}
@@ -377,29 +376,6 @@ def test_the_example_client_says_what_went_wrong(daemon: DaemonProcess, tmp_path
 
 
 # --- what the page lists is what the daemon says ----------------------------------------------------------------------------
-
-
-def test_the_types_that_are_not_offered_are_answered_so(daemon: DaemonProcess) -> None:
-    rows = tables(section(PROTOCOL, "Known, but not offered"))[0]
-    unoffered = {row[0].strip(" `") for row in rows if "daemon → client" not in row[1]}
-    payloads: dict[str, dict[str, Any]] = {
-        "SPAWN": {"name": "X", "cli": "x"}, "RELEASE": {"name": "X"}, "AGENT_EVENT": {"type": "agent.input"},
-        "PROPOSE": {"title": "x", "participants": []}, "VOTE": {"proposalId": "x", "vote": "x"},
-        "CANCEL": {"correlationId": "x"}, "CONTROL": {"command": "retry_dead_letter"}, "CHANNEL_JOIN": {"channel": "#x"},
-        "CHANNEL_LEAVE": {"channel": "#x"}, "SUBSCRIBE": {"topic": "x"}, "UNSUBSCRIBE": {"topic": "x"}, "SEND": {"body": "x"},
-        "ACK": {"ack_id": "x"}, "NACK": {"nack_id": "x", "code": "REJECTED"}, "HELLO": {"agent": "X"},
-        "RESUME": {"agent": "X", "resume_token": "x"},
-    }  # fmt: skip
-    refused = set()
-    with RawClient(daemon.socket) as client:
-        client.hello("Asker")
-        for kind in {kind.tag for kind in docs.kinds() if kind.direction != "daemon"} - {"BYE"}:
-            client.write_frame(envelope(kind, payloads.get(kind, {})))
-        client.flush()
-        for frame in client.listen(0.0, "ERROR"):
-            if frame["payload"]["code"] == "FEATURE_UNSUPPORTED":
-                refused.add(frame["payload"]["details"]["type"])
-    assert refused == unoffered == {"PROPOSE", "VOTE"}
 
 
 def test_what_is_shown_of_agents_and_messages_is_documented(daemon: DaemonProcess) -> None:

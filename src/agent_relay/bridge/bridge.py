@@ -15,10 +15,9 @@ from typing import Any
 from agent_relay.arc.addresses import parse_address
 from agent_relay.arc.client import ArcClient
 from agent_relay.arc.link import ArcState, Patience
-from agent_relay.bridge.incoming import Incoming
+from agent_relay.bridge.directions import Incoming, Outgoing
 from agent_relay.bridge.journal import Journal
 from agent_relay.bridge.notices import Counts, Notice, Notices
-from agent_relay.bridge.outgoing import Outgoing
 from agent_relay.bridge.peers import Peer, Peers
 from agent_relay.bridge.plan import Plan
 from agent_relay.protocol.names import fold_name

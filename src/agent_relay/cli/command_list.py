@@ -69,11 +69,27 @@ COMMANDS: dict[str, CommandEntry] = {
         "Start an agent in the background.",
         "agent-relay spawn Dev claude 'Fix the tests.'",
         "agent-relay spawn Dev codex --cwd backend",
+        "agent-relay spawn Dev claude --host build-1",
     ),
     "release": _list(
         lambda: import_module("agent_relay.cli.commands.spawn").release,
         "Stop an agent started with `spawn`.",
         "agent-relay release Dev",
+    ),
+    "team": _list(
+        lambda: import_module("agent_relay.cli.commands.team").team,
+        "Start and stop a whole team from one file.",
+        "agent-relay team up",
+        "agent-relay team status",
+        "agent-relay team logs -f",
+        "agent-relay team down",
+    ),
+    "run": _list(
+        lambda: import_module("agent_relay.cli.commands.run").run,
+        "Run patterns that a file declares.",
+        "agent-relay run review.yaml",
+        "agent-relay run review.yaml --var cli=codex --json",
+        "agent-relay run review.yaml --dry-run",
     ),
     "permissions": _list(
         lambda: import_module("agent_relay.cli.commands.permissions").permissions,
@@ -124,6 +140,13 @@ COMMANDS: dict[str, CommandEntry] = {
         "agent-relay status --all",
         "agent-relay status --json",
     ),
+    "hosts": _list(
+        lambda: import_module("agent_relay.cli.commands.hosts").hosts,
+        "List the hosts of the cluster.",
+        "agent-relay hosts",
+        "agent-relay hosts --json",
+        "agent-relay hosts exclude laptop",
+    ),
     "open": _list(
         lambda: import_module("agent_relay.cli.commands.open").open_page,
         "Open the dashboard in the browser.",
@@ -147,6 +170,13 @@ COMMANDS: dict[str, CommandEntry] = {
         "agent-relay send '#general' 'The build is green.' --wait",
         "git diff | agent-relay send Bob,Carol -",
     ),
+    "result": _list(
+        lambda: import_module("agent_relay.cli.commands.result").result,
+        "Give the result of a task.",
+        "agent-relay result task-3fa9-1 'No problems found.'",
+        "pytest 2>&1 | agent-relay result task-3fa9-1 -",
+        "agent-relay result task-3fa9-1 --error 'The file does not exist.'",
+    ),
     "join": _list(
         lambda: import_module("agent_relay.cli.commands.channels").join,
         "Join a channel.",
@@ -161,6 +191,31 @@ COMMANDS: dict[str, CommandEntry] = {
         "List the channels and who is in them.",
         "agent-relay channels",
         "agent-relay channels --json",
+    ),
+    "propose": _list(
+        lambda: import_module("agent_relay.cli.commands.proposals").propose,
+        "Ask agents to vote on something.",
+        "agent-relay propose 'Use SQLite for the cache' --to Bob,Carol --deadline 10m",
+        "agent-relay propose 'Release 2.0' --to '#dev' --quorum 60% --wait && make release",
+        "agent-relay propose 'Merge it' --to Bob,Carol --weight Bob=3 --body - < summary.md",
+    ),
+    "vote": _list(
+        lambda: import_module("agent_relay.cli.commands.proposals").vote,
+        "Vote on a proposal.",
+        "agent-relay vote 3f9c2a11 approve --reason 'No new service to run.'",
+        "agent-relay vote 3f9c2a11 abstain --as Bob",
+    ),
+    "withdraw": _list(
+        lambda: import_module("agent_relay.cli.commands.proposals").withdraw,
+        "Withdraw a proposal.",
+        "agent-relay withdraw 3f9c2a11 --reason 'It is solved.'",
+    ),
+    "proposals": _list(
+        lambda: import_module("agent_relay.cli.commands.proposals").proposals,
+        "List proposals and their votes.",
+        "agent-relay proposals",
+        "agent-relay proposals --all --json",
+        "agent-relay proposals 3f9c2a11",
     ),
     "inbox": _list(
         lambda: import_module("agent_relay.cli.commands.inbox").inbox,
@@ -195,12 +250,19 @@ COMMANDS: dict[str, CommandEntry] = {
         "Copy messages between SQLite and PostgreSQL.",
         "agent-relay storage copy --from sqlite --to postgres",
     ),
+    "cluster": _list(
+        lambda: import_module("agent_relay.cli.commands.cluster").cluster,
+        "Mend the log that a project's hosts share.",
+        "agent-relay cluster repair",
+        "agent-relay cluster repair --yes",
+    ),
     "events": _list(
         lambda: import_module("agent_relay.cli.commands.events").events,
         "Show events, live or past.",
         "agent-relay events -f",
         "agent-relay events --types permission.requested,item.* --agent Alice --since 1h",
         "agent-relay events --since 1042 -f --json >> events.jsonl",
+        "agent-relay events --schema events > events.schema.json",
     ),
     "rm": _list(
         lambda: import_module("agent_relay.cli.commands.rm").rm,
@@ -275,6 +337,19 @@ COMMANDS: dict[str, CommandEntry] = {
         "Connect agents to a remote ARC relay.",
         "agent-relay bridge --url wss://relay.example.com/arc --map Alice=alice-acme --peer bob-7",
         "agent-relay bridge --config bridge.toml",
+    ),
+    "mcp": _list(
+        lambda: import_module("agent_relay.cli.commands.mcp").mcp,
+        "Serve the relay as MCP tools for an agent.",
+        "agent-relay mcp",
+        "agent-relay init claude",
+    ),
+    "init": _list(
+        lambda: import_module("agent_relay.cli.commands.init").init,
+        "Set CLIs up for the relay's tools, or undo it.",
+        "agent-relay init",
+        "agent-relay init claude codex --dry-run",
+        "agent-relay init --remove",
     ),
     "openapi": _list(
         lambda: import_module("agent_relay.cli.commands.openapi").openapi,

@@ -54,7 +54,7 @@ def _as_program(words: list[str], word: str) -> list[str]:
     if word in KNOWN_CLIS:
         return [WRAP, *words]
     shown = clean_line(word)[:_SHOWN]
-    near = difflib.get_close_matches(word, [*COMMANDS, *KNOWN_CLIS], n=3)
+    near = difflib.get_close_matches(word, [*COMMANDS, *KNOWN_CLIS], n=3, cutoff=0.65)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     if shutil.which(word) is not None:
         hint += f" To run the program {shown} under the relay: agent-relay wrap {shown} …"

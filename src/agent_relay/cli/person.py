@@ -11,7 +11,7 @@ YOU = "you"
 
 @cache
 def person() -> str:
-    from agent_relay.daemon.owner import owner_name
+    from agent_relay.daemon.system import owner_name
 
     return owner_name()
 

@@ -8,30 +8,36 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from agent_relay.cluster.records import BadRecord, Claim, decode_record
+from agent_relay.cluster.records import BadRecord, Claim, Erasure, decode_record
 from agent_relay.ports.log import Log
 from agent_relay.ports.store import Batch, MessageStore, StoreError
 
 _TRIED_EVERY_MS = 1_000
+_ERASED_AT_ONCE = 500  # messages in one transaction
 
 Applied = Callable[[int, Claim | None], None]
 
 
 class Copy:
-    """`applied` is told of each record that is stored. `trouble` says why none is any more."""
+    """`applied` is told of each record that is stored; `erased`, of an agent that is not in the store any more. `trouble` says
+    why no record is stored."""
 
-    def __init__(self, store: MessageStore, position: int, applied: Applied, log: Log) -> None:
+    def __init__(
+        self, store: MessageStore, position: int, applied: Applied, log: Log, erased: Callable[[str], None] = lambda _agent: None
+    ) -> None:  # fmt: skip
         self._store = store
         self._heard_to = position
         self._applied = applied
+        self._erased = erased
         self._log = log
-        self._waiting: deque[tuple[Batch, Claim | None]] = deque()  # the first is being stored
+        self._waiting: deque[tuple[Batch, Claim | Erasure | None]] = deque()  # the first is being stored
         self._is_under_way = False
         self._again_at = 0
         self._now = 0
         self._is_closed = False
         self._is_stuck = False  # at a record that it cannot read
         self.trouble = ""
+        self.documents: dict[str, bytes] = {}  # those that came with the log
 
     def heard(self, sequence: int, record: bytes) -> None:
         if sequence <= self._heard_to or self._is_stuck:
@@ -46,6 +52,8 @@ class Copy:
             return
         if isinstance(found, Claim):
             self._waiting.append((Batch(position=sequence, term=found.term), found))
+        elif isinstance(found, Erasure):
+            self._waiting.append((Batch(position=sequence), found))
         else:
             found.position = sequence
             self._waiting.append((found, None))
@@ -65,7 +73,27 @@ class Copy:
     def _go_on(self) -> None:
         if self._waiting and not self._is_under_way and not self._again_at and not self._is_closed:
             self._is_under_way = True
-            self._store.write(self._waiting[0][0], self._told)
+            batch, found = self._waiting[0]
+            if isinstance(found, Erasure):
+                self._erase(found.agent, batch)
+            else:
+                self._store.write(batch, self._told)
+
+    def _erase(self, agent: str, batch: Batch) -> None:
+        """In slices, and only then its position: whoever is killed in between begins again."""
+
+        def told(outcome: int | StoreError) -> None:
+            if self._is_closed:
+                return
+            if isinstance(outcome, StoreError):
+                self._told(outcome)
+            elif outcome >= _ERASED_AT_ONCE:
+                self._store.erase(agent, _ERASED_AT_ONCE, told)
+            else:
+                self._erased(agent)
+                self._store.write(batch, self._told)
+
+        self._store.erase(agent, _ERASED_AT_ONCE, told)
 
     def _told(self, error: StoreError | None) -> None:
         self._is_under_way = False
@@ -76,9 +104,10 @@ class Copy:
             return
         if not self._is_stuck:
             self.trouble = ""
-        batch, claim = self._waiting.popleft()
+        batch, found = self._waiting.popleft()
         assert batch.position is not None
-        self._applied(batch.position, claim)
+        self.documents |= batch.documents
+        self._applied(batch.position, found if isinstance(found, Claim) else None)
         self._go_on()
 
     def _fail(self, error: StoreError) -> None:

@@ -9,13 +9,15 @@ import msgspec
 from msgspec import Struct, field
 
 from agent_relay.ports.cluster import WireMessage
+from agent_relay.protocol.hosts import LOG_DAYS
 
+API = "$JS.API"
 WRONG_LAST_SEQUENCE = 10071
 NO_MESSAGE = 10037
 NO_STREAM = 10059
 STREAM_IN_USE = 10058  # exists with other settings
 
-_DAY_S = 86_400
+_DAY_MS = 86_400_000
 _LOG_BYTES = 16 * 1024**3
 _MOST_READERS = 256  # one for each host that follows, and those that were just replaced
 _GONE_AFTER_S = 30
@@ -41,6 +43,7 @@ class Answer(Struct, frozen=True):
     duplicate: bool = False
     state: _StreamState | None = None  # of the stream
     config: dict[str, Any] = field(default_factory=dict)
+    cluster: dict[str, Any] | None = None  # who leads the stream, and who follows
     message: dict[str, Any] | None = None  # one stored record: its headers are base64
 
 
@@ -63,9 +66,14 @@ _ACK = re.compile(r"\$JS\.ACK\.(?:[^.]+\.[^.]+\.)?[^.]+\.[^.]+\.\d+\.(\d+)\.(\d+
 
 
 def read_place(reply: str) -> Delivered | None:
-    """Where a record that was delivered stands, from the subject it could be acknowledged at."""
+    """The position of a record that was delivered, from the subject it could be acknowledged at."""
     found = _ACK.fullmatch(reply)
     return None if found is None else Delivered(int(found[1]), int(found[2]))
+
+
+class StreamNames(NamedTuple):
+    log: str  # the subject of its records
+    stream: str
 
 
 class Names:
@@ -76,17 +84,35 @@ class Names:
         self.alive = f"relay.{project}.alive"
         self.who = f"relay.{project}.who"
         self.hosts = f"relay.{project}.hosts"
+        self.ahead = f"relay.{project}.ahead"
         self.stream = f"RELAY_{project.upper().replace('-', '_')}_LOG"
+        self.events = StreamNames(f"relay.{project}.events", f"RELAY_{project.upper().replace('-', '_')}_EVENTS")
         self._project = project
+
+    def ask(self, host: str) -> str:
+        return f"relay.{self._project}.ask.{host}"
 
     def to_seat(self, host: str, term: int) -> str:
         return f"relay.{self._project}.to.{host}.{term}"
+
+    def ask_copy(self, host: str) -> str:
+        return f"relay.{self._project}.ask.{host}.copy"
 
     def to_edge(self, host: str) -> str:
         return f"relay.{self._project}.to.{host}.d"
 
 
-def stream_settings(names: Names, replicas: int, days: int = 30) -> dict[str, Any]:
+class Retention(NamedTuple):
+    """The most that a stream keeps."""
+
+    age_ms: int = LOG_DAYS * _DAY_MS
+    size_bytes: int = _LOG_BYTES
+
+
+LOG_RETENTION = Retention()
+
+
+def stream_settings(names: Names | StreamNames, replicas: int, retention: Retention = LOG_RETENTION) -> dict[str, Any]:
     return {
         "name": names.stream,
         "subjects": [names.log],
@@ -94,8 +120,8 @@ def stream_settings(names: Names, replicas: int, days: int = 30) -> dict[str, An
         "num_replicas": replicas,
         "retention": "limits",
         "discard": "old",
-        "max_age": days * _DAY_S * 1_000_000_000,
-        "max_bytes": _LOG_BYTES,
+        "max_age": retention.age_ms * 1_000_000,
+        "max_bytes": retention.size_bytes,
         "max_msgs": -1,
         "max_msg_size": -1,
         "max_consumers": _MOST_READERS,
@@ -106,7 +132,7 @@ def stream_settings(names: Names, replicas: int, days: int = 30) -> dict[str, An
     }
 
 
-def reader_settings(names: Names, after: int, inbox: str) -> dict[str, Any]:
+def reader_settings(names: Names | StreamNames, after: int, inbox: str) -> dict[str, Any]:
     return {
         "stream_name": names.stream,
         "config": {

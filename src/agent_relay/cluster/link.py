@@ -2,7 +2,8 @@
 
 What is said in one turn is one packet: numbered, acknowledged by whatever comes back, and sent again until it is. A packet is
 `(link, number, acknowledged, ops)` in msgpack; number 0 carries nothing and is not acknowledged. A link begins with packet 1 at
-the edge. Whoever hears a later packet of a link it does not know answers `RESET`, and the edge begins another.
+the edge, which introduces it; nothing follows until that is acknowledged. Whoever hears a later packet of a link it does not know
+answers `RESET`, and the edge begins another. So words of clients that were held up by a cut network are never taken for new ones.
 """
 
 from __future__ import annotations
@@ -13,9 +14,14 @@ from enum import IntEnum
 
 import msgspec
 
+from agent_relay.cluster.figures import Figures
+
 RESEND_MS = 200
 KEEPALIVE_MS = 1_000
 DEAD_MS = 6_000
+FORGOTTEN_MS = (
+    5_000  # at the seat, before the edge gives up: what a client said over a dead link must not arrive once it may be elsewhere
+)
 RESET = -1
 _PACKET_BYTES = 512 * 1024  # a larger turn becomes several packets; a server takes at least a mebibyte
 _IN_FLIGHT = 64  # packets that are not acknowledged; what is said meanwhile gathers
@@ -28,20 +34,34 @@ class OpKind(IntEnum):
     CREDIT = 3  # data: so many bytes more, as text
     ABORT = 4  # at once
     RUNS = 5  # data: the agent and the process that the connection runs
+    RULES = 6  # data: the rules of the edge's host; before anything else
+    WHO = 7  # to the edge: who is it? Back: the agent in whose terminal it runs, and whether it is lost
+    HTTP = 8  # of no connection. To the seat: the edge's HTTP. Back: the keys of its pages
 
 
 Op = tuple[int, int, bytes]  # kind, connection, data
-_Packet = tuple[str, int, int, list[Op]]
+Packet = tuple[str, int, int, list[Op]]
+
+
+class _PacketFields(msgspec.Struct, array_like=True, gc=False):
+    """As it is read: what a later version adds at its end is not looked at."""
+
+    link: str
+    number: int
+    acknowledged: int
+    ops: list[Op]
+
 
 _encode = msgspec.msgpack.Encoder().encode
-_decoder: msgspec.msgpack.Decoder[_Packet] = msgspec.msgpack.Decoder(_Packet)
+_decode = msgspec.msgpack.Decoder(_PacketFields).decode
 
 
-def read_packet(payload: bytes) -> _Packet | None:
+def read_packet(payload: bytes) -> Packet | None:
     try:
-        return _decoder.decode(payload)
+        found = _decode(payload)
     except msgspec.MsgspecError:
         return None
+    return found.link, found.number, found.acknowledged, found.ops
 
 
 def reset_packet(link: str) -> bytes:
@@ -51,7 +71,10 @@ def reset_packet(link: str) -> bytes:
 class Link:
     """One end. `send` hands a packet to the wire, and may lose it; `take` gets the ops of a packet, each packet once."""
 
-    def __init__(self, name: str, send: Callable[[bytes], object], take: Callable[[list[Op]], None], now: int) -> None:
+    def __init__(
+        self, name: str, send: Callable[[bytes], object], take: Callable[[list[Op]], None], now: int,
+        figures: Figures | None = None,
+    ) -> None:  # fmt: skip
         self.name = name
         self._send = send
         self._take = take
@@ -65,14 +88,12 @@ class Link:
         self._next = 1
         self._heard_to = 0
         self._owes_ack = False
+        self._is_confirmed = False  # the other end has heard of it
+        self._figures = figures or Figures()
 
     @property
-    def is_dead(self) -> bool:
-        return self._now - self._heard_at >= DEAD_MS
-
-    @property
-    def unsaid_bytes(self) -> int:
-        return self._gathered_bytes
+    def silent_ms(self) -> int:
+        return self._now - self._heard_at
 
     def say(self, kind: OpKind, connection: int, data: bytes = b"") -> None:
         """Goes out with `flush`."""
@@ -81,7 +102,7 @@ class Link:
 
     def flush(self) -> None:
         """Ends a turn."""
-        while self._gathered and len(self._unacked) < _IN_FLIGHT:
+        while self._gathered and len(self._unacked) < (_IN_FLIGHT if self._is_confirmed else 1):
             ops = self._take_packet()
             if not self._unacked:
                 self._sent_at = self._now
@@ -106,7 +127,9 @@ class Link:
     def _transmit(self, number: int, ops: list[Op]) -> None:
         self._owes_ack = False
         self._said_at = self._now
-        self._send(_encode((self.name, number, self._heard_to, ops)))
+        packet = _encode((self.name, number, self._heard_to, ops))
+        self._figures.link_sent_bytes += len(packet)
+        self._send(packet)
 
     def heard(self, number: int, acknowledged: int, ops: list[Op]) -> None:
         self._heard_at = self._now
@@ -115,6 +138,7 @@ class Link:
             self._unacked.popleft()
             progress = True
         if progress:
+            self._is_confirmed = True
             self._sent_at = self._now
         if number > 0:
             self._owes_ack = True
@@ -133,5 +157,6 @@ class Link:
 
     def resend(self) -> None:
         self._sent_at = self._now
+        self._figures.packets_resent += len(self._unacked)
         for number, ops in self._unacked:
             self._transmit(number, ops)

@@ -1,56 +1,55 @@
-"""The shared log over JetStream: compare-and-append, and following it.
-
-Every record names the sequence it must follow (`Nats-Expected-Last-Sequence`), so the log refuses whoever has lost the seat.
-An append without an answer is sent again, byte for byte, until it is known what became of it: the server recognises its
-`Nats-Msg-Id`, or says that something else follows `after`; then that record is read, and it is ours or another's.
+"""The shared log over JetStream: compare-and-append (`log_appender`), and following it.
 
 A follower reads through an ephemeral consumer without acknowledgements. Whatever looks wrong (silence, a gap, a reconnect) ends
-it, and a new one is made from the last record that came.
+it, and a new one is made from the last record that came, once `continuity` has found that the log still goes on from there.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from functools import partial
 
 import msgspec
 
+from agent_relay.cluster.continuity import Continuity, Found, Standing
+from agent_relay.cluster.figures import Figures
 from agent_relay.cluster.jetstream import (
+    API,
     HEARTBEAT_MS,
-    NO_MESSAGE,
+    LOG_RETENTION,
     NO_STREAM,
     STREAM_IN_USE,
-    WRONG_LAST_SEQUENCE,
     Answer,
     Names,
+    Retention,
+    StreamNames,
     read_answer,
     read_place,
     reader_settings,
     stream_settings,
 )
+from agent_relay.cluster.log_appender import ASK_AGAIN_MS, LogAppender
 from agent_relay.cluster.records import FORMAT, FORMAT_HEADER
-from agent_relay.ports.cluster import AppendDone, Appended, FollowHeard, LastDone, NotNext, Wire, WireMessage
+from agent_relay.ports.cluster import (
+    NOTHING_KEPT,
+    AppendDone,
+    Appended,
+    FollowHeard,
+    Kept,
+    LastDone,
+    NotNext,
+    Wire,
+    WireMessage,
+)
 from agent_relay.ports.log import Log
 
-_ASK_AGAIN_MS = 250  # after an answer that says nothing; one that does not come at all has taken its time already
 _SILENCE_MS = 3 * HEARTBEAT_MS
-_API = "$JS.API"
-
-
-class _Append:
-    """The record under way."""
-
-    def __init__(self, record: bytes, after: int, message_id: str, done: AppendDone) -> None:
-        self.record = record
-        self.after = after
-        self.message_id = message_id
-        self.done = done
-        self.headers = {
-            "Nats-Msg-Id": message_id,
-            "Nats-Expected-Last-Sequence": str(after),
-            FORMAT_HEADER: FORMAT,
-        }
+_REGRESSED_MS = 30_000  # a leader that is cut off answers with old values for ten seconds
+_REPAIR = (
+    "No host takes the seat until they are back: run `agent-relay cluster repair` at the host that has copied most, or restore "
+    "the newest backup of NATS."
+)
+_NO_ANSWER = "NATS does not answer."
 
 
 class _Reading:
@@ -64,22 +63,47 @@ class _Reading:
 
 
 class JetStreamLog:
-    """`mark` names this life of the daemon: no two have the same. `trouble` says why the log does not answer as it should."""
+    """`mark` names this life of the daemon: no two have the same. `trouble` says why the log does not answer as it should.
+    `kept` is given every record, before anybody hears of it. `may_skip`: records may be missing. Then a follower goes on with
+    the oldest there is, and a stream that is not there is made."""
 
-    def __init__(self, wire: Wire, names: Names, mark: str, replicas: int, log: Log, now: int) -> None:
+    def __init__(
+        self, wire: Wire, names: Names | StreamNames, mark: str, replicas: int, log: Log, now: int, kept: Kept = NOTHING_KEPT,
+        figures: Figures | None = None, retention: Retention = LOG_RETENTION, *, may_skip: bool = False,
+    ) -> None:  # fmt: skip
         self._wire = wire
+        self._figures = figures or Figures()
         self._names = names
-        self._mark = mark
         self._replicas = replicas
         self._log = log
         self._now = now
+        self._retention = retention
+        self._may_skip = may_skip
         self._later: list[tuple[int, Callable[[], None]]] = []
-        self._appending: _Append | None = None
+        self._appender = LogAppender(wire, names, mark, self._figures, self._after, self._complain)
         self._reading: _Reading | None = None
         self._heard: FollowHeard | None = None
         self._position = 0
         self._is_making = False  # a consumer is asked for
+        self._appended_to = 0  # the last record of ours, since nothing is followed
+        self._kept = kept
+        self._continuity = Continuity(wire, names, kept.find)
+        self.standing = Standing.UNKNOWN
+        self.first = 0  # sequence of the log, when it was last looked at
+        self._regressed_since: int | None = None
         self.trouble = ""
+
+    @property
+    def is_regressed(self) -> bool:
+        """The log ends before what this host has copied of it."""
+        return self.standing is Standing.REGRESSED or (
+            self.standing is Standing.ABSENT and max(self._position, self._appended_to) > 0
+        )
+
+    @property
+    def is_behind(self) -> bool:
+        """The records that are needed next are not in the log any more: only another host's copy has them."""
+        return self.standing is Standing.BEHIND
 
     def clock_says(self, now: int) -> None:
         self._now = now
@@ -92,72 +116,47 @@ class JetStreamLog:
             self._read_anew()
 
     def reconnected(self) -> None:
-        """Another server, or the same one again: what was followed may have ended unheard."""
+        """Another server, or the same one again: what was followed may have ended unheard, and the log may be another."""
         if self._heard is not None:
             self._read_anew()
+        elif self._appended_to:
+            self._look_at_end()
+
+    def _look_at_end(self) -> None:
+        """Of the seat, which does not follow: is what it has appended still there?"""
+        appended_to = self._appended_to
+
+        def checked(found: Found) -> None:
+            if self._heard is not None or not self._appended_to:
+                return
+            self.standing = found.standing
+            if self.is_regressed or found.standing is Standing.UNKNOWN:
+                self._after(ASK_AGAIN_MS, self._look_at_end)
+
+        self._continuity.check(appended_to, checked)
 
     # --- appending ------------------------------------------------------------------------------------------------------
 
     def append(self, record: bytes, after: int, done: AppendDone) -> None:
-        assert self._appending is None, "one record at a time"
-        self._appending = _Append(record, after, f"{self._mark}-{after}", done)
-        self._send(self._appending)
+        def settled(outcome: Appended | NotNext) -> None:
+            self.trouble = ""
+            if isinstance(outcome, Appended):
+                self._kept.keep(outcome.sequence, record)
+                self._appended_to = outcome.sequence
+            done(outcome)
+
+        self._appender.append(record, after, settled)
 
     def give_up(self) -> None:
-        self._appending = None
-
-    def _send(self, append: _Append) -> None:
-        if append is self._appending:
-            self._wire.ask(self._names.log, append.record, partial(self._answered, append), append.headers)
-
-    def _answered(self, append: _Append, message: WireMessage | None) -> None:
-        if append is not self._appending:
-            return
-        answer = read_answer(message)
-        if answer is None:
-            self._after(0 if message is None else _ASK_AGAIN_MS, partial(self._send, append))
-        elif answer.error is not None and answer.error.err_code == WRONG_LAST_SEQUENCE:
-            self._look(append)
-        elif answer.error is not None:
-            self._complain(answer)
-            self._after(_ASK_AGAIN_MS, partial(self._send, append))
-        elif answer.seq == append.after + 1:
-            self._settle(append, Appended(answer.seq))
-        else:  # a duplicate of something else, which our ids do not allow, or a server that is not telling the truth
-            self._look(append)
-
-    def _look(self, append: _Append) -> None:
-        """Whose record follows `after`?"""
-        if append is self._appending:
-            request = msgspec.json.encode({"seq": append.after + 1})
-            self._wire.ask(f"{_API}.STREAM.MSG.GET.{self._names.stream}", request, partial(self._looked, append))
-
-    def _looked(self, append: _Append, message: WireMessage | None) -> None:
-        if append is not self._appending:
-            return
-        answer = read_answer(message)
-        if answer is None:
-            self._after(0 if message is None else _ASK_AGAIN_MS, partial(self._look, append))
-        elif answer.message is not None:
-            ours = f"Nats-Msg-Id: {append.message_id}\r\n".encode() in base64.b64decode(answer.message.get("hdrs") or "")
-            self._settle(append, Appended(append.after + 1) if ours else NotNext(append.after + 1))
-        else:
-            # Nothing is there: the log ends before `after`, or that record is gone. It is asked again: a leader that is cut off
-            # answers so for a while, and if records are really lost the follower finds out.
-            if answer.error is not None and answer.error.err_code != NO_MESSAGE:
-                self._complain(answer)
-            self._after(_ASK_AGAIN_MS, partial(self._send, append))
-
-    def _settle(self, append: _Append, outcome: Appended | NotNext) -> None:
-        self._appending = None
-        self.trouble = ""
-        append.done(outcome)
+        self._appender.give_up()
 
     # --- following ------------------------------------------------------------------------------------------------------
 
     def follow(self, after: int, heard: FollowHeard) -> None:
         self._position = after
+        self._appended_to = 0
         self._heard = heard
+        self.standing = Standing.UNKNOWN
         self._read_anew()
 
     def unfollow(self) -> None:
@@ -173,13 +172,67 @@ class JetStreamLog:
         self._drop_reading()
         if self._heard is None or self._is_making:
             return
+        if self._may_skip:
+            self._make_reader()
+            return
         self._is_making = True
+        self._continuity.check(self._position, partial(self._checked, self._position))
+
+    def _checked(self, position: int, found: Found) -> None:
+        self._is_making = False
+        if position != self._position:
+            self._read_if_not()
+            return
+        if found.standing is not self.standing:
+            self._log.note("cluster_log_standing", standing=found.standing.name.lower(), position=position, first=found.first,
+                           last=found.last)  # fmt: skip
+        self.standing, self.first = found.standing, found.first
+        self._regressed_since = (self._regressed_since or self._now) if found.standing is Standing.REGRESSED else None
+        if found.standing is Standing.CONTINUES:
+            self._make_reader()
+            return
+        if found.refusal is not None:
+            self._complain(found.refusal)
+        elif found.standing is not Standing.UNKNOWN:
+            self.trouble = self._explain(found)
+        self._after(ASK_AGAIN_MS, self._read_if_not)
+
+    def _explain(self, found: Found) -> str:
+        """Why the copy cannot follow; "" while it may come right by itself."""
+        has = f"this host has copied {self._position:,} records"
+        match found.standing:
+            case Standing.ABSENT if self._position:
+                return f"log_regressed: the cluster's log {self._names.stream} is gone, and {has} of it. {_REPAIR}"
+            case Standing.REGRESSED if self._regressed_since is not None and self._now - self._regressed_since >= _REGRESSED_MS:
+                return (
+                    f"log_regressed: the cluster's log ends at record {found.last:,}, and {has}: NATS has lost records that it "
+                    f"had confirmed. {_REPAIR}"
+                )
+            case Standing.DIVERGED:
+                return (
+                    f"log_diverged: record {self._position:,} of the cluster's log is not the one that this host has copied: "
+                    "NATS has lost records, and the others went on without them. Run `agent-relay cluster repair` here to see "
+                    "what can be done."
+                )
+            case Standing.BEHIND:
+                return (
+                    f"The cluster's log begins at record {found.first:,}, and {has}: it needs a copy of another host's database, "
+                    "and asks the host that has the seat."
+                )
+            case _:
+                return ""
+
+    def _make_reader(self) -> None:
+        if self._heard is None:
+            return
+        self._is_making = True
+        self._figures.log_readings += 1
         inbox = self._wire.new_inbox()
         reading = _Reading(inbox, 0, self._now)
         reading.number = self._wire.subscribe(inbox, partial(self._delivered, reading))
         request = msgspec.json.encode(reader_settings(self._names, self._position, inbox))
         self._reading = reading
-        self._wire.ask(f"{_API}.CONSUMER.CREATE.{self._names.stream}", request, partial(self._made, reading))
+        self._wire.ask(f"{API}.CONSUMER.CREATE.{self._names.stream}", request, partial(self._made, reading))
 
     def _made(self, reading: _Reading, message: WireMessage | None) -> None:
         self._is_making = False
@@ -189,14 +242,14 @@ class JetStreamLog:
             self.trouble = ""
             return
         if answer is not None and answer.error is not None:
-            if answer.error.err_code == NO_STREAM:
+            if answer.error.err_code == NO_STREAM and self._may_skip:
                 self._make_stream()
             else:
                 self._complain(answer)
         if self._reading is reading:
             self._drop_reading()
         if self._reading is None:
-            self._after(_ASK_AGAIN_MS, self._read_if_not)
+            self._after(ASK_AGAIN_MS, self._read_if_not)
 
     def _read_if_not(self) -> None:
         if self._reading is None:
@@ -223,40 +276,73 @@ class JetStreamLog:
             self._read_anew()
             return
         reading.consumer_sequence = place.consumer_sequence
-        if place.stream_sequence != self._position + 1:
-            self.trouble = (
-                f"The cluster's log no longer has the records {self._position + 1} to {place.stream_sequence - 1}, which this "
-                "host needs. Start it with an empty state directory to copy everything again."
-            )
+        if place.stream_sequence != self._position + 1 and not self._may_skip:
             self._log.note("cluster_log_gap", position=self._position, next=place.stream_sequence)
+            self._drop_reading()
+            self._checked(self._position, Found(Standing.BEHIND, place.stream_sequence, place.stream_sequence))
+            return
+        if message.headers.get(FORMAT_HEADER, FORMAT) != FORMAT:
+            self.trouble = "The cluster's log is written in a format of a later version; update this host's agent-relay."
+            self._log.note("cluster_format_unknown", sequence=place.stream_sequence)
             self.unfollow()
             return
         self._position = place.stream_sequence
+        self._kept.keep(place.stream_sequence, message.payload)
         self._heard(place.stream_sequence, message.payload)
 
     # --- the stream -----------------------------------------------------------------------------------------------------
 
     def ask_last(self, done: LastDone) -> None:
+        """A log that is not there is made, but never in the place of one that this host has copied."""
+
+        def told(answer: Answer | None, is_absent: bool) -> None:
+            if is_absent and self._position:
+                done(0)
+                return
+            if is_absent:
+                self._make_stream()
+            is_ours = self.standing in {Standing.CONTINUES, Standing.REGRESSED}
+            done(answer.state.last_seq if answer is not None and answer.state is not None and is_ours else None)
+
+        self._ask_state(told)
+
+    def ask_ends(self, done: Callable[[tuple[int, int] | None], None]) -> None:
+        """The first and the last sequence; the first is the next one where no record is left. None: not known now. A stream that
+        is not there is made."""
+
+        def told(answer: Answer | None, is_absent: bool) -> None:
+            if is_absent:
+                self._make_stream()
+            state = None if answer is None else answer.state
+            done(None if state is None else (state.first_seq, state.last_seq))
+
+        self._ask_state(told)
+
+    def _ask_state(self, told: Callable[[Answer | None, bool], None]) -> None:
+        """`told` hears the answer, and whether it says that there is no such stream."""
+
         def answered(message: WireMessage | None) -> None:
             answer = read_answer(message)
-            if answer is not None and answer.error is not None:
-                if answer.error.err_code == NO_STREAM:
-                    self._make_stream()
-                else:
-                    self._complain(answer)
-            done(None if answer is None or answer.state is None else answer.state.last_seq)
+            if answer is None:  # a connection that is cut off can take seconds to notice it
+                self.trouble = self.trouble or _NO_ANSWER
+            elif self.trouble == _NO_ANSWER:
+                self.trouble = ""
+            is_absent = answer is not None and answer.error is not None and answer.error.err_code == NO_STREAM
+            if answer is not None and answer.error is not None and not is_absent:
+                self._complain(answer)
+            told(answer, is_absent)
 
-        self._wire.ask(f"{_API}.STREAM.INFO.{self._names.stream}", b"", answered)
+        self._wire.ask(f"{API}.STREAM.INFO.{self._names.stream}", b"", answered)
 
     def _make_stream(self) -> None:
-        request = msgspec.json.encode(stream_settings(self._names, self._replicas))
+        request = msgspec.json.encode(stream_settings(self._names, self._replicas, self._retention))
 
         def made(message: WireMessage | None) -> None:
             answer = read_answer(message)
             if answer is not None and answer.error is not None and answer.error.err_code != STREAM_IN_USE:
                 self._complain(answer)
 
-        self._wire.ask(f"{_API}.STREAM.CREATE.{self._names.stream}", request, made)
+        self._wire.ask(f"{API}.STREAM.CREATE.{self._names.stream}", request, made)
 
     def _complain(self, answer: Answer) -> None:
         assert answer.error is not None

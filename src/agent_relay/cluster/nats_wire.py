@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -24,7 +24,9 @@ ANSWER_S = 0.5
 _PING_S = 1  # a server that hangs is left after two pings without an answer
 _RECONNECT_S: Any = 0.05  # nats-py says it wants whole seconds, and takes any
 _CONNECT_S = 2
+_SILENT_TICKS = 4  # seconds in which not even our own word came back: longer than the client's own pings take
 _STATUS = "Status"
+_SEED_OF_A_USER = b"SU"
 _PENDING_BYTES = 512 * 1024 * 1024
 
 
@@ -32,14 +34,18 @@ class Credentials(Struct, frozen=True):
     """The ways to show who we are. Files are read again at every connection."""
 
     token: str | None = None
-    creds_file: str | None = None  # JWT and NKEY, as `nsc` writes them
+    creds_file: str | None = None  # JWT and NKEY, as `nsc` writes them, or the seed of an NKEY alone
     tls: ssl.SSLContext | None = None
 
     def options(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "token": self.token, "tls": self.tls, "user_credentials": self.creds_file,
-        }  # fmt: skip
+        kind = "nkeys_seed" if self.creds_file is not None and _is_seed(self.creds_file) else "user_credentials"
+        found: dict[str, Any] = {"token": self.token, "tls": self.tls, kind: self.creds_file}
         return {name: value for name, value in found.items() if value is not None}
+
+
+def _is_seed(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == _SEED_OF_A_USER
 
 
 class _Subscribed(Struct):
@@ -66,13 +72,18 @@ class NatsWire:
         self._asked: dict[str, tuple[Answered, asyncio.TimerHandle]] = {}
         self._last_number = 0
         self._inbox = self._client.new_inbox()
+        self._echo = f"{self._inbox}.echo"
+        self._writing: asyncio.Task[None] | None = None
+        self._is_open = False  # the client has neither lost its connection nor said that it has
+        self._silent_ticks = 0
         self.trouble = "Not connected to NATS yet."
 
     async def start(self, listener: WireListener) -> None:
         """Returns at once; the listener is told when there is a connection."""
         self._listener = listener
         self._start_task(self._connect())
-        self._start_task(self._write())
+        self._writing = self._start_task(self._write())
+        self._start_task(self._watch())
 
     async def stop(self) -> None:
         for task in list(self._tasks):
@@ -81,8 +92,9 @@ class NatsWire:
             timer.cancel()
             done(None)
         self._asked.clear()
-        with contextlib.suppress(Error, OSError, TimeoutError, asyncio.CancelledError):
-            await self._client.close()
+        if self._listener is None:  # never started
+            return
+        await _close(self._client)
 
     # --- the port -------------------------------------------------------------------------------------------------------
 
@@ -95,6 +107,12 @@ class NatsWire:
         """The address of the server we are connected to, without credentials; "" for none."""
         url = self._client.connected_url if self._client.is_connected else None
         return "" if url is None else f"{url.hostname}:{url.port}"
+
+    @property
+    def version(self) -> str:
+        """The server's."""
+        version = self._client.connected_server_version
+        return f"{version.major}.{version.minor}.{version.patch}"
 
     def publish(self, subject: str, payload: bytes, headers: Headers = NO_HEADERS) -> bool:
         return self._say(subject, payload, "", headers)
@@ -147,12 +165,26 @@ class NatsWire:
     # --- in -------------------------------------------------------------------------------------------------------------
 
     async def _connect(self) -> None:
-        await self._client.connect(
-            self._servers, name=self._name, error_cb=self._failed, disconnected_cb=self._lost, reconnected_cb=self._again,
+        client = self._client
+
+        async def failed(error: Exception) -> None:
+            if client is self._client:
+                self._failed(error)
+
+        async def lost() -> None:
+            if client is self._client:
+                self._lost()
+
+        async def again() -> None:
+            if client is self._client:
+                await self._again()
+
+        await client.connect(
+            self._servers, name=self._name, error_cb=failed, disconnected_cb=lost, reconnected_cb=again,
             connect_timeout=_CONNECT_S, reconnect_time_wait=_RECONNECT_S, max_reconnect_attempts=-1, ping_interval=_PING_S,
             max_outstanding_pings=2, pending_size=0, **self._credentials.options(),
         )  # fmt: skip
-        await self._client.subscribe(f"{self._inbox}.*", cb=self._answered, pending_bytes_limit=_PENDING_BYTES)
+        await client.subscribe(f"{self._inbox}.*", cb=self._answered, pending_bytes_limit=_PENDING_BYTES)
         for subscribed in list(self._subscribed.values()):
             await self._hold(subscribed)
         self._tell_connected()
@@ -162,7 +194,11 @@ class NatsWire:
             return
 
         async def heard(message: Msg) -> None:
-            subscribed.heard(_read(message))
+            self._silent_ticks = 0
+            try:
+                subscribed.heard(_read(message))
+            except Exception as error:  # noqa: BLE001 - one message, of whoever it may be, must not end the others
+                self._log.note("nats_message_failed", subject=message.subject, error=repr(error))
 
         subscribed.held = True
         try:
@@ -179,18 +215,24 @@ class NatsWire:
                 await subscribed.held.unsubscribe()
 
     async def _answered(self, message: Msg) -> None:
+        self._silent_ticks = 0
+        if message.subject == self._echo:
+            self.trouble = ""  # whatever the client complained about, the connection works
+            return
         asked = self._asked.pop(message.subject, None)
         if asked is not None:
             asked[1].cancel()
             asked[0](_read(message))
 
-    async def _failed(self, error: Exception) -> None:
-        text = str(error) or type(error).__name__
+    def _failed(self, error: Exception) -> None:
+        reason = str(error) or ("no answer in time" if isinstance(error, TimeoutError) else type(error).__name__)
+        text = f"NATS: {reason}."
         if text != self.trouble:
             self.trouble = text
             self._log.note("nats_error", error=text)
 
-    async def _lost(self) -> None:
+    def _lost(self) -> None:
+        self._is_open = False
         self.trouble = "The connection to NATS is lost; it is being tried again."
         self._out.clear()
         if self._listener is not None:
@@ -201,22 +243,56 @@ class NatsWire:
             await self._hold(subscribed)  # those that came while there was no connection
         self._tell_connected()
 
+    async def _watch(self) -> None:
+        """A client that leaves a connection first waits until everything is written, which a peer that hangs or is cut off never
+        takes: it says nothing, and tries no other server. So we listen for our own word, and take another client."""
+        while True:
+            await asyncio.sleep(_PING_S)
+            if not self._is_open:
+                continue
+            self._silent_ticks += 1
+            if self._silent_ticks > _SILENT_TICKS:
+                self._replace_client()
+            else:
+                self._say(self._echo, b"", "", NO_HEADERS)
+
+    def _replace_client(self) -> None:
+        self._log.note("nats_silent", seconds=self._silent_ticks * _PING_S)
+        silent, self._client = self._client, Client()
+        for subscribed in self._subscribed.values():
+            subscribed.held = None
+        self._lost()
+        if self._writing is not None:
+            self._writing.cancel()
+        self._writing = self._start_task(self._write())
+        self._start_task(self._connect())
+        self._start_task(_close(silent))
+
     def _tell_connected(self) -> None:
+        self._is_open = True
+        self._silent_ticks = 0
         self.trouble = ""
         self._log.note("nats_connected", server=self.server)
         if self._listener is not None:
             self._listener.connected(self.server, self._client.max_payload)
 
-    def _start_task(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.trouble = f"NATS cannot be used: {error}"
             self._log.note("nats_failed", error=str(error))
+
+
+async def _close(client: Client) -> None:
+    with contextlib.suppress(Error, OSError, TimeoutError):
+        async with asyncio.timeout(_CONNECT_S):
+            await client.close()
 
 
 def _read(message: Msg) -> WireMessage:

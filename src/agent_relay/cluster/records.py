@@ -1,9 +1,12 @@
-"""Records of the log: a batch of the store, or a claim of the seat.
+"""Records of the log: a batch of the store, a claim of the seat, or the erasure of an agent.
 
-A record is a letter and its content: `B` and msgpack of the batch's rows as tuples, or `C` and JSON of the claim. A batch
-whose record would be too large for one message of the engine becomes several. Its messages are divided; what else it holds
-goes with the last part. If the seat is lost in between, nobody has been told about the first parts: their messages are stored,
-and a sender that repeats one hears that it is a duplicate.
+A record is a letter and its content: `B` and msgpack of the batch's rows as tuples, `C` and JSON of the claim, `E` and JSON of
+the erasure. A version that cannot read a record stops copying there and goes on as an edge: what it skipped would be missing
+once it has the seat. So whatever is new is written only where it is used.
+
+A batch whose record would be too large for one message of the engine becomes several. Its messages and documents are divided;
+what else it holds goes with the last part. If the seat is lost in between, nobody has been told about the first parts: their
+messages are stored, and a sender that repeats one hears that it is a duplicate.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from agent_relay.ports.store import (
 FORMAT = "1"  # in the header Relay-Format; whoever does not know it stops following
 FORMAT_HEADER = "Relay-Format"
 
-_BATCH, _CLAIM = b"B", b"C"
+_BATCH, _CLAIM, _ERASURE = b"B", b"C", b"E"
 _ROWS: dict[str, type[Struct]] = {
     "messages": MessageRow,
     "agents": AgentRow,
@@ -57,6 +60,7 @@ _Fields = msgspec.defstruct(
         *((name, list[_row_type(kind)], ()) for name, kind in _ROWS.items()),  # type: ignore[misc]
         ("forgotten", list[str], ()),
         ("backlog_removed", list[tuple[str, int]], ()),
+        ("documents", dict[str, bytes], {}),
         ("checkpoint", int | None, None),
     ],
     forbid_unknown_fields=True,
@@ -70,10 +74,24 @@ class BadRecord(Exception):  # noqa: N818 - named by the condition
     """A record that this version cannot read. The text says what is wrong."""
 
 
-class Claim(Struct, frozen=True):
+class Claim(Struct, frozen=True, omit_defaults=True):
     term: int
     host: str
     mark: str  # of the daemon's life that claims; another one of the same host is somebody else
+    leaves: bool = False  # gives the seat back; a version that does not know this waits for a word of that host as always
+
+
+class Erasure(Struct, frozen=True):
+    """Everything of an agent in the records before this one goes out of every copy."""
+
+    agent: str
+
+
+Record = Batch | Claim | Erasure
+
+
+def encode_erasure(erasure: Erasure) -> bytes:
+    return _ERASURE + msgspec.json.encode(erasure)
 
 
 def encode_claim(claim: Claim) -> bytes:
@@ -86,44 +104,56 @@ def encode_batch(batch: Batch) -> bytes:
         fields["forgotten"] = batch.forgotten
     if batch.backlog_removed:
         fields["backlog_removed"] = batch.backlog_removed
+    if batch.documents:
+        fields["documents"] = batch.documents
     if batch.checkpoint is not None:
         fields["checkpoint"] = batch.checkpoint
     return _BATCH + _encode(fields)
 
 
 def divide_batch(batch: Batch, most_bytes: int) -> Iterator[Batch]:
-    """Parts whose records are not larger than that, the whole batch as one part if it fits. A single message that is larger is
-    a part of its own."""
-    part: list[MessageRow] = []
-    size = 0
+    """Parts whose records are not larger than that, the whole batch as one part if it fits. A single message or document that is
+    larger is a part of its own."""
+    part, size, is_divided = Batch(), 0, False
+
+    def is_full(needed: int) -> bool:
+        nonlocal size
+        is_over = size > 0 and size + needed > most_bytes
+        size = needed if is_over else size + needed
+        return is_over
+
     for row in batch.messages:
-        needed = len(row.tail) + _ENVELOPE_BYTES + sum(len(name) + 12 for name, _ in row.recipients)
-        if part and size + needed > most_bytes:
-            yield Batch(messages=part)
-            part, size = [], 0
-        part.append(row)
-        size += needed
-    if len(part) == len(batch.messages):
-        yield batch
-        return
-    rest = msgspec.structs.replace(batch, messages=part)
-    yield rest
+        if is_full(len(row.tail) + _ENVELOPE_BYTES + sum(len(name) + 12 for name, _ in row.recipients)):
+            yield part
+            part, is_divided = Batch(), True
+        part.messages.append(row)
+    for name, content in batch.documents.items():
+        if is_full(len(content) + len(name) + _ENVELOPE_BYTES):
+            yield part
+            part, is_divided = Batch(), True
+        part.documents[name] = content
+    yield msgspec.structs.replace(batch, messages=part.messages, documents=part.documents) if is_divided else batch
 
 
-def decode_record(record: bytes) -> Batch | Claim:
+def decode_record(record: bytes) -> Record:
     kind, content = record[:1], record[1:]
     try:
         if kind == _CLAIM:
             return msgspec.json.decode(content, type=Claim)
+        if kind == _ERASURE:
+            return msgspec.json.decode(content, type=Erasure)
         if kind == _BATCH:
             return _read_batch(_decode(content))
     except (msgspec.MsgspecError, TypeError, ValueError) as error:
-        raise BadRecord(f"A record of the cluster's log cannot be read: {error}.") from None
+        raise BadRecord(f"A record of the cluster's log cannot be read ({error}); update this host's agent-relay.") from None
     raise BadRecord(f"A record of the cluster's log is of the unknown kind {kind!r}; update this host's agent-relay.")
 
 
 def _read_batch(fields: Any) -> Batch:
-    batch = Batch(forgotten=list(fields.forgotten), backlog_removed=list(fields.backlog_removed), checkpoint=fields.checkpoint)
+    batch = Batch(
+        forgotten=list(fields.forgotten), backlog_removed=list(fields.backlog_removed), documents=fields.documents,
+        checkpoint=fields.checkpoint,
+    )  # fmt: skip
     for name, kind in _ROWS.items():
         if rows := getattr(fields, name):
             setattr(batch, name, [kind(*row) for row in rows])

@@ -39,7 +39,10 @@ _SILENCE_MS = 3_000  # without a word of the seat's host; a pause of the machine
 _AT_START_MS = 1_000  # a host that has just come asks who has the seat, and is answered at once
 _JITTER_MS = 1_000
 _ASK_AGAIN_MS = 500
+_VACANT_JITTER_MS = 200  # a seat that was given back: nobody is waited for, and rarely two claim at once
 _REGRESSED_MS = 30_000
+_LOST_MS = 15_000  # a leader that is cut off answers with old values for ten seconds
+_AHEAD_MS = 3_000  # a host that is ahead says so every half a second
 
 
 class SeatState(Enum):
@@ -55,6 +58,13 @@ class Alive(Struct, frozen=True):
     host: str
     mark: str
     term: int
+    position: int
+
+
+class Ahead(Struct, frozen=True):
+    """A host has copied more than the log has."""
+
+    host: str
     position: int
 
 
@@ -79,15 +89,22 @@ class Seat:
         self.term = term  # the highest that the copy, or an `alive`, has named
         self.position = position
         self.holder = ""  # the host that has the seat, as far as we know
+        self.seat_position = position  # of the host that has it, as it last said
         self._target = 0  # where the copy has to be before we claim
         self._patience_at = now + _AT_START_MS + jitter(_AT_START_MS)
         self._due_at = 0  # the next `alive`, or the next question
-        self._behind_since = 0  # when the log was first seen to end before our copy
+        self._behind_since: int | None = None  # when the log was first seen to end before our copy, or another host's
+        self._ahead: Ahead | None = None  # another host that has copied more than the log has, and more than we
+        self._ahead_until = 0
+        self._ahead_due_at = 0  # our own next word of that
+        self._lost_since: int | None = None  # while we have the seat: when records of ours were first missing
         self._is_leaving = False
+        self._bar = ""  # why this host must not have the seat
 
     def start(self) -> None:
         self._wire.subscribe(self._names.alive, self._heard_alive)
         self._wire.subscribe(self._names.who, self._heard_question)
+        self._wire.subscribe(self._names.ahead, self._heard_ahead)
 
     def connected(self) -> None:
         """Whoever has the seat is asked to say so; nobody is missed before there was time for it."""
@@ -95,22 +112,40 @@ class Seat:
         if self.state is not SeatState.SEATED:
             self._be_patient(_AT_START_MS if not self.holder else _SILENCE_MS)
 
+    @property
+    def behind(self) -> int:
+        """Records that the seat has and our copy has not, as far as it told."""
+        return max(0, self.seat_position - self.position)
+
     # --- the clock ------------------------------------------------------------------------------------------------------
 
     def clock_says(self, now: int) -> None:
         self._now = now
+        if self.state is not SeatState.SEATED and self._log.is_regressed and now >= self._ahead_due_at:
+            self._say_ahead()  # before anybody with less than we have claims the seat
         match self.state:
             case SeatState.SEATED:
                 if now >= self._due_at:
                     self._say_alive()
+                self._watch_log()
             case SeatState.FOLLOWING:
-                if now >= self._patience_at and not self._is_leaving:
+                if now >= self._patience_at and not self._is_leaving and not self._bar:
                     self._miss_seat()
             case SeatState.ASKING:
                 if now >= self._due_at:
                     self._ask()
             case _:
                 pass
+
+    def _watch_log(self) -> None:
+        """A log that has lost what we appended takes nothing more; it is given up also while there is nothing to append."""
+        if not self._log.is_regressed:
+            self._lost_since = None
+        elif self._lost_since is None:
+            self._lost_since = self._now
+        elif self._now - self._lost_since >= _LOST_MS:
+            self._lost_since = None
+            self.lose(UnseatReason.LOG_SILENT)
 
     def _miss_seat(self) -> None:
         self.state = SeatState.ASKING
@@ -122,27 +157,37 @@ class Seat:
 
     def _ask(self) -> None:
         self._due_at = self._now + _ASK_AGAIN_MS
+        if self._now < self._ahead_until:  # what it has and the log has not would be lost with our claim
+            self._behind_since = self._now if self._behind_since is None else self._behind_since
+            return
+        self._ahead = None
         self._log.ask_last(self._answered)
 
     def _answered(self, last: int | None) -> None:
         if self.state is not SeatState.ASKING or last is None or self._is_leaving:
             return
         if last < self.position:  # a leader that is cut off answers so for a while; longer means that records are lost
-            self._behind_since = self._behind_since or self._now
+            self._behind_since = self._now if self._behind_since is None else self._behind_since
+            self._say_ahead()
             return
-        self._behind_since = 0
+        self._behind_since = None
         self._target = last
         self.state = SeatState.CATCHING_UP
         self._claim_if_there()
 
     @property
     def trouble(self) -> str:
-        """Why nobody claims the seat."""
-        if not self._behind_since or self._now - self._behind_since < _REGRESSED_MS:
+        """Why nobody claims the seat, or we may not."""
+        if self._bar:
+            return self._bar
+        if self._behind_since is None or self._now - self._behind_since < _REGRESSED_MS:
             return ""
+        who, position = (
+            ("this host", self.position) if self._ahead is None else (f"host {self._ahead.host}", self._ahead.position)
+        )
         return (
-            f"log_regressed: the cluster's log ends before record {self.position}, which this host has copied, so NATS has lost "
-            "records that it had confirmed. No host takes the seat."
+            f"log_regressed: the cluster's log ends before record {position:,}, which {who} has copied, so NATS has lost records "
+            f"that it had confirmed. No host takes the seat: run `agent-relay cluster repair` at {who}."
         )
 
     def _claim_if_there(self) -> None:
@@ -173,6 +218,9 @@ class Seat:
             self._be_patient()  # somebody appends, so somebody has the seat
             self._claim_if_there()
             return
+        if claim.leaves:
+            self._vacated(claim)
+            return
         is_ours = (claim.host, claim.mark) == (self._host, self._mark)
         if is_ours and self.state in {SeatState.CLAIMING, SeatState.OPENING}:
             self._sit_down(claim.term)
@@ -182,6 +230,14 @@ class Seat:
             self._follow(claim.host, claim.term)
         else:
             self._claim_if_there()
+
+    def _vacated(self, claim: Claim) -> None:
+        """Its holder has given the seat back: what it said before counts no more, and it is not waited for."""
+        if claim.term > self.term:
+            self._follow("", claim.term)
+            self.holder = ""
+            self._patience_at = self._now + self._jitter(_VACANT_JITTER_MS)
+            self._listener.out_of_reach()
 
     def _sit_down(self, term: int) -> None:
         if self.state is SeatState.CLAIMING:  # it came with the log before the answer did
@@ -200,12 +256,24 @@ class Seat:
             return
         if (alive.host, alive.mark) == (self._host, self._mark):
             return
+        self.seat_position = alive.position
         if self.state is SeatState.SEATED:
             if alive.term > self.term:
                 self.lose(UnseatReason.SUPERSEDED)
                 self._follow(alive.host, alive.term)
         elif alive.term >= self.term and self.state is not SeatState.OPENING:
             self._follow(alive.host, alive.term)
+
+    def _heard_ahead(self, message: WireMessage) -> None:
+        try:
+            ahead = msgspec.json.decode(message.payload, type=Ahead)
+        except msgspec.MsgspecError:
+            return
+        if ahead.host == self._host or ahead.position <= self.position:
+            return
+        self._ahead, self._ahead_until = ahead, self._now + _AHEAD_MS
+        if self.state is SeatState.CATCHING_UP:
+            self.state = SeatState.ASKING
 
     def _heard_question(self, _message: WireMessage) -> None:
         if self.state is SeatState.SEATED:
@@ -224,11 +292,29 @@ class Seat:
         self._log.give_up()
         self._listener.unseated(reason)
 
+    def bar(self, reason: str) -> None:
+        """Claims nothing, and gives up the seat, until called with ""."""
+        self._bar = reason
+        if not reason:
+            return
+        self.lose(UnseatReason.BARRED)
+        if self.state in {SeatState.ASKING, SeatState.CATCHING_UP}:
+            self.state = SeatState.FOLLOWING
+
     def leave(self) -> None:
         """We stop: no claim from here on."""
         self._is_leaving = True
         if self.state in {SeatState.ASKING, SeatState.CATCHING_UP}:
             self.state = SeatState.FOLLOWING
+
+    def resign(self, done: Callable[[], None]) -> None:
+        """Gives the seat back, after the last record of ours: whoever reads it claims at once. `done` may never be called."""
+        if self.state is not SeatState.SEATED:
+            done()
+            return
+        self.state = SeatState.FOLLOWING
+        record = encode_claim(Claim(self.term + 1, self._host, self._mark, leaves=True))
+        self._log.append(record, self.position, lambda _outcome: done())
 
     def _follow(self, host: str, term: int) -> None:
         """Somebody else has it, or has just appended something."""
@@ -243,6 +329,10 @@ class Seat:
 
     def _be_patient(self, silence_ms: int = _SILENCE_MS) -> None:
         self._patience_at = max(self._patience_at, self._now + silence_ms + self._jitter(min(silence_ms, _JITTER_MS)))
+
+    def _say_ahead(self) -> None:
+        self._ahead_due_at = self._now + _ASK_AGAIN_MS
+        self._wire.publish(self._names.ahead, msgspec.json.encode(Ahead(self._host, self.position)))
 
     def _say_alive(self) -> None:
         self._due_at = self._now + ALIVE_EVERY_MS

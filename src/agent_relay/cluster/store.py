@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent_relay.cluster.records import divide_batch, encode_batch
-from agent_relay.ports.cluster import Appended, ClusterLog, NotNext, UnseatReason
+from agent_relay.cluster.records import Erasure, divide_batch, encode_batch, encode_erasure
+from agent_relay.ports.cluster import Appended, LogWriter, NotNext, UnseatReason
 from agent_relay.ports.log import Log
 from agent_relay.ports.store import (
     Batch,
@@ -47,8 +47,8 @@ class ClusterStore:
     """Over a copy that is open, at `position`. `lose` is called at most once, and `write` answers nothing after it."""
 
     def __init__(
-        self, copy: MessageStore, snapshot: Snapshot, log: ClusterLog, lose: Lose, moved: Callable[[int], None],
-        most_bytes: Callable[[], int], notes: Log, now: int,
+        self, copy: MessageStore, snapshot: Snapshot, log: LogWriter, lose: Lose, moved: Callable[[int], None],
+        most_bytes: Callable[[], int], notes: Log, now: int, erased: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         self._copy = copy
         self._snapshot = snapshot
@@ -58,9 +58,10 @@ class ClusterStore:
         self._most_bytes = most_bytes
         self._notes = notes
         self._now = now
+        self._erased = erased  # once the log says so
         self._position = snapshot.position
-        self._waiting: list[tuple[Batch, WriteDone]] = []
-        self._parts: Iterator[Batch] | None = None
+        self._waiting: list[tuple[Batch | Erasure, WriteDone]] = []
+        self._parts: Iterator[Batch | Erasure] | None = None
         self._since: int | None = None  # when the record under way was handed over
         self._copy_failed: tuple[int, Callable[[], None], int] | None = None  # since when; what to do again, and when
         self._is_lost = False
@@ -68,13 +69,16 @@ class ClusterStore:
     # --- writing --------------------------------------------------------------------------------------------------------
 
     def write(self, batch: Batch, done: WriteDone) -> None:
-        self._waiting.append((batch, done))
+        self._queue(batch, done)
+
+    def _queue(self, content: Batch | Erasure, done: WriteDone) -> None:
+        self._waiting.append((content, done))
         if self._parts is None:
             self._begin()
 
     def _begin(self) -> None:
-        batch, _ = self._waiting[0]
-        self._parts = divide_batch(batch, self._most_bytes())
+        content, _ = self._waiting[0]
+        self._parts = divide_batch(content, self._most_bytes()) if isinstance(content, Batch) else iter([content])
         self._append_next()
 
     def _append_next(self) -> None:
@@ -83,20 +87,24 @@ class ClusterStore:
         if part is None:
             self._finish()
             return
-        record = encode_batch(part)
+        record = encode_batch(part) if isinstance(part, Batch) else encode_erasure(part)
         self._since = self._now
         self._log.append(record, self._position, lambda outcome: self._appended(part, outcome))
 
-    def _appended(self, part: Batch, outcome: Appended | NotNext) -> None:
+    def _appended(self, part: Batch | Erasure, outcome: Appended | NotNext) -> None:
         if self._is_lost:
             return
         if isinstance(outcome, NotNext):
             self._end(UnseatReason.SUPERSEDED)
             return
         self._since = None
-        self._position = part.position = outcome.sequence
+        self._position = outcome.sequence
         self._moved(outcome.sequence)
-        self._put(part)
+        if isinstance(part, Erasure):
+            self._erased()
+        batch = part if isinstance(part, Batch) else Batch()
+        batch.position = outcome.sequence
+        self._put(batch)
 
     def _put(self, part: Batch) -> None:
         def put(error: StoreError | None) -> None:
@@ -188,12 +196,16 @@ class ClusterStore:
         self._copy.prune(before, limit, done)
 
     def erase(self, agent: str, limit: int, done: PruneDone) -> None:
-        """Not yet: the log keeps every record until it is old, and so do the copies of the other hosts."""
-        del agent, limit
-        refusal = StoreError(
-            "In a cluster nothing can be erased yet: its log and every host's copy keep messages until they are old"
-        )
-        self._copy.fetch([], lambda _page: done(refusal))  # later, as everything is answered
+        """Here first, and then a record of the log tells every other copy. It is answered once that is confirmed: a seat that is
+        lost before has erased what nobody waits for any more, and whoever asked hears nothing and asks again."""
+
+        def told(outcome: int | StoreError) -> None:
+            if isinstance(outcome, StoreError) or outcome >= limit or self._is_lost:
+                done(outcome)
+            else:
+                self._queue(Erasure(agent), lambda error: done(outcome if error is None else error))
+
+        self._copy.erase(agent, limit, told)
 
     def stats(self) -> StoreStats:
         return self._copy.stats()

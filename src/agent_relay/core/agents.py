@@ -1,4 +1,7 @@
-"""Agents: everybody who ever registered and is not forgotten yet, connected or not."""
+"""Agents: everybody who ever registered and is not forgotten yet, connected or not.
+
+Each with the ids it has used, and with what it could not be told while it was away.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,62 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent_relay.core.dedup import DedupWindow
+from agent_relay.core.context import Context
 from agent_relay.core.mailbox import Mailbox
 from agent_relay.core.streams import Stream
 from agent_relay.ports.connection import NOBODY_UID, REGISTERED_UID
 from agent_relay.ports.store import AgentRow
 from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.ulid import time_of_number
 
 if TYPE_CHECKING:
     from agent_relay.core.chains import Standing
     from agent_relay.core.messages import Message
     from agent_relay.core.peer import Peer
     from agent_relay.protocol.reports import StateReport
+
+
+class DedupWindow:
+    """The ids a sender has used, so that the same SEND twice is one message and two identical answers.
+
+    From client id to the number of the message it became; what its receipt said is in the store, under that number.
+
+    Kept in two generations: when the younger one is full it becomes the older one and the oldest ids are let go all at
+    once. So at least `capacity` ids are remembered, at the price of two dictionaries and nothing per message.
+
+    After a restart those of an agent are read from the store when it comes.
+    """
+
+    __slots__ = ("capacity", "is_complete", "older", "younger")
+
+    def __init__(self, capacity: int, *, is_complete: bool = True) -> None:
+        self.capacity = capacity
+        self.is_complete = is_complete  # no other id was used
+        self.younger: dict[str, int] = {}
+        self.older: dict[str, int] = {}
+
+    def find(self, client_id: str, since_wall_ms: int) -> int | None:
+        """The message's number, unless it is older than `since_wall_ms`: then the id may be used anew."""
+        number = self.younger.get(client_id)
+        if number is None:
+            number = self.older.get(client_id)
+            if number is None:
+                return None
+        return number if time_of_number(number) >= since_wall_ms else None
+
+    def let_go(self) -> None:
+        """The oldest, where there are enough younger ones. After some were added to `younger`."""
+        if len(self.younger) >= self.capacity:
+            self.older, self.younger = self.younger, {}
+
+    def complete(self, ids: dict[str, int], first_number: int) -> None:
+        """These were used before any that is here; those of messages before that number are somebody else's."""
+        self.older = {client_id: number for client_id, number in ids.items() if number >= first_number} | self.older
+        self.is_complete = True
+
+    def __len__(self) -> int:
+        return len(self.younger) + len(self.older)
 
 
 class Traits(msgspec.Struct):
@@ -30,6 +76,7 @@ class Traits(msgspec.Struct):
     max_inflight: int = 256
     first_number: int = 0  # ids of messages with a lower number are those of whoever had the name before
     wrapped: bool = False  # the relay runs it, or did: its name is not for whoever comes first
+    host: str = ""  # of the cluster, where it is or was last; "": there is no cluster
     has_defaults: bool = False  # it joined the default channels once; those that it left since, it does not join again
 
 
@@ -112,3 +159,19 @@ def restore_agent(row: AgentRow, dedup_ids: int) -> Agent:
     agent.previous_token_hash = row.previous_token_hash
     agent.traits = msgspec.json.decode(row.meta, type=Traits)
     return agent
+
+
+def tell(context: Context, agent: Agent, kind: str, payload: dict[str, Any]) -> None:
+    """Tells a sender what became of its message, now or when it comes back."""
+    peer = agent.peer
+    if peer is not None and peer.active:
+        peer.say(kind, payload)
+    elif len(agent.notices) < context.limits.notice_capacity:
+        agent.notices.append((kind, payload))
+
+
+def tell_what_was_missed(agent: Agent) -> None:
+    notices, agent.notices = agent.notices, []
+    assert agent.peer is not None
+    for kind, payload in notices:
+        agent.peer.say(kind, payload)

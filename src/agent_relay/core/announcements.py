@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from agent_relay.core.context import Context
     from agent_relay.core.messages import Delivery, Message
     from agent_relay.core.requests import PendingRequest
+    from agent_relay.core.session_counts import SessionCounts
     from agent_relay.ports.store import MessageRow
 
+HIDDEN_VALUE = "set"  # of a variable in `session.started`: it may be a secret, and events are kept
 TRANSIENT = "transient"  # in the `meta` of a HELLO
 _RESOLUTIONS: dict[str, t.Resolution] = {"approved": "approved", "denied": "denied"}
 
@@ -127,29 +129,36 @@ def _describe(request: PendingRequest, change: str, by: str, answer: str, now_ms
     )  # fmt: skip
 
 
-def publish_session(context: Context, session: SessionRow) -> None:
+def publish_session(context: Context, counts: SessionCounts, session: SessionRow) -> None:
     """It has begun to run, or it has ended."""
+    has_ended = session.status is SessionStatus.ENDED
+    summary = counts.finish(session) if has_ended else None
     if context.events is None:
         return
-    for event in _session_ended(session) if session.status is SessionStatus.ENDED else _session_started(session):
+    for event in _session_ended(session, summary) if has_ended else _session_started(session):
         context.events.publish(event, agent=session.name, session_id=session.id, at_ms=context.wall_ms)
 
 
 def _session_started(session: SessionRow) -> tuple[t.Event, ...]:
+    agent = t.AgentInfo(name=session.name, cli=session.cli, model=session.known_model or session.model, version=session.version)
+    environment = dict.fromkeys(session.variables, HIDDEN_VALUE) if session.variables else None
     return (
         t.SessionStarted(
-            session_id=session.id, agent=t.AgentInfo(name=session.name, cli=session.cli), started_at=session.started_at,
-            config=t.SessionConfig(permission_mode=session.permission_mode, working_directory=session.cwd),
+            session_id=session.id, agent=agent, started_at=session.started_at,
+            config=t.SessionConfig(
+                permission_mode=session.permission_mode, working_directory=session.cwd, environment=environment
+            ),
         ),
         t.AgentSpawned(
-            session_id=session.id, agent_name=session.name, cli=session.cli, spawned_by=session.spawned_by, task=session.task
+            session_id=session.id, agent_name=session.name, cli=session.cli, spawned_by=session.spawned_by, task=session.task,
+            role=session.role,
         ),
     )  # fmt: skip
 
 
-def _session_ended(session: SessionRow) -> tuple[t.Event, ...]:
+def _session_ended(session: SessionRow, summary: t.SessionSummary | None) -> tuple[t.Event, ...]:
     reason = session.reason or EndReason.CRASHED
-    ended = t.SessionEnded(session_id=session.id, ended_at=session.ended_at or 0, reason=reason.value)
+    ended = t.SessionEnded(session_id=session.id, ended_at=session.ended_at or 0, reason=reason.value, summary=summary)
     if reason is not EndReason.RELEASED:
         return (ended,)
     released = t.AgentReleased(

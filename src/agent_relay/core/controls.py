@@ -15,6 +15,7 @@ from agent_relay.core.requests import BY_HUMAN, Requests, Tell
 from agent_relay.core.requests import COMMANDS as REQUEST_COMMANDS
 from agent_relay.core.rights import APPROVE, CONTROL, Rights
 from agent_relay.core.router import Router
+from agent_relay.core.team_rules import TeamRules
 from agent_relay.ports.connection import LocalConnection
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name, show
@@ -37,10 +38,12 @@ STOP_MS = 2_000  # a wrapper still connected so long after it was asked to stop 
 
 class Controls:
     def __init__(
-        self, context: Context, registry: Registry, requests: Requests, on_input: list[OnInput], rights: Rights
+        self, context: Context, registry: Registry, requests: Requests, on_input: list[OnInput], rights: Rights,
+        rules: TeamRules,
     ) -> None:  # fmt: skip
         self._context = context
         self._rights = rights
+        self._rules = rules
         self._requests = requests
         self._registry = registry
         self._router = Router(registry)
@@ -65,14 +68,19 @@ class Controls:
             if asked.command in REQUEST_COMMANDS:
                 if caller.agent is not None and fold_name(caller.agent) == fold_name(asked.agent or ""):
                     raise _own_request()
-                self._rights.check(caller, APPROVE)
+                self._rights.check_on(caller, APPROVE, self._host_of(asked.agent))
+                self._rules.check_caller(APPROVE, caller, asked.agent or "")
                 self.answer(asked, by, tell)
             else:
-                self._rights.check(caller, CONTROL)
+                self._rights.check_on(caller, CONTROL, self._host_of(asked.agent))
                 self.command(asked, by)
                 tell(None)
         except RelayError as error:
             peer.say_error(error, frame.id)
+
+    def _host_of(self, name: str | None) -> str:
+        agent = self._registry.find(name or "")
+        return "" if agent is None else agent.traits.host
 
     def command(self, asked: payloads.ControlPayload, by: str) -> Agent:
         """Hands it over; raises RelayError where it cannot be carried out."""

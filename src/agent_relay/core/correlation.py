@@ -10,9 +10,9 @@ import heapq
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent_relay.core.agents import tell
 from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
-from agent_relay.core.notices import tell
 from agent_relay.protocol.encode import read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError, error_payload
 

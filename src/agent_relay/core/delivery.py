@@ -2,7 +2,7 @@
 
 A delivery waits in its recipient's mailbox, goes on the wire inside the window, is sent again until it is answered or
 tried often enough on this connection, and waits anew when the connection ends. It leaves the ledger exactly once, in one of
-the ways of `core.endings`.
+the ways of `core.endings`; with its agent, by `core.owed_mail`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from agent_relay.core.journal import Journal
 from agent_relay.core.loops import Loops
 from agent_relay.core.mailbox import NEVER
 from agent_relay.core.outgoing import Outgoing
-from agent_relay.core.rest import Rest, Take
-from agent_relay.ports.store import OwedQuery
+from agent_relay.core.owed_mail import OwedMail
+from agent_relay.core.rest import Rest
 from agent_relay.protocol.errors import ErrorCode, RelayError
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Ledger:
         self._rest_expires = context.steady_ms  # when the store is asked next what has expired there
         self._to_pump: dict[str, Agent] = {}  # recipients that may have something to send at the end of this turn
         self._owing: dict[str, Agent] = {}  # recipients with anything waiting or on the wire, for the clock
+        self.owed = OwedMail(journal, rest, self._endings, self._owing)
 
     # --- in ---------------------------------------------------------------------------------------------------------
 
@@ -156,78 +157,6 @@ class Ledger:
             delivery.deadline = NEVER
             box.push(delivery)
 
-    def drop(self, recipient: Agent) -> None:
-        """It has gone, and nothing is kept for it."""
-
-        def end(deliveries: list[Delivery]) -> None:
-            for delivery in deliveries:
-                if not delivery.replay:
-                    self._journal.ended(delivery, "dropped", "nothing is kept for it while it is offline")
-                    self._endings.settle(delivery)
-
-        end(recipient.mailbox.take_all())
-        self._end_rest(recipient, end)
-
-    def _end_rest(self, recipient: Agent, end: Take, done: Callable[[int], None] = lambda _count: None) -> None:
-        if recipient.mailbox.rest:
-            self._rest.end(OwedQuery(recipient=recipient.name), end, done)
-        else:
-            done(0)
-
-    # --- given up -----------------------------------------------------------------------------------------------------
-
-    def _here_for(self, recipient: Agent) -> list[Delivery]:
-        box = recipient.mailbox
-        handed = [] if recipient.peer is None else recipient.peer.unwritten
-        return [delivery for delivery in [*handed, *box.inflight.values(), *box.all_waiting()] if not delivery.replay]
-
-    def _here_from(self, sender: Agent) -> list[Delivery]:
-        boxes = [recipient for recipient in self._owing.values() if recipient is not sender]
-        return [each for recipient in boxes for each in self._here_for(recipient) if each.message.sender is sender]
-
-    def count_owed_to(self, recipient: Agent) -> int:
-        """The number of messages that it has not acknowledged."""
-        return len(self._here_for(recipient)) + recipient.mailbox.rest
-
-    def count_owed_by(self, sender: Agent, done: Callable[[int], None]) -> None:
-        """The number of messages that it sent to others and they have not acknowledged."""
-        here = len(self._here_from(sender))
-        self._rest.count(OwedQuery(sender=sender.name), lambda count: done(here + count))
-
-    def abandon(self, agent: Agent, done: Callable[[int, int], None]) -> None:
-        """On the owner's order nothing that this agent sent, or is to get, is delivered any more; whoever sent it and still is
-        somebody is told. Says how many messages they were, those it sent first."""
-        counts = []
-        queries = (OwedQuery(sender=agent.name), self._here_from(agent)), (OwedQuery(recipient=agent.name), self._here_for(agent))
-        for query, here in queries:
-            self._take_out(here)
-            self._abandon(here)
-
-            def over(count: int, here: list[Delivery] = here) -> None:
-                counts.append(len(here) + count)
-                if len(counts) == len(queries):
-                    done(*counts)
-
-            self._rest.end(query, self._abandon, over)
-
-    def _take_out(self, deliveries: list[Delivery]) -> None:
-        """Of wherever they are, the wire or a queue."""
-        ids = {delivery.id for delivery in deliveries}
-        for recipient in {delivery.recipient.key: delivery.recipient for delivery in deliveries}.values():
-            box = recipient.mailbox
-            box.take(lambda delivery: delivery.id in ids)
-            for id_ in ids & box.inflight.keys():
-                del box.inflight[id_]
-            for delivery in [] if recipient.peer is None else recipient.peer.unwritten:
-                if delivery.id in ids:
-                    delivery.replay = True  # it stays in its place: how many were read is counted
-
-    def _abandon(self, deliveries: list[Delivery]) -> None:
-        for delivery in deliveries:
-            recipient = delivery.recipient
-            error = RelayError(ErrorCode.REJECTED, f"The relay's owner erased the messages to {recipient.name}.")
-            self._endings.give_up(delivery, "erased", "", error)
-
     # --- out --------------------------------------------------------------------------------------------------------
 
     def pump(self) -> None:
@@ -327,8 +256,8 @@ class Ledger:
 
     def answered(self, recipient: Agent, message_id: str) -> None:
         """The recipient answered with a message of its own, so it has this one, whether it says so or not."""
-        found = [delivery for delivery in self._here_for(recipient) if delivery.message.row.id == message_id]
-        self._take_out(found)
+        found = [delivery for delivery in self.owed.list_to(recipient) if delivery.message.row.id == message_id]
+        self.owed.take_out(found)
         self._endings.acknowledged(found)
         self._to_pump[recipient.key] = recipient
 
@@ -436,21 +365,6 @@ class Ledger:
         box.next_expiry = min((delivery.message.expires for delivery in left), default=NEVER)
         self._to_pump[recipient.key] = recipient
         return len(ended) + len(on_wire)
-
-    def bury_all(self, recipient: Agent, done: Callable[[int], None] = lambda _count: None, *, is_kept: bool = True) -> None:
-        """There is no such agent any more: whoever has its name next must not get its mail. `is_kept`: as dead letters."""
-
-        def end(deliveries: list[Delivery]) -> None:
-            for delivery in deliveries:
-                if not delivery.replay:
-                    error = RelayError(ErrorCode.AGENT_NOT_FOUND, f"{recipient.name} was removed before it got the message.")
-                    give_up = self._endings.bury if is_kept else self._endings.give_up
-                    give_up(delivery, "removed", "its name was removed", error)
-
-        here = recipient.mailbox.take_all()
-        end(here)
-        owed = sum(not delivery.replay for delivery in here)
-        self._end_rest(recipient, end, lambda count: done(owed + count))
 
 
 def is_counted(delivery: Delivery) -> bool:

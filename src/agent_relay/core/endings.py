@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from agent_relay.core.agents import tell
 from agent_relay.core.announcements import publish_delivered
 from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
 from agent_relay.core.loops import Loops
-from agent_relay.core.notices import tell
 from agent_relay.protocol.errors import ErrorCode, RelayError, error_payload
 from agent_relay.protocol.reports import encode_seen
 

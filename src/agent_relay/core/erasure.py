@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from agent_relay.core.commit import Committer
 from agent_relay.core.context import Context
-from agent_relay.core.delivery import Ledger
+from agent_relay.core.owed_mail import OwedMail
+from agent_relay.core.proposals import Proposals
 from agent_relay.core.registry import Registry
 from agent_relay.core.removal import Removal
 from agent_relay.core.rights import ADMIN, Rights
@@ -51,20 +52,22 @@ Tell = Callable[["Erased | RelayError"], None]
 
 class Erasure:
     def __init__(
-        self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, ledger: Ledger, spawning: Spawning,
+        self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, owed: OwedMail, spawning: Spawning,
         store: MessageStore, leavings: Leavings, is_arriving: Callable[[str], bool], rights: Rights, removal: Removal,
+        proposals: Proposals,
     ) -> None:  # fmt: skip
         self._context = context
         self._registry = registry
         self._tokens = tokens
         self._committer = committer
-        self._ledger = ledger
+        self._owed = owed
         self._spawning = spawning
         self._store = store
         self._leavings = leavings
         self._is_arriving = is_arriving
         self._rights = rights
         self._removal = removal
+        self._proposals = proposals
         self._under_way: set[str] = set()
 
     def receive(self, peer: Peer, frame: envelope.Control) -> None:
@@ -114,7 +117,7 @@ class Erasure:
         if agent is None:
             tell(Erased())
         else:
-            self._ledger.count_owed_by(agent, lambda count: tell(Erased(count, self._ledger.count_owed_to(agent))))
+            self._owed.count_from(agent, lambda count: tell(Erased(count, self._owed.count_to(agent))))
 
     def forget(self, name: str, tell: Tell) -> None:
         """Raises RelayError where it cannot be; else `tell` is called once."""
@@ -152,7 +155,7 @@ class Erasure:
             erased.undelivered_to += undelivered_to
             self._committer.when_written(lambda: self._remove(name, erased, tell))
 
-        self._ledger.abandon(agent, abandoned)
+        self._owed.abandon(agent, abandoned)
 
     def _remove(self, name: str, erased: Erased, tell: Tell) -> None:
         """Everything said so far is stored. Somebody may have written to it meanwhile, or it may have come."""
@@ -213,9 +216,10 @@ class Erasure:
                 return
             erased.events, erased.files = left.events, left.files
             self._context.log.note("erased", messages=erased.messages, events=left.events, files=left.files)
-            tell(erased)
+            self._committer.when_written(lambda: tell(erased))  # documents are written behind everything else
 
         self._spawning.forget(name)
+        self._proposals.forget(name)
         self._leavings.erase(name, done)
 
 

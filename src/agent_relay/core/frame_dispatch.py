@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
 from agent_relay.core.erasure import COMMANDS as ERASE_COMMANDS
+from agent_relay.core.excluded_hosts import COMMANDS as HOST_COMMANDS
 from agent_relay.core.membership import COMMANDS as MEMBER_COMMANDS
+from agent_relay.core.proposals import COMMANDS as PROPOSAL_COMMANDS
 from agent_relay.core.rights import RETRY
+from agent_relay.core.team_rules import COMMANDS as TEAM_COMMANDS
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import EVENTS_TOPIC, fold_name
@@ -21,13 +24,16 @@ if TYPE_CHECKING:
     from agent_relay.core.dead_letters import DeadLetters
     from agent_relay.core.delivery import Ledger
     from agent_relay.core.erasure import Erasure
+    from agent_relay.core.excluded_hosts import ExcludedHosts
     from agent_relay.core.membership import Membership
     from agent_relay.core.peer import Peer
+    from agent_relay.core.proposals import Proposals
     from agent_relay.core.queries import Queries
     from agent_relay.core.reports import Reports
     from agent_relay.core.rights import Rights
     from agent_relay.core.sending import Sending
     from agent_relay.core.spawning import Spawning
+    from agent_relay.core.team_rules import TeamRules
     from agent_relay.core.watchers import Watchers
 
 # Other users of the machine, whom `allowed_uids` lets in, write to agents and read what was written to them. Nothing that acts in
@@ -42,7 +48,9 @@ class FrameDispatch:
     def __init__(
         self, context: Context, sending: Sending, ledger: Ledger, correlations: Correlations, membership: Membership,
         reports: Reports, controls: Controls, queries: Queries, dead_letters: DeadLetters, spawning: Spawning, watchers: Watchers,
-        erasure: Erasure, rights: Rights, end: Callable[[Peer, CloseReason], None],
+        erasure: Erasure, rights: Rights, end: Callable[[Peer, CloseReason], None], excluded: ExcludedHosts,
+        rules: TeamRules,
+        proposals: Proposals,
     ) -> None:  # fmt: skip
         self._context = context
         self._sending = sending
@@ -58,6 +66,9 @@ class FrameDispatch:
         self._rights = rights
         self._erasure = erasure
         self._end = end
+        self._excluded = excluded
+        self._rules = rules
+        self._proposals = proposals
 
     def act(self, peer: Peer, agent: Agent, frame: e.ClientFrame) -> None:
         if peer.guest and not self._may(peer, frame):
@@ -80,6 +91,12 @@ class FrameDispatch:
                 self._membership.join(peer, agent, frame)
             case e.ChannelLeave():
                 self._membership.leave(peer, agent, frame)
+            case e.Propose() | e.Vote() if self._context.stopping:
+                peer.say_nack(stopping_error(), frame.id)
+            case e.Propose():
+                self._proposals.propose(peer, agent, frame)
+            case e.Vote():
+                self._proposals.vote(peer, agent, frame)
             case e.AgentEvent():
                 self._reports.receive(peer, agent, frame)
             case e.Cancel():
@@ -116,6 +133,8 @@ class FrameDispatch:
                 self._queries.list_agents(peer, frame)
             case e.History() if frame.payload.view == "events":
                 self._watchers.look_back(peer, frame)
+            case e.History() if frame.payload.view == "proposals":
+                self._proposals.history(peer, frame)
             case e.History():
                 self._queries.history(peer, frame)
             case e.Control():
@@ -123,8 +142,14 @@ class FrameDispatch:
                     self._retry(peer, frame)
                 elif frame.payload.command in ERASE_COMMANDS:
                     self._erasure.receive(peer, frame)
+                elif frame.payload.command in HOST_COMMANDS:
+                    self._excluded.receive(peer, frame)
+                elif frame.payload.command in TEAM_COMMANDS:
+                    self._rules.receive(peer, frame)
                 elif frame.payload.command in MEMBER_COMMANDS:
                     self._membership.control(peer, frame)
+                elif frame.payload.command in PROPOSAL_COMMANDS:
+                    self._proposals.control(peer, frame)
                 else:
                     self._controls.receive(peer, frame)
             case e.Hello() | e.Resume():
@@ -135,10 +160,7 @@ class FrameDispatch:
                 else:
                     self._spawning.receive(peer, frame)
             case e.Propose() | e.Vote():
-                kind = type(frame).__struct_config__.tag
-                error = RelayError(ErrorCode.FEATURE_UNSUPPORTED, f"This daemon does not offer {kind}.")
-                error.details = {"type": kind}
-                peer.say_error(error, frame.id)
+                peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, "Observers cannot propose or vote."), frame.id)
             case e.Send():
                 peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, "Observers cannot send messages."), frame.id)
             case e.AgentEvent():
@@ -174,7 +196,9 @@ def check_guest(agent: Agent | None, frame: e.ClientFrame) -> None:
         case e.AgentEvent() if frame.payload.type in _REPORTS:
             raise _denied("Agents of another user cannot report permissions, questions or costs here.")
         case _ if isinstance(frame, _ONLY_OWNER):
-            raise _denied("Only the daemon's own user may control, start and stop agents, and answer their requests.")
+            raise _denied(
+                "Only the daemon's own user may control, start and stop agents, answer their requests, propose and vote."
+            )
 
 
 def _narrow(agent: Agent | None, frame: e.History) -> None:

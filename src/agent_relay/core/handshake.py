@@ -80,11 +80,8 @@ class Handshake:
             if not resumes:
                 is_owner = self._is_owner(peer, payload.session.owner_token if payload.session is not None else None)
                 self._check_claim(peer, payload.agent, agent, traits, is_owner=is_owner)
-        except _Stale as stale:
-            peer.say_nack(stale, frame.id)
-            return
         except RelayError as error:
-            self._refuse(peer, error, frame.id)
+            self._refuse_surely(peer, error, frame.id)
             return
         joins = payload.join_defaults and not peer.guest
         self._open(
@@ -165,7 +162,7 @@ class Handshake:
         try:
             self._claim(peer, agent, resumes=token is not None, is_owner=is_owner)
         except RelayError as error:
-            self._refuse(peer, error, request_id)
+            self._refuse_surely(peer, error, request_id)
             return
         if agent is None:
             agent = Agent(name, peer.uid, self._context.wall_ms, self._context.limits.dedup_ids)
@@ -245,11 +242,8 @@ class Handshake:
                 raise RelayError(ErrorCode.PERMISSION_DENIED, f"That token does not belong to {agent.name}.", reason="bad_token")
             if payload.session_id is not None and payload.session_id != agent.session_id:
                 raise _Stale(ErrorCode.RESUME_TOO_OLD, "That session has ended; send HELLO.")
-        except _Stale as stale:
-            peer.say_nack(stale, frame.id)
-            return
         except RelayError as error:
-            self._refuse(peer, error, frame.id)
+            self._refuse_surely(peer, error, frame.id)
             return
         traits = agent.traits
         if payload.version is not None:
@@ -296,6 +290,7 @@ class Handshake:
     def _hold(self, peer: Peer, agent: Agent, traits: Traits) -> None:
         peer.agent = agent
         agent.peer = peer
+        traits.host = peer.cluster_host
         self._equip(peer, traits)
         peer.advance(DaemonEvent.GREETED)
 
@@ -350,6 +345,26 @@ class Handshake:
         peer.confirmed = peer.agent is None
         peer.advance(DaemonEvent.OPENED)
         self._opened(peer)
+
+    def _refuse_surely(self, peer: Peer, error: RelayError, request_id: str) -> None:
+        """Tells why a token or a name is refused once a batch behind it is stored: a daemon that cannot store may be one
+        of several hosts, and no longer the one that knows."""
+        if error.code not in {ErrorCode.PERMISSION_DENIED, ErrorCode.RESUME_TOO_OLD}:
+            self._refuse(peer, error, request_id)
+            return
+        peer.advance(DaemonEvent.GREETED)
+
+        def settled(failure: StoreError | None) -> None:
+            if peer.closed:
+                return
+            if failure is None and isinstance(error, _Stale):
+                peer.held.clear()
+                peer.advance(DaemonEvent.REFUSED)
+                peer.say_nack(error, request_id)
+            else:
+                self._refuse(peer, error if failure is None else _unavailable(failure), request_id)
+
+        self._committer.change(lambda _batch: None, settled)
 
     def _refuse(self, peer: Peer, error: RelayError, request_id: str) -> None:
         peer.say_error(error, request_id, fatal=True)

@@ -42,6 +42,7 @@ class Journal:
         self._recent: dict[int, Message] = {}  # open messages after the checkpoint, by number
         self._backlog_added: list[BacklogRow] = []
         self._backlog_removed: list[tuple[str, int]] = []
+        self._documents: dict[str, bytes] = {}
         self._checkpoint = 0
         self._last_number = 0
         self._written_at = context.steady_ms
@@ -123,6 +124,10 @@ class Journal:
     def token_spent(self, token_hash: str, agent: str) -> None:
         self._spent.append(SpentToken(token_hash, agent, self._context.wall_ms))
 
+    def keep(self, name: str, content: bytes) -> None:
+        """A document of the daemon's, in place of the one before; an empty one removes it."""
+        self._documents[name] = content
+
     def resume_from(self, snapshot: Snapshot) -> None:
         self._checkpoint = self._last_number = snapshot.last_number
         self.buried = {(row.number, fold_name(row.recipient)) for row in snapshot.dead_letters}
@@ -140,7 +145,7 @@ class Journal:
     def has_news(self) -> bool:
         return bool(
             self._streams or self._agents or self._trail or self._dead_letters or self._spent or self._backlog_removed
-            or self._backlog_added
+            or self._backlog_added or self._documents
         )  # fmt: skip
 
     def fill(self, batch: Batch) -> Taken:
@@ -163,6 +168,7 @@ class Journal:
         removed = set(batch.backlog_removed)
         batch.backlog_added = [row for row in self._backlog_added if (row.recipient, row.number) not in removed]
         self._backlog_added = []
+        batch.documents, self._documents = self._documents, {}
         batch.checkpoint = self._checkpoint
         return taken
 
@@ -177,6 +183,7 @@ class Journal:
         self._spent[:0] = batch.spent_tokens
         self._backlog_added[:0] = batch.backlog_added
         self._backlog_removed[:0] = batch.backlog_removed
+        self._documents = batch.documents | self._documents  # a newer one counts
 
     def _age(self) -> None:
         """Moves the checkpoint on, and what is still open before it into the backlog."""

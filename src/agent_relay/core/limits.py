@@ -30,9 +30,11 @@ class Limits:
     loop_hold_after: int = 60  # both: 0 means never
     max_agents: int = 20  # that the daemon started, at once
     spawns_per_minute: int = 30
+    run_grace_ms: int = 15_000  # how long agents of a run outlive the lost connection of whoever runs it
     spawn_allow: frozenset[str] = field(default_factory=frozenset)  # programs that may be started beside the known CLIs
     spawn_environment: tuple[str, ...] = ("*_API_KEY", "*_MODEL", "LANG", "LC_*", "TZ", "NO_COLOR")  # patterns
     agent_rights: frozenset[tuple[str, str]] = frozenset({("*", "spawn")})  # (agent's key or `*`, right); see core.rights
+    cluster_control: frozenset[str] = frozenset()  # hosts whose people may control what runs here; `*`: all
     spawn_unattended: tuple[str, ...] = ()  # permission modes that ask nobody, and may be asked for all the same
     message_retention_ms: int = 30 * DAY_MS
     allowed_uids: frozenset[int] = field(default_factory=frozenset)

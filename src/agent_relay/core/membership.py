@@ -66,9 +66,9 @@ class Membership:
             caller = self._rights.caller_of(peer)
             if asked.agent is None:
                 raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.agent` is missing.", field="payload.agent")
-            if caller.agent is None or fold_name(caller.agent) != fold_name(asked.agent):
-                self._rights.check(caller, CONTROL)
             agent = self._router.find(asked.agent, "payload.agent")
+            if caller.agent is None or fold_name(caller.agent) != agent.key:
+                self._rights.check_on(caller, CONTROL, agent.traits.host)
             if asked.channel is None:
                 raise RelayError(ErrorCode.INVALID_FORMAT, "`payload.channel` is missing.", field="payload.channel")
             check_channel(asked.channel)

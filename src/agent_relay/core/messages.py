@@ -71,12 +71,13 @@ class Delivery(Struct, gc=False):
 
 def make_message(
     sender: Agent, recipients: list[Agent], client_id: str, target: str, tail: bytes, now: int, expires: int, peer: Peer | None,
-    body: str, *, topic: str = "", kind: str = "message", thread: str | None = None, priority: int = DEFAULT_PRIORITY,
+    body: str, topic: str = "", kind: str = "message", thread: str | None = None, priority: int = DEFAULT_PRIORITY,
     skipped: tuple[str, ...] = (), shared: bool = False, to: str | None = None, requires_ack: bool = False,
     extras: MessageExtras | None = None,
 ) -> Message:  # fmt: skip
     """A message that was accepted just now; its row's number, id and times are filled in when its batch sets off."""
-    # Both by position, here and nowhere else: one of each is made per message, and names cost.
+    # Both by position, here and nowhere else: one of each is made per message, and names cost. For the same reason no parameter
+    # is for keywords alone: the defaults of those are looked up by name at every call.
     row = MessageRow(0, "", sender.name, client_id, target, topic, kind, thread, 0, 0, priority, 0, skipped, (), tail)
     return Message(row, sender, recipients, shared, to, requires_ack, now, expires, len(recipients), peer, body, extras)
 

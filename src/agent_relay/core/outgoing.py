@@ -31,8 +31,8 @@ class Outgoing:
         if not outgoing:
             self._peers.append(peer)
         outgoing.append(delivery)
-        peer.outgoing_bytes += len(delivery.message.row.tail)
-        if peer.outgoing_bytes > _AT_ONCE_BYTES:
+        peer.outgoing_bytes = size = peer.outgoing_bytes + len(delivery.message.row.tail)
+        if size > _AT_ONCE_BYTES:
             self._give(peer)
 
     def send(self) -> None:
@@ -64,7 +64,6 @@ class Outgoing:
         for delivery in deliveries:
             stream, message, seq, gap_after = delivery.stream, delivery.message, delivery.seq, None
             delivery.attempts = attempt = delivery.attempts + 1
-            delivery.counted = False
             if seq > stream.base_seq:
                 if seq != stream.base_seq + 1:
                     gap_after = stream.base_seq
@@ -97,7 +96,6 @@ class Outgoing:
         for delivery in deliveries:
             stream, message, seq = delivery.stream, delivery.message, delivery.seq
             delivery.attempts = attempt = delivery.attempts + 1
-            delivery.counted = False
             if attempt > 1 or not stream.sent_at or seq <= stream.wire_seq:
                 self._note(delivery, attempt)
             else:
@@ -108,7 +106,7 @@ class Outgoing:
 
     def _note(self, delivery: Delivery, attempt: int) -> None:
         """It is not simply the next of its stream. One that goes out again was noted before."""
-        stream = delivery.stream
+        stream, delivery.counted = delivery.stream, False
         stream.wire_seq = max(stream.wire_seq, delivery.seq)
         if attempt == 1 and not stream.sent_at:
             self._journal.sent(stream)

@@ -176,7 +176,7 @@ def _payload_of(message: Outgoing) -> Payload:
 
 
 def _plain(value: Any) -> Any:
-    """What a recipient's ACK carries is passed on unread."""
+    """Passes on what a recipient's ACK carries, unread."""
     return msgspec.json.decode(value) if isinstance(value, Raw) else value
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.core.context import Context
-from agent_relay.ports.connection import Connection
+from agent_relay.ports.connection import Connection, RemoteConnection
 from agent_relay.ports.relay import PLAIN, PeerTraits
 from agent_relay.protocol.encode import encode_envelope, encode_stored
 from agent_relay.protocol.errors import RelayError, error_payload
@@ -83,6 +83,11 @@ class Peer:
         self.unwritten: list[Delivery] = []  # to a client that never acknowledges, until it has them: see `Ledger`
         self.allowance: Allowance | None = None
         self.close_reason: CloseReason | None = None
+
+    @property
+    def cluster_host(self) -> str:
+        """The host of the cluster that its client is on; "": there is no cluster."""
+        return self.connection.host if isinstance(self.connection, RemoteConnection) else self.context.host
 
     def advance(self, event: DaemonEvent) -> None:
         self.state = advance(DAEMON, self.state, event)

@@ -19,8 +19,17 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from agent_relay.core.risk import DESTRUCTIVE_WORDS, Risk, assess, holds_secret, straighten
-from agent_relay.core.shell_text import MAX_SURE_CHARACTERS, has_word, is_plain, parts
+from agent_relay.core.risk import (
+    DESTRUCTIVE_WORDS,
+    MAX_SURE_CHARACTERS,
+    Risk,
+    assess,
+    has_word,
+    holds_secret,
+    is_plain,
+    parts,
+    straighten,
+)
 from agent_relay.protocol.requests import PermissionRequest
 from agent_relay.protocol.tool_names import BASH, GLOB, GREP, POWERSHELL, READ, kind_of
 

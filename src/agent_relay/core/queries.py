@@ -26,6 +26,7 @@ from agent_relay.core.registry import Registry
 from agent_relay.core.requests import Requests
 from agent_relay.core.sending import Sending
 from agent_relay.core.spawning import Spawning
+from agent_relay.core.team_rules import TeamRules
 from agent_relay.ports.events import EventStats
 from agent_relay.ports.service import AgentFacts
 from agent_relay.ports.store import (
@@ -71,12 +72,14 @@ class Queries:
         loops: Loops,
         requests: Requests,
         spawning: Spawning,
+        rules: TeamRules,
         event_stats: Callable[[], EventStats] | None = None,
         project: str = "",
     ) -> None:
         self._event_stats = event_stats
         self._project = project  # its root
         self._spawning = spawning
+        self._rules = rules
         self._context = context
         self._registry = registry
         self._store = store
@@ -138,6 +141,7 @@ class Queries:
                 "problem": stats.problem,
                 "lost": stats.lost,
             },
+            "team": self._rules.describe(),
             "events": None if self._event_stats is None else _show_events(self._event_stats()),
         }
 
@@ -161,6 +165,7 @@ class Queries:
             loop=self._loops.describe(agent),
             requests=requests,
             cli=agent.cli,
+            host=agent.traits.host,
             session_id=agent.session_id,
             queue_depth=depth,
             queue_capacity=self._context.limits.queue_capacity,
@@ -170,6 +175,7 @@ class Queries:
             subscriptions=sorted(agent.subscriptions),
             channels=sorted(agent.channels),
             takes_control=agent.peer is not None and connected and agent.peer.takes_control,
+            capabilities=agent.traits.capabilities,
             meta=agent.traits.meta,
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from agent_relay.core.agents import Agent
 from agent_relay.core.commit import Committer
 from agent_relay.core.context import Context
-from agent_relay.core.delivery import Ledger
+from agent_relay.core.owed_mail import OwedMail
 from agent_relay.core.registry import FOLLOWS, Registry
 from agent_relay.core.rights import is_persons_name
 from agent_relay.ports.connection import NOBODY_UID, REGISTERED_UID
@@ -25,14 +25,14 @@ class RegisteredNames:
         context: Context,
         registry: Registry,
         committer: Committer,
-        ledger: Ledger,
+        owed: OwedMail,
         kind: str,
         is_arriving: Callable[[str], bool],
     ) -> None:
         self._context = context
         self._registry = registry
         self._committer = committer
-        self._ledger = ledger
+        self._owed = owed
         self._kind = kind  # as what their agents are listed
         self._is_arriving = is_arriving
         self._watchers: list[Callable[[str, bool], None]] = []
@@ -98,14 +98,14 @@ class RegisteredNames:
         agent.hidden = True
         agent.uid = NOBODY_UID
         self._set(agent, followed, active=False)
-        self._ledger.bury_all(agent)
+        self._owed.bury(agent)
 
         def fill(batch: Batch) -> None:
             batch.agents.append(agent.row())
             batch.subscriptions += [SubscriptionRow(agent.name, pattern, active=False) for pattern in sorted(followed)]
 
         def settled(error: StoreError | None) -> None:
-            self._ledger.bury_all(agent)  # what was being stored when the name was freed
+            self._owed.bury(agent)  # what was being stored when the name was freed
             done(error)
 
         self._committer.change(fill, settled)

@@ -7,9 +7,10 @@ windows of the recipients. The store calls back when a batch is durable, which b
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from agent_relay.core.agents import Agent
+from agent_relay.core.agents import Agent, tell_what_was_missed
 from agent_relay.core.announcements import publish_request, publish_session, publish_state
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
@@ -18,17 +19,19 @@ from agent_relay.core.correlation import Correlations
 from agent_relay.core.dead_letters import DeadLetters
 from agent_relay.core.delivery import Ledger
 from agent_relay.core.erasure import Erasure
-from agent_relay.core.frame_dispatch import FrameDispatch, stopping_error
+from agent_relay.core.excluded_hosts import ExcludedHosts, read_excluded
+from agent_relay.core.frame_dispatch import FrameDispatch
 from agent_relay.core.handshake import Handshake
 from agent_relay.core.housekeeping import Housekeeping
 from agent_relay.core.journal import Journal
 from agent_relay.core.limits import Limits
 from agent_relay.core.loops import Loops
 from agent_relay.core.membership import Membership
-from agent_relay.core.notices import tell_what_was_missed
 from agent_relay.core.peer import PaceEvent, Peer
 from agent_relay.core.policy import Policy
+from agent_relay.core.proposals import Proposals
 from agent_relay.core.queries import Queries
+from agent_relay.core.reception import Reception
 from agent_relay.core.recovery import recover
 from agent_relay.core.registered_names import RegisteredNames
 from agent_relay.core.registry import Registry
@@ -38,12 +41,13 @@ from agent_relay.core.requests import PendingRequest, Requests
 from agent_relay.core.rest import Rest
 from agent_relay.core.resume import Resumption
 from agent_relay.core.rights import Rights
-from agent_relay.core.sending import Sending, read_plain
+from agent_relay.core.sending import Sending
+from agent_relay.core.session_counts import SessionCounts
 from agent_relay.core.spawning import Spawning
+from agent_relay.core.team_rules import TeamRules
 from agent_relay.core.tokens import Tokens
 from agent_relay.core.watchers import Watchers
 from agent_relay.events.bus import EventBus
-from agent_relay.ports.agents import SessionRow
 from agent_relay.ports.connection import Connection
 from agent_relay.ports.entropy import Entropy
 from agent_relay.ports.events import EventSink, EventStats
@@ -53,10 +57,7 @@ from agent_relay.ports.names import NameTraits
 from agent_relay.ports.relay import PLAIN, Deliver, PeerTraits, ReadSend, Told
 from agent_relay.ports.store import MessageStore, Snapshot
 from agent_relay.protocol import envelope as e
-from agent_relay.protocol.decode import BadFrame, decode_client_frame
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import fold_name
-from agent_relay.protocol.payloads import AckPayload
 from agent_relay.protocol.states import CloseReason, DaemonEvent, DaemonState
 
 PAUSE_MS = 1_000  # between two ticks, which are some 50 ms apart
@@ -71,15 +72,16 @@ class Relay:
         event_stats: Callable[[], EventStats] | None = None,
         project: str = "",
         registered: NameTraits | None = None,
+        host: str = "",
     ) -> None:  # fmt: skip
         self.context = context = Context(
-            limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events, snapshot.first_seq
+            limits, entropy, log, snapshot.last_number, steady_ms, wall_ms, events, snapshot.first_seq, host
         )  # fmt: skip
         registered = registered or NameTraits()
         self._peers: dict[Peer, None] = {}
         self._heartbeat_at = self._ticked_at = steady_ms
         self.registry = Registry()
-        self.rights = Rights(context)
+        self.rights = Rights(context, policy)
         self.journal = Journal(context)
         self.tokens = Tokens(context, self.journal, snapshot.spent_tokens)
         self.backpressure = Backpressure(context)
@@ -87,17 +89,28 @@ class Relay:
         self.loops = Loops(context, self.journal, self._look_at_queue)
         rest = Rest(context, self.registry, store, self.journal, snapshot.last_number)
         self.ledger = Ledger(context, self.journal, self.correlations, self.backpressure, self.loops, rest)
+        self.rules = TeamRules(context, self.rights, self.keep_document, snapshot.documents)
         self.sending = Sending(
-            context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure,
+            context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure, self.rules,
             keeps_registered=registered.keeps_offline,
         )  # fmt: skip
         self._watchers = Watchers(context, bus)
-        removal = Removal(context, self.registry, self.tokens, self.sending.committer, self.ledger, registered)
-        self.spawning = Spawning(context, self.registry, self.sending, self.rights, self._session_changed, removal)
-        self.requests = Requests(context, policy or Policy(), self._request_changed)
+        removal = Removal(context, self.registry, self.tokens, self.sending.committer, self.ledger.owed, registered)
+        self.session_counts = counts = SessionCounts()
+        self.spawning = Spawning(
+            context,
+            self.registry,
+            self.sending,
+            self.rights,
+            partial(publish_session, context, counts),
+            removal,
+            self.rules,
+            counts,
+        )
+        self.requests = Requests(context, self.rights.policy_of, self._request_changed)
         self.queries = Queries(
             context, self.registry, store, self.journal, self.sending, self.backpressure, self.loops, self.requests,
-            self.spawning, event_stats, project,
+            self.spawning, self.rules, event_stats, project,
         )  # fmt: skip
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
@@ -105,19 +118,25 @@ class Relay:
             context, self.registry, self.tokens, self.sending, self.ledger, resumption, self._end, self._opened,
             self.spawning.session_for, self.rights, owner_token,
         )  # fmt: skip
+        self.proposals = Proposals(
+            context, self.registry, self.sending, self.backpressure, self.rights, self.keep_document, snapshot.documents
+        )
         erasure = Erasure(
-            context, self.registry, self.tokens, self.sending.committer, self.ledger, self.spawning, store,
+            context, self.registry, self.tokens, self.sending.committer, self.ledger.owed, self.spawning, store,
             leavings or NoLeavings(), self._handshake.is_arriving, self.rights, removal,
+            self.proposals,
         )  # fmt: skip
-        self._controls = Controls(context, self.registry, self.requests, self.on_input, self.rights)
-        self._frames = FrameDispatch(
+        self.excluded = ExcludedHosts(context, self.rights, self.keep_document, read_excluded(snapshot.documents))
+        self._controls = Controls(context, self.registry, self.requests, self.on_input, self.rights, self.rules)
+        frames = FrameDispatch(
             context, self.sending, self.ledger, self.correlations, Membership(self.registry, self.sending.committer, self.rights),
-            Reports(context, store, self.journal, self.requests, self.on_input),
+            Reports(context, store, self.journal, self.requests, self.on_input, counts),
             self._controls, self.queries, DeadLetters(self.registry, store, self.journal, self.sending), self.spawning,
-            self._watchers, erasure, self.rights, self._end,
+            self._watchers, erasure, self.rights, self._end, self.excluded, self.rules, self.proposals,
         )  # fmt: skip
+        self._reception = Reception(context, self.tokens, self.sending, self.ledger, self._handshake, frames, self._end)
         self.names = RegisteredNames(
-            context, self.registry, self.sending.committer, self.ledger, registered.kind, self._handshake.is_arriving
+            context, self.registry, self.sending.committer, self.ledger.owed, registered.kind, self._handshake.is_arriving
         )
         self._housekeeping = Housekeeping(
             context, self.registry, self.tokens, self.journal, self.sending.committer, store, self.spawning
@@ -137,103 +156,22 @@ class Relay:
 
     def heard(self, peer: Peer, frame: e.ClientFrame) -> None:
         """One frame of a client in this process, which never was bytes."""
-        if not peer.closed:
-            peer.last_heard = self.context.steady_ms
-            peer.pinged = False
-            self._hear(peer, frame)
+        self._reception.heard(peer, frame)
 
     def received(self, peer: Peer, frames: list[bytes]) -> None:
-        peer.last_heard = self.context.steady_ms
-        peer.pinged = False
-        plain: list[ReadSend] = []  # messages in a row are accepted together,
-        acks: list[AckPayload] = []  # and acknowledgements in a row settled
-        for data in frames:
-            if not peer.fast:
-                if peer.state is DaemonState.OPENING:
-                    peer.held.append(data)
-                    continue
-                if peer.closed:
-                    return
-            try:
-                frame = decode_client_frame(data)
-            except BadFrame as bad:
-                self._catch_up(peer, plain, acks)
-                self._bad_frame(peer, bad)
-                continue
-            agent = peer.agent
-            if not peer.fast or agent is None or frame.from_ is not None:
-                self._catch_up(peer, plain, acks)
-                self._hear(peer, frame)
-            elif frame.__class__ is e.Ack:
-                if plain:
-                    self._catch_up(peer, plain, acks)
-                acks.append(frame.payload)
-            elif frame.__class__ is e.Send:
-                if acks:
-                    self._catch_up(peer, plain, acks)
-                read = read_plain(frame)
-                if read is not None:
-                    plain.append(read)
-                else:
-                    self._catch_up(peer, plain, acks)
-                    self.sending.receive(peer, agent, frame)
-            else:
-                self._catch_up(peer, plain, acks)
-                self._frames.act(peer, agent, frame)
-        self._catch_up(peer, plain, acks)
-
-    def _catch_up(self, peer: Peer, plain: list[ReadSend], acks: list[AckPayload]) -> None:
-        """Does what was said before something else first. Both lists are empty afterwards."""
-        agent = peer.agent
-        if agent is None:
-            return
-        if plain:
-            self.sending.receive_plain(peer, agent, plain)
-            plain.clear()
-        if acks:
-            self.ledger.acknowledge(agent, acks)
-            acks.clear()
+        self._reception.received(peer, frames)
 
     def sent(self, peer: Peer, sends: list[ReadSend]) -> None:
-        agent = peer.agent
-        if agent is None or not peer.active:
-            return
-        peer.last_heard = self.context.steady_ms
-        if not peer.fast:
-            self._confirm_session(peer, agent)
-        if peer.fast:
-            self.sending.receive_plain(peer, agent, sends)
-        else:
-            for client_id, *_ in sends:
-                peer.say_nack(stopping_error(), client_id)
+        self._reception.sent(peer, sends)
 
     def sent_asking(self, peer: Peer, send: ReadSend, told: Told) -> None:
-        agent = peer.agent
-        if agent is None or not peer.active:
-            return
-        peer.last_heard = self.context.steady_ms
-        if not peer.fast:
-            self._confirm_session(peer, agent)
-        if peer.fast:
-            self.sending.receive_asking(peer, agent, send, told)
-        else:
-            told(stopping_error())
+        self._reception.sent_asking(peer, send, told)
 
     def sent_inside(
         self, peer: Peer, client_id: str, to: str | list[str] | None, topic: str, payload: dict[str, Any], meta: dict[str, Any],
         told: Told,
     ) -> None:  # fmt: skip
-        """The same from a client in this process: the payload was never bytes, and says what it likes of itself in `meta`."""
-        agent = peer.agent
-        if agent is None or not peer.active:
-            return
-        peer.last_heard = self.context.steady_ms
-        if not peer.fast:
-            self._confirm_session(peer, agent)
-        if peer.fast:
-            self.sending.receive_inside(peer, agent, client_id, to, topic, payload, meta, told)
-        else:
-            told(stopping_error())
+        self._reception.sent_inside(peer, client_id, to, topic, payload, meta, told)
 
     def oversized(self, peer: Peer, size_bytes: int) -> None:
         if peer.closed:
@@ -272,6 +210,13 @@ class Relay:
         if not peer.closed:
             self._part(peer, reason)
 
+    def keep_document(self, name: str, content: bytes, then: Callable[[], None] | None = None) -> None:
+        """Stores it with the next batch, for whoever opens the store next (`Snapshot.documents`); an empty one removes what was
+        there. `then` is called once it is durable, however long that takes."""
+        self.journal.keep(name, content)
+        if then is not None:
+            self.journal.then(then)
+
     def turn_ended(self) -> None:
         self.sending.committer.flush()
         self.ledger.pump()
@@ -302,6 +247,7 @@ class Relay:
         self.spawning.clock_says(now)
         self._controls.clock_says(now)
         self.correlations.clock_says(now)
+        self.proposals.clock_says(now)
         if now - self._heartbeat_at >= min(self.context.limits.heartbeat_ms, self.context.limits.handshake_timeout_ms) // 8:
             self._heartbeat_at = now
             self._check_peers(now)
@@ -345,70 +291,9 @@ class Relay:
         self.sending.committer.when_written(lambda: None)
         self.turn_ended()
 
-    # --- one frame ------------------------------------------------------------------------------------------------------------
-
-    def _hear(self, peer: Peer, frame: e.ClientFrame) -> None:
-        """Whatever is not the next frame of an agent in the middle of its work."""
-        peer.bad_frames = 0
-        agent = peer.agent
-        if not peer.active:
-            self._greet(peer, frame)
-        elif agent is None:
-            self._frames.act_for_observer(peer, frame)
-        else:
-            self._confirm_session(peer, agent)
-            if frame.from_ is not None and fold_name(frame.from_) != agent.key:
-                sentence = f"This connection is {agent.name}; it cannot send as another."
-                peer.say_nack(RelayError(ErrorCode.PERMISSION_DENIED, sentence, field="from"), frame.id)
-            else:
-                self._frames.act(peer, agent, frame)
-
-    def _confirm_session(self, peer: Peer, agent: Agent) -> None:
-        """It was heard, so its new token has arrived."""
-        if not peer.confirmed:
-            peer.confirmed = True
-            self.tokens.confirm(agent)
-        peer.set_pace(PaceEvent.HEARD)
-
-    def _greet(self, peer: Peer, frame: e.ClientFrame) -> None:
-        if self.context.stopping:
-            self._refuse(peer, stopping_error(), frame.id)
-        elif isinstance(frame, e.Hello):
-            self._handshake.hello(peer, frame)
-        elif isinstance(frame, e.Resume):
-            self._handshake.resume(peer, frame)
-        else:
-            self._refuse(
-                peer, RelayError(ErrorCode.INVALID_FORMAT, "The first frame must be HELLO or RESUME.", field="type"), frame.id
-            )
-
-    def _bad_frame(self, peer: Peer, bad: BadFrame) -> None:
-        if not peer.active:
-            error = bad if bad.code is ErrorCode.INVALID_FORMAT else RelayError(
-                ErrorCode.INVALID_FORMAT, "The first frame must be HELLO or RESUME.", field="type"
-            )  # fmt: skip
-            self._refuse(peer, error, bad.request_id)
-            return
-        if bad.malformed:
-            peer.bad_frames += 1
-            peer.set_pace(PaceEvent.CHANGED)
-            last = peer.bad_frames >= self.context.limits.bad_frames
-            peer.say_error(bad, fatal=last)
-            if last:
-                self._end(peer, CloseReason.TOO_MANY_BAD_FRAMES)
-            return
-        peer.bad_frames = 0
-        if bad.type == "SEND" and bad.request_id is not None and bad.details.get("field") not in {"v", "ts", "payload"}:
-            peer.say_nack(bad, bad.request_id)
-        else:
-            peer.say_error(bad, bad.request_id)
-
     def _request_changed(self, request: PendingRequest, change: str, by: str, answer: str) -> None:
         publish_request(self.context, request, change, by, answer)
         self.context.log.note("request", agent=request.agent.name, id=request.id, change=change, by=by)
-
-    def _session_changed(self, session: SessionRow) -> None:
-        publish_session(self.context, session)
 
     def _look_at_queue(self, agent: Agent) -> None:
         self.ledger.wake(agent)
@@ -434,10 +319,6 @@ class Relay:
         peer.confirmed = confirmed
         peer.set_pace(PaceEvent.CHANGED)
 
-    def _refuse(self, peer: Peer, error: RelayError, request_id: str | None) -> None:
-        peer.say_error(error, request_id, fatal=True)
-        self._end(peer, CloseReason.HANDSHAKE_REFUSED)
-
     def _end(self, peer: Peer, reason: CloseReason) -> None:
         """We close it."""
         if peer.closed:
@@ -462,7 +343,7 @@ class Relay:
         self.requests.disconnected(agent)
         self.ledger.disconnected(agent, peer)
         if not peer.traits.keeps_offline:
-            self.ledger.drop(agent)
+            self.ledger.owed.drop(agent)
         self.journal.agent_changed(agent)
         self.spawning.parted(agent)
         self.context.log.note("disconnected", agent=agent.name, session_id=agent.session_id, reason=reason.value)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from agent_relay.core.agents import Traits
 from agent_relay.core.commit import Committer
 from agent_relay.core.context import Context
-from agent_relay.core.delivery import Ledger
+from agent_relay.core.owed_mail import OwedMail
 from agent_relay.core.registry import Registry
 from agent_relay.core.tokens import Tokens
 from agent_relay.ports.connection import NOBODY_UID
@@ -29,13 +29,13 @@ Tell = Callable[["int | RelayError"], None]  # how many messages waited for it
 
 class Removal:
     def __init__(
-        self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, ledger: Ledger, registered: NameTraits
+        self, context: Context, registry: Registry, tokens: Tokens, committer: Committer, owed: OwedMail, registered: NameTraits
     ) -> None:  # fmt: skip
         self._context = context
         self._registry = registry
         self._tokens = tokens
         self._committer = committer
-        self._ledger = ledger
+        self._owed = owed
         self._registered = registered
 
     def find(self, name: str) -> Agent:
@@ -87,7 +87,7 @@ class Removal:
         def bury() -> None:
             """Also what was being stored meanwhile; unless somebody has taken the name, whose mail that is then."""
             if agent.hidden:
-                self._ledger.bury_all(agent, ended, is_kept=has_letters)
+                self._owed.bury(agent, ended, is_kept=has_letters)
             else:
                 done()
 

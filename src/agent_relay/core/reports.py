@@ -18,6 +18,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
 from agent_relay.core.rate import check_rate
 from agent_relay.core.requests import Requests
+from agent_relay.core.session_counts import SessionCounts
 from agent_relay.events.codec import build_event
 from agent_relay.events.types import REPORTABLE
 from agent_relay.ports.store import MessageRow, MessageStore, Page, StoreError
@@ -74,8 +75,10 @@ class _Claim(NamedTuple):
 
 class Reports:
     def __init__(
-        self, context: Context, store: MessageStore, journal: Journal, requests: Requests, on_input: list[OnInput]
+        self, context: Context, store: MessageStore, journal: Journal, requests: Requests, on_input: list[OnInput],
+        counts: SessionCounts,
     ) -> None:  # fmt: skip
+        self._counts = counts
         self._requests = requests
         self._context = context
         self._store = store
@@ -97,7 +100,9 @@ class Reports:
         said = frame.payload
         if said.type in REPORTABLE and said.type not in REPORTS:
             mine = {"sessionId": agent.session_id, "agentName": agent.name}  # nobody reports of another
-            publish(self._context, agent, build_event(said.type, said.fields | mine, "payload.fields"))
+            event = build_event(said.type, said.fields | mine, "payload.fields")
+            publish(self._context, agent, event)
+            self._counts.note(agent.session_id, event)
             return
         match read_report(said):
             case StateReport() as state:

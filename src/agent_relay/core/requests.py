@@ -77,9 +77,9 @@ class PendingRequest(Struct, eq=False):
 
 
 class Requests:
-    def __init__(self, context: Context, policy: Policy, on_change: OnChange) -> None:
+    def __init__(self, context: Context, policy_of: Callable[[str], Policy], on_change: OnChange) -> None:
         self._context = context
-        self._policy = policy
+        self._policy_of = policy_of  # by host: an agent is judged by the rules of its own
         self._on_change = on_change
         self._open: dict[tuple[str, str], PendingRequest] = {}  # (agent's key, id)
         self._over: dict[tuple[str, str], str] = {}  # how it ended; the oldest first
@@ -101,9 +101,10 @@ class Requests:
         self._over.pop(key, None)
         request = self._open[key] = PendingRequest(agent, asked, "", self._context.wall_ms)
         if isinstance(asked, PermissionRequest):
-            request.risk = self._policy.judge(asked).risk
-            if self._policy.timeout_ms is not None:
-                request.expires = self._context.steady_ms + self._policy.timeout_ms
+            policy = self._policy_of(agent.traits.host)
+            request.risk = policy.judge(asked).risk
+            if policy.timeout_ms is not None:
+                request.expires = self._context.steady_ms + policy.timeout_ms
         self._on_change(request, "requested", "", "")
         self._decide(request)
 
@@ -112,7 +113,7 @@ class Requests:
         asked = request.asked
         if isinstance(asked, QuestionRequest):
             return
-        verdict = self._policy.judge(asked)
+        verdict = self._policy_of(request.agent.traits.host).judge(asked)
         if verdict.decision is Ruling.DENY or (verdict.decision is Ruling.APPROVE and asked.can_allow):
             command = "approve" if verdict.decision is Ruling.APPROVE else "deny"
             self._pass_on(request, command, verdict.reason, BY_POLICY, _nobody)

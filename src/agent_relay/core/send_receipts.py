@@ -17,6 +17,7 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.reports import read_seen
 
 if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
     from agent_relay.core.messages import Delivery
     from agent_relay.core.peer import Peer
 
@@ -40,15 +41,23 @@ class SendReceipts:
         wall_text, special = self._context.wall_text, []
         answered: Peer | None = None
         answers: list[bytes] = []  # to that one
+        sender: Agent | None = None  # of the last message; they come in rows
+        pending: dict[str, Message] = {}
+        used: dict[str, int] = {}
         for message in messages:
-            row, peer, client_id = message.row, message.peer, message.row.client_id
+            row, peer, extras = message.row, message.peer, message.extras
+            client_id = row.client_id
             if peer is None or peer.dedups:
-                sender = message.sender
-                del sender.pending[client_id]
-                sender.seen.remember(client_id, row.number)
-            if message.extras is not None:
-                special.append((message, message.extras))
-            if peer is not None and peer.acks and not peer.closed and (message.extras is None or message.extras.answer is None):
+                if message.sender is not sender:
+                    if sender is not None:
+                        sender.seen.let_go()
+                    sender = message.sender
+                    pending, used = sender.pending, sender.seen.younger
+                del pending[client_id]
+                used[client_id] = row.number
+            if extras is not None:
+                special.append((message, extras))
+            if peer is not None and peer.acks and not peer.closed and (extras is None or extras.answer is None):
                 if peer is not answered:
                     if answered is not None:
                         answered.connection.send_all(answers)
@@ -56,6 +65,8 @@ class SendReceipts:
                 answers.append(
                     encode_stored(peer.version, wall_text, client_id, row.id, len(row.recipients), row.queued, row.skipped)
                 )
+        if sender is not None:
+            sender.seen.let_go()
         if answered is not None:
             answered.connection.send_all(answers)
         for message, extras in special:

@@ -5,7 +5,7 @@ Every SEND with a sound envelope is answered exactly once, with ACK or NACK.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
@@ -22,13 +22,14 @@ from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Route, Router
 from agent_relay.core.send_receipts import SendReceipts, not_stored, say_outcomes
+from agent_relay.core.team_rules import TeamRules
 from agent_relay.ports.relay import ReadSend, Told
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.checksums import check_checksum
 from agent_relay.protocol.decode import DEFAULT_META, check_depth, convert_fields, decode_meta, decode_send, is_object
 from agent_relay.protocol.encode import encode_json, encode_tail, encode_tail_head, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import CHANNEL_MARK
+from agent_relay.protocol.names import BROADCAST, CHANNEL_MARK
 from agent_relay.protocol.payloads import NOTHING, SendMeta
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 class Sending:
     def __init__(
         self, context: Context, registry: Registry, store: MessageStore, journal: Journal, ledger: Ledger,
-        correlations: Correlations, backpressure: Backpressure, *, keeps_registered: bool,
+        correlations: Correlations, backpressure: Backpressure, rules: TeamRules, *, keeps_registered: bool,
     ) -> None:  # fmt: skip
         self._context = context
         self._registry = registry
@@ -48,6 +49,7 @@ class Sending:
         self._store = store
         self._correlations = correlations
         self._backpressure = backpressure
+        self._rules = rules
         self.receipts = SendReceipts(context, journal, ledger, correlations, backpressure)
         self.committer = Committer(context, store, journal, self.receipts.stored, self.receipts.failed)
         self._by_name = registry.by_name
@@ -69,7 +71,8 @@ class Sending:
     def receive_plain(self, peer: Peer, sender: Agent, sends: list[ReadSend]) -> None:
         """Messages in a row that were read and found sound. Nearly all are new, and to one agent with room for them: those are
         accepted right here, with what they share looked up once."""
-        if peer.allowance is not None or sender.loop is not None or not self._keeps_registered:
+        has_more = peer.allowance is not None or sender.loop is not None or self._rules.access is not None
+        if has_more or not self._keeps_registered:
             for send in sends:
                 self._receive_read(peer, sender, send)
             return
@@ -199,6 +202,8 @@ class Sending:
             recipients, target, shown, shared = self._router.resolve_known(sender, to)
         else:
             recipients, target, shown, shared = self._router.resolve(sender, to, topic)
+        if self._rules.access is not None:
+            self._rules.check_send(sender, recipients, target, topic)
         if not self._keeps_registered:
             recipients = self._without_absent(recipients, is_refused=not skips_unknown and not shared)
         if target[:1] == CHANNEL_MARK:
@@ -277,32 +282,46 @@ class Sending:
         )  # fmt: skip
         self.committer.messages.append(message)
 
-    def post(self, sender: Agent, recipient: Agent, body: str, client_id: str, stored: Callable[[bool], None]) -> None:
-        """A message in somebody's name, once for each id; `stored` is told whether it is durable."""
+    def check_rules(self, sender: Agent, recipients: Iterable[Agent]) -> None:
+        """Raises RelayError where a team's rule keeps the sender from writing to one of them. For what is posted in its name."""
+        if self._rules.access is not None:
+            self._rules.check_send(sender, recipients, BROADCAST, "")
+
+    def post(
+        self, sender: Agent, recipients: list[Agent], payload: dict[str, Any], client_id: str, stored: Callable[[bool], None],
+        spoken_by: Agent | None = None,
+    ) -> None:  # fmt: skip
+        """A message in somebody's name, once for each id; `stored` is told whether it is durable. For the loop guard it is
+        `spoken_by` who speaks, by default the sender."""
 
         def recalled(error: StoreError | None) -> None:
             if error is None:
-                self._post(sender, recipient, body, client_id, stored)
+                self._post(sender, recipients, payload, client_id, stored, spoken_by or sender)
             else:
                 stored(False)
 
         self.recall(sender, recalled)
 
-    def _post(self, sender: Agent, recipient: Agent, body: str, client_id: str, stored: Callable[[bool], None]) -> None:
+    def _post(
+        self, sender: Agent, recipients: list[Agent], payload: dict[str, Any], client_id: str, stored: Callable[[bool], None],
+        speaker: Agent,
+    ) -> None:  # fmt: skip
         if client_id in sender.pending:
             return
         if sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms) is not None:
             stored(True)
             return
-        tail = encode_tail(sender.name, "", encode_json({"body": body}), b"")
-        recipient.mailbox.reserve(tail)
-        now = self._context.steady_ms
+        tail = encode_tail(sender.name, "", encode_json(payload), b"")
+        for recipient in recipients:
+            recipient.mailbox.reserve(tail)
+        now, target = self._context.steady_ms, ",".join(agent.name for agent in recipients)
         message = sender.pending[client_id] = make_message(
-            sender, [recipient], client_id, recipient.name, tail, now, now + self._ttl_ms, None, body,
+            sender, recipients, client_id, target, tail, now, now + self._ttl_ms, None, payload["body"],
+            kind=payload.get("kind", "message"),
             extras=MessageExtras(answer=lambda row: stored(not isinstance(row, StoreError))),
         )  # fmt: skip
-        if sender.loop is not None:
-            message.hop = sender.loop.speak(sender)
+        if speaker.loop is not None:
+            message.hop = speaker.loop.speak(speaker)
         self.committer.messages.append(message)
 
     # --- duplicates ---------------------------------------------------------------------------------------------------

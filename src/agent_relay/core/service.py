@@ -40,6 +40,7 @@ from agent_relay.protocol import payloads as p
 from agent_relay.protocol.channels import ChannelFacts, gather_channels
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, show
+from agent_relay.protocol.proposals import Proposal
 from agent_relay.protocol.requests import OpenRequest
 from agent_relay.protocol.states import CloseReason
 
@@ -104,6 +105,14 @@ class Service:
         found = [request for request in self._relay.requests.all() if name is None or request.agent.name == name]
         return [request.describe() for request in sorted(found, key=lambda request: request.agent.key)]
 
+    def proposals(self, *, is_open: bool) -> list[Proposal]:
+        self._turns.begin_turn()
+        return self._relay.proposals.list_all(is_open=is_open)
+
+    def proposal(self, proposal_id: str) -> Proposal:
+        self._turns.begin_turn()
+        return self._relay.proposals.find(proposal_id, "id").proposal
+
     def sessions(self) -> list[SessionFacts]:
         return msgspec.convert(self._relay.spawning.describe(), list[SessionFacts])
 
@@ -157,6 +166,16 @@ class Service:
             return self._order_as_owner(kind, p.Channel(channel), OWNER, lambda _, sender: sender)
         asked = p.ControlPayload(command, agent, channel=channel)
         return self._order(e.Control, asked, caller, lambda said: str(said.get("by") or agent))
+
+    def propose(self, asked: p.ProposePayload, caller: Caller = OWNER) -> Awaitable[Proposal]:
+        return self._order_as_owner(e.Propose, asked, caller, _read_proposal)
+
+    def vote(self, proposal_id: str, vote: str, reason: str | None, caller: Caller = OWNER) -> Awaitable[Proposal]:
+        return self._order_as_owner(e.Vote, p.VotePayload(proposal_id, vote, reason), caller, _read_proposal)
+
+    def withdraw(self, proposal_id: str, reason: str | None, caller: Caller = OWNER) -> Awaitable[Proposal]:
+        asked = p.ControlPayload("withdraw_proposal", id=proposal_id, text=reason)
+        return self._order(e.Control, asked, caller, lambda said: _read_proposal(said, ""))
 
     def spawn(self, asked: p.SpawnPayload, caller: Caller = OWNER) -> Awaitable[Started]:
         check_agent_name(asked.name)
@@ -268,6 +287,10 @@ def _error_in(said: Said) -> RelayError:
 def _read_life(said: Payload) -> MessageLife:
     message = msgspec.convert(said["messages"][0], StoredMessage)
     return MessageLife(message, msgspec.convert(said["trail"], list[Step]))
+
+
+def _read_proposal(said: Payload, _name: str) -> Proposal:
+    return msgspec.convert(said["proposal"], Proposal)
 
 
 def _read_counts(said: Payload) -> DataCounts:

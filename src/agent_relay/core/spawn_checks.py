@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from agent_relay.core.context import Context
 from agent_relay.core.limits import Limits
 from agent_relay.core.rights import is_persons_name
 from agent_relay.protocol.clis import KNOWN_CLIS
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.models import is_model, takes_model
 from agent_relay.protocol.names import check_agent_name, show
 from agent_relay.protocol.payloads import SpawnPayload
 from agent_relay.protocol.permission_modes import modes_of
 from agent_relay.protocol.places import ENV_PREFIX
+
+if TYPE_CHECKING:
+    from agent_relay.core.agents import Agent
 
 BACKENDS = ("auto", "tmux", "pty")
 _MINUTE_MS = 60_000
@@ -22,13 +27,23 @@ _RETRY_MS = 10_000
 
 
 def check_wish(asked: SpawnPayload, limits: Limits) -> None:
-    """Raises RelayError. A program is a name of the list and nothing else: no path, no arguments, no shell."""
+    """Raises RelayError."""
+    check_name(asked, limits)
+    check_program(asked, limits)
+
+
+def check_name(asked: SpawnPayload, limits: Limits) -> None:
     check_agent_name(asked.name)
     if is_persons_name(asked.name, limits.owner):
         raise RelayError(
             ErrorCode.INVALID_TARGET, f"{asked.name} is the name of the relay's owner; choose another for the agent.",
             field="payload.name", name=asked.name,
         )  # fmt: skip
+
+
+def check_program(asked: SpawnPayload, limits: Limits) -> None:
+    """By the rules of the host that it is to run on. A program is a name of the list and nothing else: no path, no arguments, no
+    shell."""
     if asked.cli not in KNOWN_CLIS and asked.cli not in limits.spawn_allow:
         known = ", ".join(sorted(KNOWN_CLIS | limits.spawn_allow))
         raise RelayError(
@@ -41,6 +56,7 @@ def check_wish(asked: SpawnPayload, limits: Limits) -> None:
             field="payload.backend",
         )  # fmt: skip
     check_environment(asked.environment, limits)
+    check_model(asked.cli, asked.model)
     if asked.permission_mode is not None:
         check_permission_mode(asked.cli, asked.permission_mode, limits)
 
@@ -59,6 +75,21 @@ def check_environment(environment: Mapping[str, str], limits: Limits) -> None:
             )  # fmt: skip
 
 
+def check_model(cli: str, wanted: str | None) -> None:
+    if wanted is None:
+        return
+    if not is_model(wanted):
+        raise RelayError(
+            ErrorCode.INVALID_FORMAT, f"{show(wanted)} cannot be a model: use letters, digits, and . _ : / @ + - [ ].",
+            field="payload.model",
+        )  # fmt: skip
+    if not takes_model(cli):
+        raise RelayError(
+            ErrorCode.INVALID_TARGET, f"The relay does not know how to choose a model for {show(cli)}; leave the model out.",
+            field="payload.model", reason="model_unknown",
+        )  # fmt: skip
+
+
 def check_permission_mode(cli: str, wanted: str, limits: Limits) -> None:
     modes = modes_of(cli)
     if wanted not in modes:
@@ -73,6 +104,14 @@ def check_permission_mode(cli: str, wanted: str, limits: Limits) -> None:
             f"runs the daemon lists it in the setting spawn_unattended.",
             field="payload.permission_mode", reason="mode_not_allowed", setting="spawn_unattended",
         )  # fmt: skip
+
+
+def choose_wall(asked: SpawnPayload, spawner: Agent | None) -> dict[str, str] | None:
+    """The wall around whoever asks: nobody behind one starts an agent in front of it."""
+    own = None if spawner is None else spawner.traits.meta.get("sandbox")
+    if isinstance(own, dict):
+        return {str(name): str(value) for name, value in own.items()}
+    return {} if asked.sandbox else None
 
 
 class Pace:

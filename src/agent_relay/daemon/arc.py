@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hmac
 import os
 import pkgutil
 import sys
@@ -17,10 +16,12 @@ from agent_relay.daemon.logs import logger
 from agent_relay.daemon.system import SystemEntropy
 from agent_relay.ports.arc import ArcBook, ArcStore
 from agent_relay.ports.clock import Clock
+from agent_relay.ports.documents import Documents
 from agent_relay.ports.names import AgentNames
 from agent_relay.ports.service import RelayService
 from agent_relay.ports.store import StoreUnusable
 from agent_relay.protocol import places
+from agent_relay.storage.arc_documents import DocumentArc
 from agent_relay.storage.arc_memory import MemoryArc
 from agent_relay.storage.sqlite.arc import SqliteArc
 from agent_relay.transports.arc.desk import Desk
@@ -33,11 +34,12 @@ from agent_relay.transports.pump import Pump
 
 
 class Arc:
-    def __init__(self, config: Config, api_token: str | None, post: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, config: Config, post: Callable[[Callable[[], None]], None], documents: Documents | None = None) -> None:
         self._config = config
-        self._api_token = api_token  # None: whoever reaches the port is as good as the owner
-        if config.storage == "memory":
-            self._store: ArcStore = MemoryArc(post)
+        if documents is not None:
+            self._store: ArcStore = DocumentArc(documents, post)
+        elif config.storage == "memory":
+            self._store = MemoryArc(post)
         else:
             self._store = SqliteArc(config.file(places.ARC_FILE), post)
         self._book: ArcBook | None = None
@@ -61,11 +63,7 @@ class Arc:
         registrar.start(self._book.registrations)
         invitations = Invitations(saved, clock, entropy, self._book.invitations)
         hub = Hub(pump, registrar, names, service, settings, clock, entropy, self._hooks)
-        return hub, Desk(registrar, invitations, hub, names, settings, clock, self._is_owner)
-
-    def _is_owner(self, bearer: str) -> bool:
-        token = self._api_token
-        return token is None or hmac.compare_digest(bearer.encode("utf-8", "replace"), token.encode())
+        return hub, Desk(registrar, invitations, hub, names, settings, clock)
 
     def close(self) -> None:
         self._store.close()

@@ -1,4 +1,4 @@
-"""The budget: kept in `budget.json`, held against what the events say was spent, and acted upon.
+"""The budget: kept on its shelf, held against what the events say was spent, and acted upon.
 
 Nothing is watched while no budget is set. Once one is, spending is counted from the oldest event that is kept, and only then
 held against the budget: one that is new and reached already is told and acted upon at once, one of the daemon before us is
@@ -13,7 +13,6 @@ from typing import Protocol
 
 import msgspec
 
-from agent_relay.daemon.directories import write_private_file
 from agent_relay.daemon.logs import logger
 from agent_relay.events.budgets import Budget, BudgetWatch, Crossing
 from agent_relay.events.bus import EventBus, Subscription
@@ -23,6 +22,8 @@ from agent_relay.events.filter import make_filter
 from agent_relay.events.prices import Prices
 from agent_relay.events.record import Record
 from agent_relay.events.types import BudgetExceeded, SessionEnded, TokensUsed
+from agent_relay.ports.callers import RELAY
+from agent_relay.ports.documents import Shelf
 from agent_relay.ports.events import EventSink
 from agent_relay.ports.service import RelayService
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -43,10 +44,10 @@ class BudgetKeeper:
     """Implements `ports.Budgets`."""
 
     def __init__(
-        self, path: str, bus: EventBus, sink: EventSink, gate: SpawnGate, service: RelayService, wall_ms: Callable[[], int],
+        self, shelf: Shelf, bus: EventBus, sink: EventSink, gate: SpawnGate, service: RelayService, wall_ms: Callable[[], int],
         read_prices: Callable[[], Prices],
     ) -> None:  # fmt: skip
-        self._path = path
+        self._shelf = shelf
         self._bus = bus
         self._sink = sink
         self._gate = gate
@@ -75,7 +76,7 @@ class BudgetKeeper:
 
     def set(self, budget: Budget) -> None:
         try:
-            write_private_file(self._path, msgspec.json.encode(budget).decode() + "\n")
+            self._shelf.save(msgspec.json.encode(budget) + b"\n")
         except OSError as error:
             sentence = f"The budget could not be saved ({error.strerror or error})."
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, sentence) from None
@@ -100,12 +101,10 @@ class BudgetKeeper:
 
     def _load(self) -> Budget:
         try:
-            with open(self._path, "rb") as file:
-                return msgspec.json.decode(file.read(), type=Budget)
-        except FileNotFoundError:
-            return _NO_LIMIT
+            content = self._shelf.load()
+            return msgspec.json.decode(content, type=Budget) if content else _NO_LIMIT
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            logger.warning("budget_unreadable", extra={"relay_fields": {"path": self._path, "error": str(error)}})
+            logger.warning("budget_unreadable", extra={"relay_fields": {"error": str(error)}})
             return _NO_LIMIT
 
     # --- spending -------------------------------------------------------------------------------------------------------
@@ -185,7 +184,7 @@ class BudgetKeeper:
         self._is_stop_due = False
         for agent in agents:
             try:
-                await self._service.control(agent.name, "stop")
+                await self._service.control(agent.name, "stop", caller=RELAY)
             except RelayError as error:  # one that is not here, or that the relay does not run
                 logger.info("not_stopped", extra={"relay_fields": {"agent": agent.name, "reason": error.message}})
 

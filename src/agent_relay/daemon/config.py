@@ -35,6 +35,7 @@ class ClusterConfig:
     token: str | None = field(repr=False)  # from the environment alone
     creds: str | None
     ca: str | None
+    monitor: tuple[str, int] | None = None  # where this host's figures are served
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +119,12 @@ def load_config(
         loop_hold_after=values["loop_hold_after"],
         max_agents=values["max_agents"],
         spawns_per_minute=values["spawns_per_minute"],
+        run_grace_ms=values["run_grace"],
         spawn_allow=values["spawn_allow"],
         spawn_environment=values["spawn_environment"],
         spawn_unattended=values["spawn_unattended"],
         agent_rights=values["agent_rights"],
+        cluster_control=values["cluster_control"],
         message_retention_ms=max(values["message_retention"], values["message_ttl"], values["dedup_window"]),
         allowed_uids=values["allowed_uids"],
         default_channels=values["default_channels"],
@@ -237,7 +240,7 @@ def _read_cluster(values: Mapping[str, Any], environ: Mapping[str, str]) -> Clus
         _require_private(creds)
     return ClusterConfig(
         values["cluster"], values["cluster_project"], values["cluster_host"], values["cluster_replicas"],
-        environ.get(places.ENV_CLUSTER_TOKEN) or None, creds, values["cluster_ca"],
+        environ.get(places.ENV_CLUSTER_TOKEN) or None, creds, values["cluster_ca"], values["cluster_monitor"],
     )  # fmt: skip
 
 

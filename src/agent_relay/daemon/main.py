@@ -87,7 +87,7 @@ def _run_loop(config: Config) -> None:
 
 def _make_cluster_daemon(config: Config) -> Daemon:
     try:
-        from agent_relay.daemon.cluster import ClusterDaemon  # noqa: PLC0415 - needs an extra, and few have a cluster
+        from agent_relay.daemon.cluster.server import ClusterDaemon  # noqa: PLC0415 - needs an extra, and few have a cluster
     except ModuleNotFoundError as error:
         raise PlaceUnusable(f"--cluster needs the package {error.name}: pip install 'agent-relay[cluster]'.") from None
     return ClusterDaemon(config)

@@ -15,9 +15,11 @@ import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agent_relay.core.relay import Relay
 from agent_relay.core.service import Service
+from agent_relay.daemon.agent_budgets import AgentBudgets
 from agent_relay.daemon.api_token import settle_api_token
 from agent_relay.daemon.budget_keeper import BudgetKeeper
 from agent_relay.daemon.config import Config
@@ -32,18 +34,22 @@ from agent_relay.daemon.directories import (
     write_private_file,
 )
 from agent_relay.daemon.http import Http
+from agent_relay.daemon.http_place import HttpPlace
 from agent_relay.daemon.leavings import DaemonLeavings
 from agent_relay.daemon.logs import RelayLog, logger
 from agent_relay.daemon.missed_events import tell_missed
-from agent_relay.daemon.owner import owner_name
 from agent_relay.daemon.project_file import ProjectFile
 from agent_relay.daemon.pulse import Pulse
 from agent_relay.daemon.recording import Recording
-from agent_relay.daemon.system import SystemClock, SystemEntropy
+from agent_relay.daemon.session_history import SessionHistory
+from agent_relay.daemon.shelves import make_shelf
+from agent_relay.daemon.system import SystemClock, SystemEntropy, owner_name
 from agent_relay.daemon.wrapper_processes import WrapperProcesses
+from agent_relay.ports.documents import Documents
 from agent_relay.ports.events import EventStore
-from agent_relay.ports.store import MessageStore, Snapshot
+from agent_relay.ports.store import MessageStore, Snapshot, StoreUnusable
 from agent_relay.protocol import places
+from agent_relay.protocol.hosts import ClusterFacts
 from agent_relay.storage.agent_files import AgentFiles
 from agent_relay.storage.event_memory import MemoryEvents
 from agent_relay.storage.jsonl.store import JsonlEvents, rotation_for
@@ -52,6 +58,9 @@ from agent_relay.storage.sqlite.store import SqliteStore
 from agent_relay.transports.callers import Callers
 from agent_relay.transports.pump import Pump
 from agent_relay.transports.unix import UnixServer
+
+if TYPE_CHECKING:
+    from agent_relay.daemon.cluster.screens import ClusterScreens
 
 _TICK_S = 0.05  # retries, time-outs and cursors are due on this grid
 _DRAIN_S = 5.0
@@ -93,13 +102,23 @@ class Parts:
     server: UnixServer
     service: Service
     budgets: BudgetKeeper
+    agent_budgets: AgentBudgets
+    history: SessionHistory
     http: Http
     project: ProjectFile
     agents: AgentsFile
 
 
+_COPY = (
+    "{} is this host's copy of its cluster, and the other hosts would never get what a daemon alone writes there. Start it as "
+    "before: `agent-relay restart` uses the flags it had. To go on alone with what is there: agent-relay cluster leave"
+)
+
+
 class Daemon:
     """Made and run inside the loop that it serves in. Each part that is opened is closed in the opposite order."""
+
+    _http_kind: type[Http] = Http
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -112,6 +131,8 @@ class Daemon:
         self._settled = asyncio.Event()
         self._signals = 0
         self._owner_uid = os.geteuid()  # as the core knows the user that runs this daemon
+        self._host_name = ""  # in the cluster
+        self._see_cluster: Callable[[], ClusterFacts] | None = None  # None: this daemon is alone
 
     async def run(self) -> None:
         """Returns when it was told to stop. Raises PlaceUnusable, StoreUnusable or SocketUnusable if it cannot start."""
@@ -130,18 +151,23 @@ class Daemon:
         store = self._make_store()
         self._opened.callback(self._close_store, store)
         snapshot = store.open()
+        if snapshot.position and self._see_cluster is None:
+            raise StoreUnusable(_COPY.format(config.storage_path))
         recording = Recording(self._make_event_store(), self._loop, self._clock, config.event_retention_ms)
         self._opened.callback(recording.close)
         parts = self._parts = self._compose(api_token, store, snapshot, recording)
         self._collect_garbage_rarely()
         self._watch_signals()
         await tell_missed(recording, store, snapshot.last_number, parts.relay.registry.find)
-        await parts.server.start()
+        await self._listen(parts)
         self._announce()
         parts.project.write()
         parts.agents.write()
         logger.info("listening", extra={"relay_fields": {"socket": config.socket, "pid": os.getpid(), "storage": config.storage}})
         return parts
+
+    async def _listen(self, parts: Parts) -> None:
+        await parts.server.start()
 
     def _announce(self) -> None:
         write_private_file(self._config.file(places.PID_FILE), f"{os.getpid()}\n")
@@ -154,6 +180,7 @@ class Daemon:
         self._locks.append(Lock(config.file(places.LOCK_FILE)))
         if os.path.realpath(os.path.dirname(config.socket)) != os.path.realpath(config.state_dir):
             self._locks.append(Lock(config.socket + places.SOCKET_LOCK, note=config.state_dir))
+        remove_file(config.file(places.CLUSTER_FILE))  # of a daemon that was killed, and may have been in a cluster
 
     def _make_store(self) -> MessageStore:
         if self._config.storage == "memory":
@@ -169,6 +196,11 @@ class Daemon:
         rotation = rotation_for(config.event_retention_ms, config.event_bytes)
         return JsonlEvents(config.file(places.EVENTS_FILE), self._post, rotation, syncs=config.durability == "full")
 
+    def _make_documents(self, relay: Relay, snapshot: Snapshot) -> Documents | None:
+        """For state that other hosts need, too. A daemon that is alone keeps its own in files."""
+        del relay, snapshot
+        return None
+
     def _compose(self, api_token: str, store: MessageStore, snapshot: Snapshot, recording: Recording) -> Parts:
         config, clock = self._config, self._clock
         # Whoever runs the daemon is no guest of it, also where they listed themselves.
@@ -180,11 +212,12 @@ class Daemon:
             limits, store, SystemEntropy(), RelayLog(), snapshot, clock.steady_ms(), clock.wall_ms(),
             policy=config.permissions, events=recording.recorder, bus=recording.bus, leavings=leavings,
             owner_token=api_token, event_stats=recording.store.stats, project=config.project_root,
-            registered=config.arc_settings.name_traits,
+            registered=config.arc_settings.name_traits, host=self._host_name,
         )  # fmt: skip
         pump = Pump(self._loop, relay, clock)
-        wrappers = WrapperProcesses(config, self._post, relay.spawning)
-        relay.spawning.begin(wrappers, wrappers.load())
+        relay.session_counts.read_prices = lambda: load_prices(config.home).prices
+        self._begin_agents(relay, snapshot)
+        history = SessionHistory(relay.session_counts, recording.bus, recording.bus.last_seq)
         callers = Callers(config.file(places.SEATS_FILE), config.socket)
         server = UnixServer(
             pump, config.socket, clock, max_frame_bytes=config.limits.max_frame_bytes,
@@ -192,17 +225,35 @@ class Daemon:
             owner_uid=self._owner_uid,
         )  # fmt: skip
         service = Service(relay, pump, self._owner_uid, api_token)
+        documents = self._make_documents(relay, snapshot)
         budgets = BudgetKeeper(
-            config.file(places.BUDGET_FILE), recording.bus, recording.recorder, relay.spawning, service, clock.wall_ms,
+            make_shelf(documents, "budget", config.file(places.BUDGET_FILE)), recording.bus, recording.recorder, relay.spawning,
+            service, clock.wall_ms, lambda: load_prices(config.home).prices,
+        )  # fmt: skip
+        agent_budgets = AgentBudgets(
+            recording.bus, recording.recorder, relay.spawning.budgets, service, clock.wall_ms,
             lambda: load_prices(config.home).prices,
         )  # fmt: skip
         project = ProjectFile(config, clock.wall_ms())
-        http = Http(
+        http = self._http_kind(
             config, api_token, pump, recording.bus, clock, service, budgets, relay.names, callers, relay.rights.check,
-            leavings.files, project,
+            leavings.files, self._make_http_place(project), self._see_cluster, documents, self._make_screens(relay),
         )  # fmt: skip
         agents = AgentsFile(config.file(places.AGENTS_FILE), relay)
-        return Parts(relay, pump, recording, leavings, server, service, budgets, http, project, agents)
+        return Parts(relay, pump, recording, leavings, server, service, budgets, agent_budgets, history, http, project, agents)
+
+    def _make_http_place(self, project: ProjectFile) -> HttpPlace:
+        return HttpPlace(self._config, project)
+
+    def _make_screens(self, relay: Relay) -> ClusterScreens | None:
+        """Of all hosts, where there are several."""
+        del relay
+        return None
+
+    def _begin_agents(self, relay: Relay, snapshot: Snapshot) -> None:
+        del snapshot
+        wrappers = WrapperProcesses(self._config, self._post, relay.spawning)
+        relay.spawning.begin(wrappers, wrappers.load())
 
     def _collect_garbage_rarely(self) -> None:
         """Objects here die by reference count; a full collection over a large dedup window only costs latency. What is here
@@ -217,6 +268,7 @@ class Daemon:
         ticking = asyncio.create_task(_pulse(parts).run(_TICK_S))
         self._opened.push_async_callback(self._say_goodbye, parts, ticking)
         parts.budgets.start()
+        parts.history.start()
         parts.http.begin()
         await self._stop.wait()
 
@@ -300,5 +352,7 @@ def _pulse(parts: Parts) -> Pulse:
         (half_a_second, parts.agents.write),  # follows what happens within this time
         (half_a_second, parts.recording.prune_if_due),
         (half_a_second, parts.budgets.clock_says),
+        (half_a_second, parts.agent_budgets.clock_says),
+        (half_a_second, parts.history.clock_says),
         (half_a_second, parts.leavings.sweep_if_due),
     )

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from agent_relay.core.rights import parse_rights
 from agent_relay.protocol import places
 from agent_relay.protocol.durations import parse_duration_ms
+from agent_relay.protocol.hosts import is_host_name
 from agent_relay.protocol.names import CHANNEL_MARK, is_channel
 from agent_relay.transports.arc.settings import HARD_BYTES as ARC_HARD_BYTES
 
@@ -106,6 +107,13 @@ def _servers(text: str) -> tuple[str, ...]:
     return found
 
 
+def _hosts(text: str) -> frozenset[str]:
+    found = frozenset(text.replace(",", " ").split())
+    if not all(part == "*" or is_host_name(part) for part in found):
+        raise ValueError("names of hosts, or `*` for all, separated by commas")
+    return found
+
+
 def _subject_part(text: str) -> str:
     if re.fullmatch(r"[a-z0-9-]{1,32}", text) is None:
         raise ValueError("1 to 32 small letters, digits and hyphens")
@@ -116,6 +124,13 @@ def _storage_url(text: str) -> str:
     from agent_relay.storage.postgres.url import check_url  # noqa: PLC0415 - few have one
 
     return check_url(text)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        raise ValueError("an address and a port such as 127.0.0.1:9464")
+    return _host(host), int(port)
 
 
 def _path(text: str) -> str:
@@ -187,6 +202,8 @@ SETTINGS: tuple[Setting, ...] = (
             "until there is new input; 0 means never"),
     Setting("max_agents", _whole(0, 1_000), "20", "maximum number of running agents that the daemon started"),
     Setting("spawns_per_minute", _whole(0, 10_000), "30", "maximum number of agents the daemon starts per minute"),
+    Setting("run_grace", _duration, "15s", "how long agents of a pattern or a run outlive the lost connection of the program "
+            "that started them"),
     Setting("spawn_allow", _programs, "", "programs that may be started besides the CLIs the relay knows, separated by commas"),
     Setting("spawn_roots", _folders, "", "folders outside the project in which agents may be started, separated by commas"),
     Setting("spawn_environment", _words, "*_API_KEY,*_MODEL,LANG,LC_*,TZ,NO_COLOR", "variables that may be set for a started "
@@ -222,10 +239,15 @@ SETTINGS: tuple[Setting, ...] = (
             "docs/cluster.md", may_hold_secret=True),
     Setting("cluster_project", _subject_part, "default", "name of the project in the cluster, the same on every host"),
     Setting("cluster_host", _subject_part, None, "name of this host in the cluster; by default the machine's name"),
+    Setting("cluster_control", _hosts, "", "other hosts of the cluster whose people may start, stop, type to and approve what "
+            "runs on this one, separated by commas; `*` for all of them"),
     Setting("cluster_replicas", _whole(1, 5), "3", "NATS servers that keep each record of the cluster's log"),
-    Setting("cluster_creds", _path, None, "credentials file (JWT and NKEY) for NATS; only your user may be able to read it"),
+    Setting("cluster_creds", _path, None, "credentials file for NATS (JWT and NKEY, or an NKEY seed); only your user may be able "
+            "to read it"),
     Setting("cluster_ca", _path, None, "certificates (PEM) that NATS servers with TLS are checked against; by default "
             "the system's"),
+    Setting("cluster_monitor", _address, None, "address and port, such as 127.0.0.1:9464, where this host of a cluster serves "
+            "/metrics, /health and /ready without a token"),
     Setting("http", _switch, "true", "serve the HTTP API"),
     Setting("port", _whole(0, 65_535), None, "port of the HTTP API; by default the one it had last, or the next free one from "
             "3888; 0 picks any free one", "AGENT_RELAY_DASHBOARD_PORT"),

@@ -2,7 +2,7 @@
 
 A wrapper outlives the daemon. Its rows are in `sessions.json`, and how it ended it writes into a file itself, since only a
 parent is told by the system. A program is never more than a name that was looked up: no shell, and no arguments but those of
-the permission mode.
+the permission mode and the model.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from agent_relay.daemon.config import Config
-from agent_relay.daemon.directories import make_private_directory, write_private_file
+from agent_relay.daemon.directories import make_private_directory
 from agent_relay.daemon.logs import logger
 from agent_relay.daemon.processes import send_signal, start_mark, wait_for_end
+from agent_relay.daemon.shelves import FileShelf
 from agent_relay.interpreter import run_module
 from agent_relay.ports.agents import AgentListener, SessionRow
+from agent_relay.ports.documents import Shelf
 from agent_relay.protocol import places
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.models import choose_model
 from agent_relay.protocol.names import show
 from agent_relay.protocol.permission_modes import PermissionMode, modes_of
 from agent_relay.repository import belongs_to
@@ -43,20 +46,21 @@ _NO_WORD = "Its wrapper ended before it started; the daemon's log may say why."
 class WrapperProcesses:
     """`ports.AgentService`. `post` brings what a thread has to say into a turn of the loop."""
 
-    def __init__(self, config: Config, post: Callable[[Callable[[], None]], None], listener: AgentListener) -> None:
+    def __init__(
+        self, config: Config, post: Callable[[Callable[[], None]], None], listener: AgentListener, shelf: Shelf | None = None
+    ) -> None:
         self._config = config
         self._post = post
         self._listener = listener
+        self._shelf = shelf or FileShelf(config.file(SESSIONS_FILE))
         self._saved = b""
 
     def load(self) -> list[SessionRow]:
         """The agents that the daemon before us saved; none where they cannot be read."""
         make_private_directory(self._config.file(ENDS_FOLDER))
         try:
-            with open(self._config.file(SESSIONS_FILE), "rb") as file:
-                return msgspec.json.decode(file.read(), type=list[SessionRow])
-        except FileNotFoundError:
-            return []
+            content = self._shelf.load()
+            return msgspec.json.decode(content, type=list[SessionRow]) if content else []
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             logger.warning("sessions_unreadable", extra={"relay_fields": {"error": str(error)}})
             return []
@@ -68,7 +72,7 @@ class WrapperProcesses:
         if content == self._saved:
             return
         try:
-            write_private_file(self._config.file(SESSIONS_FILE), content.decode())
+            self._shelf.save(content)
             self._saved = content
         except OSError as error:
             logger.warning("sessions_file_failed", extra={"relay_fields": {"error": str(error)}})
@@ -90,8 +94,9 @@ class WrapperProcesses:
             places.ENV_PROJECT: self._config.project_root, places.ENV_DOORS: self._config.doors,
             places.ENV_STRICT_PREFIX: str(self._config.strict_prefix).lower(),
         }  # fmt: skip
-        environ = inherited | own | dict(environment) | mode.environment
-        words = [*self._words(session, program), *mode.arguments]
+        model = choose_model(session.cli, session.model)
+        environ = inherited | own | dict(environment) | mode.environment | model.environment
+        words = [*self._words(session, program), *mode.arguments, *model.arguments]
         self._in_thread(session, lambda: self._run(session.id, words, session.cwd, environ))
 
     def adopt(self, session: SessionRow) -> None:

@@ -15,7 +15,15 @@ from agent_relay.protocol.names import fold_name
 
 FORGOTTEN = "forgotten"
 _COSTS = "tokens.used"
-_NAMES = ("agentName", "proposedBy", "agent", "spawnedBy", "releasedBy")  # fields that say who did it, or whom it is about
+_DECISIONS = "consensus."
+_NAMES = (
+    "agentName",
+    "proposedBy",
+    "voter",
+    "agent",
+    "spawnedBy",
+    "releasedBy",
+)  # fields that say who did it, or whom it is about
 
 
 def erase_from(line: bytes, agent: str) -> bytes | None:
@@ -31,8 +39,19 @@ def erase_from(line: bytes, agent: str) -> bytes | None:
         return _encode(fields | {"_agentName": FORGOTTEN, "agentName": FORGOTTEN}) if _is_about(record, fields, key) else line
     if _is_about(record, fields, key):
         return None
+    if record.type.startswith(_DECISIONS):
+        return _encode({name: _without(value, key) for name, value in fields.items()})
     others = [name for name in record.to.split(",") if fold_name(name.strip()) != key]
     return _encode(fields | {"to": ",".join(others)}) if len(others) < len(record.to.split(",")) else line
+
+
+def _without(value: object, key: str) -> object:
+    """Lists of participants, and what each of them said, without that one."""
+    if isinstance(value, list):
+        return [name for name in value if fold_name(str(name)) != key]
+    if isinstance(value, dict):
+        return {name: said for name, said in value.items() if fold_name(str(name)) != key}
+    return value
 
 
 def _is_about(record: Record, fields: dict[str, object], key: str) -> bool:

@@ -16,6 +16,7 @@ Number = int | float  # milliseconds, mostly; other people's clients may count i
 Word = Annotated[str, Meta(min_length=1)]
 Risk = Literal["low", "medium", "high", "critical"]
 Resolution = Literal["approved", "denied", "timeout"]
+VoteName = Literal["approve", "reject", "abstain"]
 GapReason = Literal["killed", "unwritten", "damaged"]
 
 
@@ -49,11 +50,22 @@ class SessionStarted(Event, tag="session.started", frozen=True, kw_only=True):
     config: SessionConfig
 
 
+class SessionSummary(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Counts of what the agent's record showed; one that nobody knows is absent."""
+
+    duration: Number  # milliseconds
+    item_count: Count | None = None
+    files_modified: Count | None = None
+    commands_run: Count | None = None
+    total_tokens: Count | None = None
+    estimated_cost: Number | None = None  # US dollars
+
+
 class SessionEnded(Event, tag="session.ended", frozen=True, kw_only=True):
     session_id: Word
     ended_at: Number
     reason: Literal["completed", "released", "crashed", "timeout"]
-    summary: dict[str, Any] | None = None
+    summary: SessionSummary | None = None
 
 
 class AgentSpawned(Event, tag="agent.spawned", frozen=True, kw_only=True):
@@ -108,7 +120,7 @@ class ItemCompleted(Event, tag="item.completed", frozen=True, kw_only=True):
     session_id: Word
     item_id: Word
     completed_at: Number
-    duration: Number
+    duration: Number | None  # null: the agent's record does not say when it began
     result: Any = None
 
 
@@ -136,7 +148,7 @@ class CommandExecuted(Event, tag="command.executed", frozen=True, kw_only=True):
     session_id: Word
     command: str
     exit_code: int | None  # null: the agent's record does not say
-    duration: Number
+    duration: Number | None  # null: the agent's record does not say
     stdout: str | None = None
     stderr: str | None = None
 
@@ -213,13 +225,65 @@ class ConsensusProposed(Event, tag="consensus.proposed", frozen=True, kw_only=Tr
     proposed_by: str
     participants: tuple[str, ...]
     consensus_type: str
+    description: str | None = None
+    quorum: str | None = None
+    weights: dict[str, int] | None = None
+    expires_at: Number | None = None
+
+
+class ConsensusVote(Event, tag="consensus.vote", frozen=True, kw_only=True):
+    """A participant has voted, or changed its vote."""
+
+    session_id: str
+    proposal_id: Word
+    voter: Word
+    vote: VoteName
+    reason: str | None = None
 
 
 class ConsensusResolved(Event, tag="consensus.resolved", frozen=True, kw_only=True):
     session_id: str
     proposal_id: Word
-    outcome: Literal["approved", "rejected", "timeout"]
-    votes: dict[str, Literal["approve", "reject", "abstain"]]
+    outcome: Literal["approved", "rejected", "timeout", "withdrawn"]
+    votes: dict[str, VoteName]
+    reasons: dict[str, str] | None = None  # of those who gave one
+    resolution: str | None = None  # how it ended, in a sentence
+
+
+# --- patterns ------------------------------------------------------------------------------------------------------------
+
+
+class PatternStarted(Event, tag="pattern.started", frozen=True, kw_only=True):
+    """An agent or a program has begun a run: agents that it starts, gives tasks and releases."""
+
+    session_id: Word
+    run_id: Word
+    pattern: Word
+    total: Count
+
+
+class PatternProgress(Event, tag="pattern.progress", frozen=True, kw_only=True):
+    session_id: Word
+    run_id: Word
+    step: Literal["started", "answered", "asked_again", "failed", "escalated", "recalled", "released"]
+    task: str
+    agent: str
+    attempt: Count
+    done: Count
+    total: Count
+    error: str | None = None
+
+
+class PatternEnded(Event, tag="pattern.ended", frozen=True, kw_only=True):
+    """`abandoned`: whoever ran it is gone, and the daemon has released its agents."""
+
+    session_id: Word
+    run_id: Word
+    outcome: Literal["completed", "failed", "cancelled", "abandoned"]
+    done: Count | None = None
+    duration: Number | None = None
+    total_tokens: Count | None = None
+    estimated_cost_usd: Number | None = None
 
 
 # --- the relay itself ----------------------------------------------------------------------------------------------------
@@ -236,8 +300,16 @@ class BudgetExceeded(Event, tag="budget.exceeded", frozen=True, kw_only=True):
     budget: Literal["hour", "session", "total"]
     limit_usd: Number
     spent_usd: Number
-    action: Literal["alert", "pause-spawning", "stop-all"]
+    action: Literal["alert", "pause-spawning", "stop-all", "stop"]  # `stop`: of the one agent whose own budget it is
     agent: str | None = None
+
+
+class AccessDenied(Event, tag="access.denied", frozen=True, kw_only=True):
+    """A team's rule stood against what the agent wanted: a message, a start, or an answer to a request."""
+
+    action: Literal["send", "spawn", "approve"]
+    to: Word
+    rule: str
 
 
 class StreamGap(Event, tag="stream.gap", frozen=True, kw_only=True):
@@ -251,17 +323,19 @@ class StreamGap(Event, tag="stream.gap", frozen=True, kw_only=True):
 AnyEvent = (
     SessionStarted | SessionEnded | ItemStarted | ItemDelta | ItemCompleted | PermissionRequested | PermissionResolved
     | QuestionRequested | QuestionResolved | MessageExchanged | AgentSpawned | AgentReleased | ConsensusProposed
-    | ConsensusResolved | TokensUsed | FileOperation | CommandExecuted
-    | MessageDelivered | AgentState | BudgetExceeded | LoopDetected | StreamGap
+    | ConsensusVote | ConsensusResolved | PatternStarted | PatternProgress | PatternEnded | TokensUsed | FileOperation
+    | CommandExecuted
+    | MessageDelivered | AgentState | BudgetExceeded | LoopDetected | AccessDenied | StreamGap
 )  # fmt: skip
 
 EVENT_TYPES: dict[str, type[Event]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyEvent)}
 
-# What a wrapper may say of its own agent. The others are the daemon's to say.
+# What a client may say of itself, or a wrapper of its own agent. The others are the daemon's to say.
 REPORTABLE: frozenset[str] = frozenset(
     {
         "item.started", "item.delta", "item.completed", "permission.requested", "permission.resolved", "question.requested",
-        "question.resolved", "tokens.used", "file.operation", "command.executed",
+        "question.resolved", "tokens.used", "file.operation", "command.executed", "pattern.started",
+        "pattern.progress", "pattern.ended",
     }
 )  # fmt: skip
 

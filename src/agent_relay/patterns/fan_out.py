@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, Unpack
 
-from agent_relay.patterns.crew import TIMEOUT_S, Crew, SpawnOptions
+from agent_relay.events.costs import Breakdown
+from agent_relay.patterns.crew import NOTHING_USED, TIMEOUT_S, Crew, RunOptions
 from agent_relay.patterns.ends import side_by_side
-from agent_relay.patterns.tasks import AgentFailed, Answer, OnProgress, Task, check_positive, read_task
+from agent_relay.patterns.results import Schema
+from agent_relay.patterns.tasks import AgentFailed, Answer, OnProgress, Task, check_positive, check_unique_names, read_task
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import fold_name
 from agent_relay.sdk.client import RelayClient
 
 WaitFor: TypeAlias = Literal["all", "any"] | int
@@ -27,6 +28,7 @@ class FanOutResult:
     failed: tuple[AgentFailed, ...]
     pending: tuple[str, ...]  # names of tasks that were not waited for any longer
     duration_s: float
+    usage: Breakdown = NOTHING_USED  # tokens of all its agents, and what they cost
 
 
 async def fan_out(
@@ -35,22 +37,24 @@ async def fan_out(
     tasks: Iterable[Task | Mapping[str, Any]],
     wait_for: WaitFor = "all",
     retries: int = 0,
+    schema: Schema | None = None,
     timeout: float = TIMEOUT_S,  # noqa: ASYNC109 - of the whole, which then ends with what there is
     on_progress: OnProgress | None = None,
-    **options: Unpack[SpawnOptions],
+    **options: Unpack[RunOptions],
 ) -> FanOutResult:
     """Runs the tasks at the same time, each with an agent of its own, until enough of them are answered: `"all"`, `"any"`
     (one), or a number.
 
     It also ends when no more answers can come, and after `timeout` seconds. Nothing is raised for a task that failed.
+    With `schema`, each result must be JSON that matches it.
     """
     check_positive("timeout", timeout)
     given = [read_task(task) for task in tasks]
     needed = _needed(wait_for, given)
     loop = asyncio.get_running_loop()
     begun_s = loop.time()
-    async with Crew(relay, len(given), on_progress, options) as crew:
-        works = [crew.ask(task, timeout + _LONGER_S, retries) for task in given]
+    async with Crew(relay, len(given), on_progress, options, "fan_out") as crew:
+        works = [crew.ask(task, timeout + _LONGER_S, retries, schema) for task in given]
         async with side_by_side(works) as running:
             pending = set(running)
             while pending and len(crew.answers) < needed and loop.time() < begun_s + timeout:
@@ -59,7 +63,7 @@ async def fan_out(
                 _check(done)
     settled = {answer.name for answer in crew.answers} | {failure.task for failure in crew.failures}
     left = tuple(task.name for task in given if task.name not in settled)
-    return FanOutResult(tuple(crew.answers), tuple(crew.failures), left, loop.time() - begun_s)
+    return FanOutResult(tuple(crew.answers), tuple(crew.failures), left, loop.time() - begun_s, crew.usage)
 
 
 def _check(done: set[asyncio.Task[Answer]]) -> None:
@@ -71,8 +75,7 @@ def _check(done: set[asyncio.Task[Answer]]) -> None:
 
 
 def _needed(wait_for: WaitFor, tasks: list[Task]) -> int:
-    if len({fold_name(task.name) for task in tasks}) < len(tasks):
-        raise RelayError(ErrorCode.INVALID_FORMAT, "Each task needs a unique name.", field="tasks")
+    check_unique_names("tasks", tasks)
     match wait_for:
         case "all":
             return len(tasks)

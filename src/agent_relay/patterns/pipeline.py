@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from agent_relay.patterns.crew import TIMEOUT_S, Crew, SpawnOptions
-from agent_relay.patterns.tasks import AgentFailed, OnProgress, Task, check_positive, fill, read_task
+from agent_relay.events.costs import Breakdown
+from agent_relay.patterns.crew import NOTHING_USED, TIMEOUT_S, Crew, RunOptions
+from agent_relay.patterns.tasks import AgentFailed, OnProgress, Task, check_positive, read_task
+from agent_relay.patterns.templates import Template, fill
 from agent_relay.sdk.client import RelayClient
 
-_INPUT = "{{input}}"
+_INPUT = "input"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class PipelineResult:
     output: str  # of the last stage
     stages: tuple[StageResult, ...]
     duration_s: float
+    usage: Breakdown = NOTHING_USED  # tokens of all its agents, and what they cost
 
 
 class PipelineFailed(AgentFailed):
@@ -47,7 +50,7 @@ async def pipeline(
     retries: int = 0,
     timeout: float = TIMEOUT_S,  # noqa: ASYNC109 - of each attempt
     on_progress: OnProgress | None = None,
-    **options: Unpack[SpawnOptions],
+    **options: Unpack[RunOptions],
 ) -> PipelineResult:
     """Runs the stages in their order. `{{input}}` in a stage's task is replaced by what the stage before gave, the first one's by
     `input`; where a task has no `{{input}}`, it follows the task.
@@ -60,7 +63,7 @@ async def pipeline(
     begun_s = loop.time()
     done: list[StageResult] = []
     passed = input
-    async with Crew(relay, len(tasks), on_progress, options) as crew:
+    async with Crew(relay, len(tasks), on_progress, options, "pipeline") as crew:
         for task in tasks:
             try:
                 answer = await crew.ask(Task(task.name, task.cli, _with_input(task.task, passed)), timeout, retries)
@@ -68,10 +71,10 @@ async def pipeline(
                 raise PipelineFailed(error, done) from error
             done.append(StageResult(task.name, answer.agent, passed, answer.text, answer.attempts, answer.duration_s))
             passed = answer.text
-    return PipelineResult(passed, tuple(done), loop.time() - begun_s)
+    return PipelineResult(passed, tuple(done), loop.time() - begun_s, crew.usage)
 
 
 def _with_input(task: str, given: str) -> str:
-    if _INPUT in task:
+    if _INPUT in Template(task).slots:
         return fill(task, input=given)
     return f"{task}\n\n{given}" if given else task

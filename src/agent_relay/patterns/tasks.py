@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import check_agent_name
+from agent_relay.protocol.names import check_agent_name, fold_name
 
 MAX_NAME = 48  # an agent's name has 64 characters at most, and its number and the mark of the run are added
-_SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,8 @@ class Answer:
     text: str
     attempts: int
     duration_s: float  # from the first attempt on
+    value: Any = None  # what the result was read as, where a schema was given; else the text
+    task_id: str = ""
 
 
 class AgentFailed(RelayError):  # noqa: N818 - named by the condition
@@ -45,7 +45,7 @@ class AgentFailed(RelayError):  # noqa: N818 - named by the condition
         self.attempts = attempts
 
 
-Step: TypeAlias = Literal["started", "answered", "failed", "released"]
+Step: TypeAlias = Literal["started", "answered", "asked_again", "failed", "escalated", "recalled", "released"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,16 @@ class Progress:
     done: int  # tasks that are answered, or given up
     total: int
     error: str | None = None
+
+
+class Memory(Protocol):
+    """Answers of an earlier run that was broken off: a task that is in it is not given to an agent again."""
+
+    def recall(self, key: str) -> Answer | None: ...
+
+    def keep(self, key: str, answer: Answer) -> None:
+        """Once this returns, the answer outlives this process."""
+        ...
 
 
 OnProgress: TypeAlias = Callable[[Progress], None]
@@ -76,9 +86,9 @@ def read_task(given: Task | Mapping[str, Any]) -> Task:
     return task
 
 
-def fill(template: str, **values: str) -> str:
-    """The text with `{{name}}` replaced, in one go: what is put in is not looked at again."""
-    return _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), template)
+def check_unique_names(field: str, tasks: Sequence[Task]) -> None:
+    if len({fold_name(task.name) for task in tasks}) < len(tasks):
+        raise RelayError(ErrorCode.INVALID_FORMAT, f"Each of the {field} needs a name of its own.", field=field)
 
 
 def check_positive(field: str, value: float) -> None:

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from agent_relay.protocol.hosts import HostFacts
+
 
 class SessionStatus(StrEnum):
     STARTING = "starting"
@@ -37,6 +39,9 @@ class SessionRow(Struct, omit_defaults=True):
     status: SessionStatus = SessionStatus.STARTING
     request_id: str = ""  # of the SPAWN, so that a repeated one is the same
     permission_mode: str | None = None  # as the CLI calls it; None: what its own settings say
+    variables: list[str] = []  # names of those it was given
+    known_model: str | None = None  # as its wrapper said when it ran
+    version: str | None = None  # of its program, likewise
     sandbox: dict[str, str] | None = None  # the rules of the wall around it; empty: those of the settings
     task: str | None = None
     is_task_sent: bool = False
@@ -50,6 +55,19 @@ class SessionRow(Struct, omit_defaults=True):
     exit_code: int | None = None
     is_ephemeral: bool = False  # its name goes when it ends, with what waits for it
     is_failed: bool = False  # it never ran
+    failure: str = ""  # why, where another host said so
+    host: str = ""  # of the cluster, where it runs; "": there is no cluster
+    asked_on: str = ""  # the host of whoever wanted it
+    run: str = ""  # the run it belongs to, and ends with …
+    run_by: str = ""  # … whoever runs that …
+    run_session: str = ""  # … and in which session
+    model: str | None = None  # that was asked for
+    role: str | None = None
+    team: str | None = None  # the mark of whoever started a whole team with it
+    restart_limit: int = 0  # how often it is started again after a crash,
+    restarts: int = 0  # and how often it has been
+    budget_usd: float | None = None  # it is released once this session has cost so much
+    environment: dict[str, str] = {}  # kept only where it may be started again
 
 
 class AgentService(Protocol):
@@ -86,3 +104,9 @@ class AgentListener(Protocol):
     def ended(self, session_id: str, exit_code: int | None) -> None:
         """None: nobody can say how."""
         ...
+
+
+class HostBook(Protocol):
+    """The hosts that agents can be started on."""
+
+    def __call__(self) -> Sequence[HostFacts]: ...

@@ -9,13 +9,14 @@ from typing import Protocol
 
 from msgspec import Struct
 
-VIA_SOCKET, VIA_HTTP = "cli", "http"
+VIA_SOCKET, VIA_HTTP, VIA_RELAY = "cli", "http", "relay"
 
 
 class Caller(Struct, frozen=True):
     agent: str | None = None  # in whose terminal it runs; None: in nobody's
     via: str = VIA_SOCKET
     is_lost: bool = False  # the process that connected has ended, so nobody can say any more
+    host: str = ""  # of the cluster, where it is; "": the one that the core runs on
 
     @property
     def name(self) -> str | None:
@@ -24,6 +25,7 @@ class Caller(Struct, frozen=True):
 
 
 OWNER = Caller()
+RELAY = Caller(via=VIA_RELAY)  # nobody asked for it: a budget is spent. No transport makes one
 
 
 class HttpCallers(Protocol):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Protocol
+from typing import Annotated, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+from agent_relay.ports.callers import Caller
 
 Headers = Mapping[str, str]
 NO_HEADERS: Headers = {}
@@ -73,7 +75,26 @@ FollowHeard = Callable[[int, bytes], None]  # sequence, record
 LastDone = Callable[[int | None], None]  # the log's last sequence; None: not known now
 
 
-class ClusterLog(Protocol):
+class Kept(Protocol):
+    """The last records of the log, as they came."""
+
+    def keep(self, sequence: int, record: bytes) -> None: ...
+
+    def find(self, sequence: int) -> bytes | None: ...
+
+
+class _NothingKept:
+    def keep(self, sequence: int, record: bytes) -> None: ...
+
+    def find(self, sequence: int) -> bytes | None:
+        del sequence
+        return None
+
+
+NOTHING_KEPT: Kept = _NothingKept()
+
+
+class LogWriter(Protocol):
     def append(self, record: bytes, after: int, done: AppendDone) -> None:
         """Adds the record right behind sequence `after`, or not at all. Tries until it knows: `done` hears nothing untrue. One
         record at a time."""
@@ -83,6 +104,8 @@ class ClusterLog(Protocol):
         """Forgets the record under way: `done` is not called any more, and its fate stays unknown."""
         ...
 
+
+class ClusterLog(LogWriter, Protocol):
     def follow(self, after: int, heard: FollowHeard) -> None:
         """Every record behind `after`, once and in order, from now on; replaces what was followed before."""
         ...
@@ -91,12 +114,18 @@ class ClusterLog(Protocol):
 
     def ask_last(self, done: LastDone) -> None: ...
 
+    @property
+    def is_regressed(self) -> bool:
+        """The log was seen to end before what is followed of it."""
+        ...
+
 
 class UnseatReason(StrEnum):
     SUPERSEDED = "superseded"  # another host has claimed the seat
     LOG_SILENT = "log_silent"  # the log has not confirmed anything for too long
     COPY_FAILED = "copy_failed"  # our own disk does not take what the log has
     LEFT = "left"  # the daemon stops
+    BARRED = "barred"  # this host must not have it: another daemon has its name
 
 
 class SeatListener(Protocol):
@@ -116,12 +145,33 @@ class SeatListener(Protocol):
 
 
 class Opening(Struct, frozen=True):
-    """Who connects to the edge, as the edge's system says."""
+    """The program that connects to the edge, as the edge's system describes it."""
 
     host: str
     is_owner: bool  # the user that runs the edge
     agent: str | None = None  # in whose terminal it runs
     owner_proof: str = ""  # the hash of that host's own token
+    kind: Literal["socket", "http"] = "socket"
+    peer: tuple[str, int] = ("", 0)  # HTTP: the client's address and port
+    at: tuple[str, int] = ("", 0)  # and those that it connected to
+
+
+Keys = Mapping[str, int]  # of pages: their hashes, and when each was used last
+
+
+class EdgeHttp(Struct, frozen=True):
+    """A host's own HTTP: by this the seat judges the requests that come from there."""
+
+    host: str  # what it is bound to
+    port: int
+    scheme: Literal["http", "https"]
+    token_hash: str | None  # None: nobody is asked for a token
+    origins: frozenset[str]
+    cookie: Annotated[str, Meta(pattern="^[a-z0-9-]{1,64}$")]  # the name of its page's
+    keys: dict[str, int]
+
+
+Introduced = Callable[[str, EdgeHttp, Callable[[Keys], None]], None]  # host, its HTTP, and what has it keep its pages' keys
 
 
 class LocalEnd(Protocol):
@@ -139,6 +189,10 @@ class LocalEnd(Protocol):
 
     def runs(self, agent: str, pid: int | None) -> None: ...
 
+    def find_caller(self) -> None:
+        """Looks which process has the client's end, and tells `TunnelHandle.tell_caller`."""
+        ...
+
 
 class TunnelHandle(Protocol):
     """One client of an edge, for the connection that has its bytes."""
@@ -148,6 +202,8 @@ class TunnelHandle(Protocol):
     def taken(self, count: int) -> None:
         """The client has taken so many bytes of what it was given."""
         ...
+
+    def tell_caller(self, caller: Caller) -> None: ...
 
     def close(self) -> None:
         """The client has gone."""

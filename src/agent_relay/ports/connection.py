@@ -65,6 +65,9 @@ class RemoteConnection(Protocol):
     """One of a client on another host of the cluster."""
 
     @property
+    def host(self) -> str: ...
+
+    @property
     def owner_proof(self) -> str:
         """The SHA-256 of the token that shows the owner of that host, in hexadecimal."""
         ...

@@ -45,6 +45,17 @@ class EventStats(Struct, frozen=True):
     damaged: tuple[str, ...] = ()  # names of files that have events in them which cannot be read
 
 
+class NumberedEvents(Struct, frozen=True):
+    """Events that were numbered elsewhere, and the place in the log that brings them."""
+
+    numbering: str  # the one they belong to; numbers of another one mean other events
+    first_seq: int
+    count: int
+    ts: int  # of the last one
+    data: bytes  # a line for each
+    position: int
+
+
 class EventStore(Protocol):
     @property
     def last_seq(self) -> int:
@@ -85,4 +96,42 @@ class EventStore(Protocol):
 
     def close(self) -> None:
         """Blocks until everything given is durable, or cannot be."""
+        ...
+
+
+class EventCopy(EventStore, Protocol):
+    """A store of events that are numbered elsewhere: it is given no drafts, and takes each number once. Where some are missing a
+    `stream.gap` stands for them, with the last of their numbers."""
+
+    @property
+    def numbering(self) -> str:
+        """The one that it follows; "": none so far."""
+        ...
+
+    @property
+    def is_whole(self) -> bool:
+        """Whoever wrote to it before it was opened has written everything."""
+        ...
+
+    @property
+    def last_ts(self) -> int:
+        """Of the newest event."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """The number of events that were given and are not written yet; as in `stats`, and cheap."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """Everything that the log has up to here was given to it before it was opened."""
+        ...
+
+    def adopt(self, numbering: str) -> None:
+        """Makes what it holds the beginning of this numbering."""
+        ...
+
+    def put(self, events: NumberedEvents) -> None:
+        """Events of another numbering than its own replace all it has; that is moved away."""
         ...

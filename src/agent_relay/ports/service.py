@@ -1,4 +1,4 @@
-"""What whoever serves people (the HTTP API, budgets, ARC's history) asks of the relay: structs in, structs out.
+"""The relay as those who serve people (the HTTP API, budgets, ARC's history) call it: structs in, structs out.
 
 What is known at once is returned, everything else promised. Both may raise RelayError. `caller` is who wants it, as the system
 says; it is checked by the relay at that moment, and recorded. Fields are named as on the wire (docs/protocol.md).
@@ -14,7 +14,8 @@ from msgspec import UNSET, Struct, UnsetType, field
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.channels import ChannelFacts
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.payloads import HistoryPayload, SpawnPayload
+from agent_relay.protocol.payloads import HistoryPayload, ProposePayload, SpawnPayload
+from agent_relay.protocol.proposals import Proposal
 from agent_relay.protocol.reports import UnusedDoor
 from agent_relay.protocol.requests import OpenRequest
 
@@ -63,6 +64,7 @@ class AgentFacts(Struct):
     loop: dict[str, Any] | None
     requests: list[OpenRequest]  # long texts are shortened
     cli: str | None
+    host: str  # of the cluster, where it is or was last; "": there is no cluster
     session_id: str
     queue_depth: int
     queue_capacity: int
@@ -72,6 +74,7 @@ class AgentFacts(Struct):
     subscriptions: list[str]
     channels: list[str]
     takes_control: bool
+    capabilities: list[str]  # what it and the daemon agreed on
     meta: dict[str, Any]
 
 
@@ -81,6 +84,7 @@ class SessionFacts(Struct):
     cli: str
     cwd: str
     backend: str
+    host: str
     status: str
     permission_mode: str | None
     spawned_by: str
@@ -165,7 +169,7 @@ class ConversationFacts(Struct):
 
 
 class DataCounts(Struct):
-    """What is kept of an agent, or was."""
+    """Counts of the data that is kept of an agent, or was."""
 
     undelivered_from: int = 0
     undelivered_to: int = 0
@@ -194,7 +198,7 @@ class Outgoing(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True):
-    """What somebody answered; `message_id` where it came as a message of its own."""
+    """An answer; `message_id` where it came as a message of its own."""
 
     by: str
     body: str
@@ -294,12 +298,26 @@ class RelayService(Protocol):
         ...
 
     def count_data(self, agent: str) -> Awaitable[DataCounts]:
-        """What of an agent is still on its way."""
+        """Counts what of an agent is still on its way."""
         ...
 
     def forget(self, agent: str) -> Awaitable[DataCounts]:
         """Erases everything that is kept of an agent, and says how much it was."""
         ...
+
+    def proposals(self, *, is_open: bool) -> list[Proposal]:
+        """The newest first: the open ones, or all that are kept."""
+        ...
+
+    def proposal(self, proposal_id: str) -> Proposal: ...
+
+    def propose(self, asked: ProposePayload, caller: Caller = OWNER) -> Awaitable[Proposal]:
+        """In the owner's name, as `vote` is. Each returns when it is stored."""
+        ...
+
+    def vote(self, proposal_id: str, vote: str, reason: str | None, caller: Caller = OWNER) -> Awaitable[Proposal]: ...
+
+    def withdraw(self, proposal_id: str, reason: str | None, caller: Caller = OWNER) -> Awaitable[Proposal]: ...
 
     def spawn(self, asked: SpawnPayload, caller: Caller = OWNER) -> Awaitable[Started]: ...
 

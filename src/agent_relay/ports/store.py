@@ -8,6 +8,9 @@ is still to be delivered after a crash is: the backlog, and the messages after t
 say is done. A cursor that was lost in the crash means a redelivery, never a loss. `open` brings the backlog up to the last
 message; from then on it is read a page at a time, when somebody comes for it.
 
+A document is a small piece of the daemon's own state under a name, which the store does not look into. Whoever opens the store
+next gets them all, so there are few, and none is large.
+
 Calls that take a `done` callback return at once and call it later, from the loop the store was given, exactly once.
 """
 
@@ -138,6 +141,7 @@ class Batch(Struct):
     dead_letters: list[DeadLetterRow] = field(default_factory=list)
     backlog_removed: list[tuple[str, int]] = field(default_factory=list)  # (recipient, number); goes before what is added
     backlog_added: list[BacklogRow] = field(default_factory=list)  # one that is there already stays as it is
+    documents: dict[str, bytes] = field(default_factory=dict)  # by name; an empty one removes what was there
     checkpoint: int | None = None
     position: int | None = None  # in the log that this store is a copy of; None: it is no copy
     term: int | None = None  # another core takes over with this batch: what came after the checkpoint goes into the backlog first
@@ -148,7 +152,7 @@ class Batch(Struct):
         return self.checkpoint is not None or self.position is not None or any(
             (
                 self.agents, self.forgotten, self.spent_tokens, self.subscriptions, self.members, self.streams, self.trail,
-                self.dead_letters, self.backlog_added, self.backlog_removed,
+                self.dead_letters, self.backlog_added, self.backlog_removed, self.documents,
             )
         )  # fmt: skip
 
@@ -190,6 +194,7 @@ class Snapshot(Struct):
     streams: list[StreamRow] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
     dead_letters: list[DeadLetterRow] = field(default_factory=list)
+    documents: dict[str, bytes] = field(default_factory=dict)
     last_number: int = 0  # and the checkpoint
     first_seq: int = 0  # streams that are new begin after this number
     position: int = 0  # of the last batch that had one

@@ -1,4 +1,4 @@
-"""What is shown to people besides the relay itself: terminals, workspaces, budgets."""
+"""Views for people, beside the relay itself: terminals, workspaces, budgets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Shown(Struct, frozen=True):
 
 
 class ScreenReader(Protocol):
-    """What agents' terminals show. Blocks; None: nothing of that agent was ever recorded here."""
+    """The screens of agents' terminals. Blocks; None: nothing of that agent was ever recorded here."""
 
     def screen(self, agent: str) -> Shown | None: ...
 
@@ -28,7 +28,7 @@ class ScreenReader(Protocol):
 
 
 class LivePlace(Struct, frozen=True):
-    """How far a reader is in what a terminal shows."""
+    """A reader's place in what a terminal shows."""
 
     file: str  # which one, by its own mark
     offset: int
@@ -36,7 +36,7 @@ class LivePlace(Struct, frozen=True):
 
 
 class LiveNews(Struct, frozen=True):
-    """What came since. `size`, columns and rows, where the screen is drawn anew: what was shown before is void."""
+    """The output since then. `size`, columns and rows, where the screen is drawn anew: what was shown before is void."""
 
     place: LivePlace
     text: str = ""
@@ -45,7 +45,7 @@ class LiveNews(Struct, frozen=True):
 
 
 class LiveScreens(Protocol):
-    """What agents' terminals show, as it happens. Blocks."""
+    """The screens of agents' terminals, as they change. Blocks."""
 
     def read(self, agent: str, place: LivePlace | None) -> LiveNews | None:
         """None: nothing is new, or nothing of that agent is there."""

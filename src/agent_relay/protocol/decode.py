@@ -56,11 +56,11 @@ def decode_client_frame(frame: bytes) -> ClientFrame:
         found = _decode_client(frame)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _explain(frame, error) from None
-    if found.__class__ is Send:
+    if type(found) is Send:
         return found  # of a SEND only the payload is forwarded, and `decode_send` looks at it
     if len(frame) > SHALLOW_BYTES and is_too_deep(frame):
         raise _malformed(f"The frame {_TOO_DEEP}.")
-    if found.__class__ is Ack:
+    if type(found) is Ack:
         payload = found.payload
         if payload.response is not NOTHING or payload.responseData is not NOTHING:
             _check_response(found)

@@ -23,11 +23,15 @@ from agent_relay.protocol.header_table import HEADERS, Header, NotATarget, is_id
 from agent_relay.protocol.names import check_agent_name, show
 from agent_relay.protocol.payloads import LARGEST_NUMBER
 
-_REQUIRED = {
+REQUIRED = {
     "spawn": ("NAME", "CLI"),
     "release": ("NAME",),
     "join": ("TO",),
     "leave": ("TO",),
+    "propose": (),
+    "vote": ("NAME", "TYPE"),
+    "withdraw": ("NAME",),
+    "result": ("THREAD",),
     "event": ("TYPE",),
     "error": ("CODE",),
     "backpressure": (),
@@ -35,7 +39,7 @@ _REQUIRED = {
     "hello": (),
     "welcome": (),
 }
-_REQUIRED_OF_MESSAGES = ("TO",)  # of every other kind: those are messages, as on the wire
+REQUIRED_OF_MESSAGES = ("TO",)  # of every other kind: those are messages, as on the wire
 _HEADER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
 
 
@@ -199,7 +203,7 @@ def _write(header: Header, value: Any) -> str:
 
 
 def _check_whole(message: HeaderMessage, lines: dict[str, int]) -> None:
-    for name in _REQUIRED.get(message.kind, _REQUIRED_OF_MESSAGES):
+    for name in REQUIRED.get(message.kind, REQUIRED_OF_MESSAGES):
         if getattr(message, _BY_NAME[name].field) in (None, ()):
             raise RelayError(ErrorCode.MISSING_HEADER, f"{name} is missing: the kind {show(message.kind)} needs it.", header=name)
     if message.kind == "spawn" and message.name is not None:

@@ -10,7 +10,7 @@ SUPPORTED_VERSIONS = (1, 2)
 # What this daemon can do. `shadows` is part of the vocabulary and of no daemon yet.
 CAPABILITIES = (
     "ack", "resume", "supports_topics", "sync", "backpressure", "checksums", "sequences", "priorities", "channels", "control",
-    "events",
+    "events", "consensus",
 )  # fmt: skip
 
 

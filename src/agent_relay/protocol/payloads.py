@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
+from agent_relay.protocol.access_rules import AccessRule
+
 Identifier = Annotated[str, Meta(min_length=1, max_length=128)]
 LARGEST_NUMBER = 2**53 - 1  # the largest integer that every JSON reader keeps exact; it fits a store's 64 bits as well
 Count = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER)]
@@ -163,6 +165,7 @@ class ReceiptPayload(Struct):
     evidence: str | None = None
     topic: str | None = None
     channel: str | None = None
+    proposal: dict[str, Any] | None = None  # as it is now
 
 
 class NackPayload(Struct):
@@ -246,8 +249,8 @@ class AgentsPayload(Struct):
 
 
 class HistoryPayload(Struct, omit_defaults=True, rename={"with_": "with", "from_": "from"}):
-    """The messages to show. `view`: `messages`, `message` (one, by `id`, with its trail), `conversations`, `dead_letters` or
-    `events`."""
+    """The messages to show. `view`: `messages`, `message` (one, by `id`, with its trail), `conversations`, `dead_letters`,
+    `events` or `proposals` (one, by `id`; the open ones with `pending`)."""
 
     view: str = "messages"
     id: str | None = None
@@ -275,13 +278,15 @@ class HistoryResultPayload(Struct):
     next_cursor: str | None = None
     trail: list[dict[str, Any]] = []
     conversations: list[dict[str, Any]] = []
+    proposals: list[dict[str, Any]] = []
     reply_to: str | None = None
 
 
 class ControlPayload(Struct, omit_defaults=True):
     """`pause`, `resume`, `interrupt`, `stop`, `input`, and `approve`, `deny`, `answer` for the request `id`: from a client with
-    the `agent` it is for, then on to that agent's connection. For the daemon itself: `retry_dead_letter`, `join` and `leave`
-    for an `agent` and a `channel`, and `count_data` and `forget` for what is kept of an `agent`."""
+    the `agent` it is for, then on to that agent's connection. For the daemon itself: `retry_dead_letter`, `withdraw_proposal`,
+    `join` and `leave` for an `agent` and a `channel`, `count_data` and `forget` for what is kept of an `agent`,
+    and `set_team` for the `rules` of the team whose file has the hash `id`."""
 
     command: str
     agent: str | None = None
@@ -290,6 +295,8 @@ class ControlPayload(Struct, omit_defaults=True):
     by: str | None = None  # who decided, as the agent's wrapper is told
     for_ms: Count | None = None  # how long a `pause` lasts if nobody asks again
     channel: str | None = None
+    host: str | None = None  # of the cluster: `exclude_host`, `include_host`
+    rules: list[AccessRule] | None = None  # `set_team`: in place of those before
 
 
 class SpawnPayload(Struct):
@@ -302,6 +309,13 @@ class SpawnPayload(Struct):
     permission_mode: str | None = None
     sandbox: bool = False  # behind a wall; one that stands behind one starts no other
     ephemeral: bool = False  # when it ends its name goes, too, and what waits for it is given up
+    host: str | None = None  # of the cluster; None: the least loaded of those that let the asker
+    run: Identifier | None = None  # of the asker: it is released once the asker's session is gone for good
+    model: Annotated[str, Meta(max_length=128)] | None = None  # as the CLI calls it; None: what its own settings say
+    role: Note | None = None  # for the record: what it does in its team
+    team: Identifier | None = None  # the mark of whoever started a whole team with it
+    restarts: Annotated[int, Meta(ge=0, le=100)] = 0  # how often it is started again after a crash
+    budget_usd: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None  # it is released once its session has cost so much
 
 
 class SpawnResultPayload(Struct):
@@ -337,15 +351,19 @@ class ProposePayload(Struct):
     description: str | None = None
     consensusType: str = "majority"
     timeoutMs: Positive | None = None
+    quorum: int | str | None = None  # a number of approvals, or a share such as `60%`
+    weights: dict[str, Positive] = {}
 
 
-class VotePayload(Struct):
+class VotePayload(Struct, omit_defaults=True):
     proposalId: str
     vote: str
     reason: str | None = None
+    heard: Literal["screen"] | None = None  # as `heard` of a SEND
 
 
 class ConsensusPayload(Struct):
     proposalId: str
     outcome: str
     votes: dict[str, str] = {}
+    resolution: str = ""  # a sentence

@@ -11,9 +11,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 
-class PermissionMode(Struct, frozen=True):
+class StartOptions(Struct, frozen=True):
+    """Arguments and variables that a CLI is started with."""
+
     arguments: tuple[str, ...] = ()
     environment: dict[str, str] = {}
+
+
+class PermissionMode(StartOptions, frozen=True):
     asks_nobody: bool = False
 
 

@@ -1,4 +1,4 @@
-"""When to try again: the policy of the wire, with the clock and the dice handed in so that a test needs neither."""
+"""The wait before trying again: the policy of the wire, with the clock and the dice handed in so that a test needs neither."""
 
 from __future__ import annotations
 

@@ -17,11 +17,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Unpack, overload
 
 from agent_relay.protocol import payloads
+from agent_relay.protocol.access_rules import AccessRule
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.negotiation import CAPABILITIES, SUPPORTED_VERSIONS
 from agent_relay.protocol.places import ENV_NAME
@@ -30,13 +31,14 @@ from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.engine import Engine
 from agent_relay.sdk.locate import StrPath, locate, working_directory
-from agent_relay.sdk.lookups import Lookups
 from agent_relay.sdk.messages import Message
 from agent_relay.sdk.owner import find_owner_token
 from agent_relay.sdk.pace import SLOW_DOWN_S
+from agent_relay.sdk.proposals import Proposals
 from agent_relay.sdk.queries import expect_receipt, expect_spawned
 from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question, Reply
+from agent_relay.sdk.results import find_task, give_result
 from agent_relay.sdk.sending import PUBLISH_OPTIONS, SEND_OPTIONS, PublishOptions, SendOptions, Target, check_options
 from agent_relay.sdk.session import Greeting
 from agent_relay.sdk.streams import MessageStream
@@ -48,7 +50,7 @@ CLOSE_TIMEOUT_S = 5.0
 _UNSUBSCRIBE_S = 2.0
 
 
-class RelayClient(Lookups):
+class RelayClient(Proposals):
     """An agent's connection to the project's daemon, which it finds by itself unless `socket` or `state_dir` is given.
 
     `reconnect_attempts` limits the attempts after a lost connection; None means no limit. An `observer` has no name, sends and
@@ -245,6 +247,16 @@ class RelayClient(Lookups):
         """Waits for the answer. Raises TimedOut if none comes in time; the question is then withdrawn."""
         return await self._sender.answer_to(question, timeout)
 
+    async def result(self, task_id: str, value: Any, error: str | None = None) -> Receipt:
+        """Gives the result of a task that this agent was asked to do: text, or anything JSON can hold. With `error`, says why
+        there is none. A task is a question in a thread of its own, and its id is that thread.
+
+        Returns when the result is durable. Raises INVALID_TARGET for a task that this agent was not given, and REJECTED for one
+        that already has its result.
+        """
+        self._check_agent()
+        return await give_result(self, await find_task(self, task_id), value, error)
+
     async def _reply(self, message: Message, id_: str | None, body: str, data: dict[str, Any] | None, kind: str) -> Receipt:
         return await self.send(message.from_, body, thread=message.thread, data=data, kind=kind, reply_to=message.id, id=id_)
 
@@ -263,6 +275,12 @@ class RelayClient(Lookups):
     async def receive(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109
         """The next message. It is not acknowledged until `async with message`, `message.ack()`, `nack()` or `reply()` does it."""
         return await self.messages().receive(timeout)
+
+    def discard(self, agent: str) -> None:
+        """Acknowledges what that agent has sent and will send to this one, unread, for as long as this client lives. For agents
+        that are not needed any more."""
+        self._check_agent()
+        self._inbox.discard_from(agent)
 
     @contextlib.asynccontextmanager
     async def subscribe(self, topic: str) -> AsyncIterator[MessageStream]:
@@ -337,21 +355,44 @@ class RelayClient(Lookups):
         permission_mode: str | None = None,
         sandbox: bool = False,
         ephemeral: bool = False,
+        host: str | None = None,
+        run: str | None = None,
+        model: str | None = None,
+        role: str | None = None,
+        team: str | None = None,
+        restarts: int = 0,
+        budget_usd: float | None = None,
     ) -> Spawned:
         """Starts a CLI as an agent of that name; returns once its program runs. `cli` is one that the relay
         knows (claude, codex, …) or that the settings allow; `task` is the first message it gets, from this agent;
         `permission_mode` is one of that CLI's own (`plan`, `acceptEdits`, …); `sandbox` runs it in a sandbox. An `ephemeral`
-        agent leaves nothing: when it ends, its name is removed, and senders of undelivered messages are told.
+        agent leaves nothing: when it ends, its name is removed, and senders of undelivered messages are told. `host` is one of
+        the cluster; without it, the least loaded that allows it: this one, unless others list it in `cluster_control`. With
+        `run`, an id of your own, the agent belongs to this session: it is released when this client is gone for good.
+        `model` is as the CLI calls it; `role` and `team` are kept with the session; `restarts` is how often a crash starts it
+        again; it is released once its session has cost `budget_usd`.
 
         A reconnection repeats the request without starting a second agent.
         """
-        asked = payloads.SpawnPayload(name, cli, task, cwd, backend, dict(environment or {}), permission_mode, sandbox, ephemeral)
+        asked = payloads.SpawnPayload(
+            name, cli, task, cwd, backend, dict(environment or {}), permission_mode, sandbox, ephemeral, host, run, model,
+            role, team, restarts, budget_usd,
+        )  # fmt: skip
         found = expect_spawned(await self._queries.ask("SPAWN", asked))
         return Spawned(found.name, found.session_id or "")
 
     async def release(self, name: str, reason: str | None = None) -> None:
         """Stops an agent that the daemon started; returns once its program has ended."""
         await self._queries.ask("RELEASE", payloads.ReleasePayload(name, reason))
+
+    async def change_host(self, host: str, command: str) -> None:
+        """`exclude_host` or `include_host`: whether a host takes part in the cluster. Returns once it is decided for good."""
+        await self._queries.ask_once("CONTROL", {"command": command, "host": host})
+
+    async def set_team(self, sha256: str, rules: Sequence[AccessRule]) -> None:
+        """Puts a team's rules in force, in place of those before; none: everything is open. For the owner. Returns once they are
+        durable."""
+        await self._queries.ask_once("CONTROL", payloads.ControlPayload("set_team", id=sha256, rules=list(rules)))
 
     async def retry_dead_letter(self, message_id: str) -> str:
         """Sends it once more, as a new message, and returns the new one's id."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.envelope import (
     AgentEvent,
     Agents,
     Busy,
+    Consensus,
     Control,
     DaemonFrame,
     Deliver,
@@ -20,23 +22,54 @@ from agent_relay.protocol.envelope import (
     ReleaseResult,
     SpawnResult,
 )
-from agent_relay.protocol.errors import RelayError
+from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.payloads import AgentEventPayload, BusyPayload, ControlPayload
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
+from agent_relay.sdk.decisions import Decisions
 from agent_relay.sdk.errors import read_error
 from agent_relay.sdk.events import EventFeeds
+from agent_relay.sdk.ids import wall_ms
 from agent_relay.sdk.inbox import Inbox, ReplySender
 from agent_relay.sdk.outbox import Outbox
 from agent_relay.sdk.pace import Pace
 from agent_relay.sdk.queries import Queries
-from agent_relay.sdk.reports import Reports
 from agent_relay.sdk.sending import Sender
 from agent_relay.sdk.session import Greeting, Session
 
 _log = logging.getLogger("agent_relay.sdk")
 _ABOUT_MESSAGES = {"stored", "delivered"}
+_STATE = "agent.state"
 T = TypeVar("T")
+
+
+class Reports:
+    """Reports of a client about itself: said once, not answered, and dropped where nobody hears it.
+
+    Its state is the exception: the daemon forgets it with the connection, so the newest one is said again on the next.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._state: dict[str, Any] | None = None
+
+    def say(self, kind: str, fields: dict[str, Any]) -> None:
+        frame = self._encode(kind, fields)
+        self._session.check_size(frame)
+        if kind == _STATE:
+            self._state = fields
+        self._session.write(frame)
+
+    def on_ready(self) -> None:
+        if self._state is not None:
+            self._session.write(self._encode(_STATE, self._state))
+
+    def _encode(self, kind: str, fields: dict[str, Any]) -> bytes:
+        payload = {"type": kind, "fields": fields}
+        try:
+            return encode_envelope("AGENT_EVENT", self._session.ids.next("r_"), wall_ms(), payload)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise RelayError(ErrorCode.INVALID_FORMAT, f"The report cannot be written as JSON: {error}.") from None
 
 
 class Listener(Protocol):
@@ -68,6 +101,7 @@ class Engine:
         self.reports = Reports(self.session)
         self.inbox = Inbox(self.session, send_reply)
         self.pace = Pace(slow_down)
+        self.decisions = Decisions()
         self.sender = Sender(self.session, self.outbox, self.queries, self.inbox.questions, backoff, self.pace)
         self._listener = listener
 
@@ -78,6 +112,7 @@ class Engine:
         self.reports.on_ready()
         self.outbox.on_ready()
         self.queries.on_ready()
+        self.decisions.on_ready()
 
     def on_closed(self, error: RelayError | None) -> None:
         self.pace.clear()
@@ -85,6 +120,7 @@ class Engine:
         self.queries.on_closed(error)
         self.events.on_closed(error)
         self.inbox.on_closed(error)
+        self.decisions.on_closed()
 
     def on_state(self, state: ClientState) -> None:
         if state is ClientState.BACKOFF:
@@ -113,6 +149,8 @@ class Engine:
             case Busy(payload=said):
                 self.pace.note(said)
                 _tell(self._listener.on_busy, said)
+            case Consensus(payload=said):
+                self.decisions.on_consensus(said.proposalId)
             case Control(payload=said):
                 _tell(self._listener.on_control, said)
             case AgentEvent(payload=said):

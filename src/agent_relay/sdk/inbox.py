@@ -18,7 +18,7 @@ from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.envelope import Deliver
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.framing import encode_frame
-from agent_relay.protocol.names import pattern_matches
+from agent_relay.protocol.names import fold_name, pattern_matches
 from agent_relay.protocol.payloads import MAX_DOOR, MAX_EVIDENCE
 from agent_relay.sdk.ids import wall_ms
 from agent_relay.sdk.messages import Message
@@ -65,6 +65,7 @@ class Inbox:
         self._answers: OrderedDict[str, bytes] = OrderedDict()  # what was answered, where it was more than "got it"
         self._arrived = 0
         self._closed = False
+        self._discarded: set[str] = set()  # senders whose messages nobody reads
 
     # --- what the session says ------------------------------------------------------------------------------------
 
@@ -87,7 +88,7 @@ class Inbox:
             )
             return
         self._open[delivery_id] = message
-        if self.questions.take_reply(message):
+        if self.questions.take_reply(message) or (self._discarded and fold_name(message.from_) in self._discarded):
             self.ack(message)
         else:
             self._queue_of(message).put(message)
@@ -154,6 +155,14 @@ class Inbox:
         """Its handler left without an answer: it is the next one to be handed out."""
         if message.delivery_id in self._open and not message.is_back and not self._closed:
             self._queue_of(message).put_back(message)
+
+    def discard_from(self, sender: str) -> None:
+        """Acknowledges what waits from this sender, and what still comes; nobody is handed it."""
+        self._discarded.add(fold_name(sender))
+        for queue in [self.queue, *(queue for _, queue in self._feeds)]:
+            for message in queue.take_from(sender):
+                message.is_back = False
+                self.ack(message)
 
     def _take_out(self, message: Message) -> None:
         """Whoever answers it after it was put back has dealt with it."""

@@ -44,9 +44,10 @@ class Queries:
             self._open.pop(id_, None)
             self._once.discard(id_)
 
-    async def ask(self, kind: str, payload: Any) -> Answer:
-        """Returns the answer, or raises the RelayError that came in its place."""
-        id_, outcome = self.begin(kind, payload)
+    async def ask(self, kind: str, payload: Any, id_: str | None = None) -> Answer:
+        """Returns the answer, or raises the RelayError that came in its place. `id_`: one that stays the same where this may be
+        asked again by another process."""
+        id_, outcome = self.begin(kind, payload, id_)
         try:
             return await outcome.wait()
         finally:
@@ -56,10 +57,10 @@ class Queries:
         """Asks, now or after the next reconnect, without having to wait for the answer."""
         return self.begin(kind, payload)[1]
 
-    def begin(self, kind: str, payload: Any) -> tuple[str, Outcome[Answer]]:
+    def begin(self, kind: str, payload: Any, id_: str | None = None) -> tuple[str, Outcome[Answer]]:
         """Asks, and returns the question's id with what will become of it; `forget` it after that."""
         self._session.check()
-        id_ = self._session.ids.next("q_")
+        id_ = id_ or self._session.ids.next("q_")
         frame = encode_envelope(kind, id_, wall_ms(), payload)
         self._session.check_size(frame)
         outcome: Outcome[Answer] = Outcome()

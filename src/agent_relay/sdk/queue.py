@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 
 from agent_relay.protocol.errors import RelayError
+from agent_relay.protocol.names import fold_name
 from agent_relay.sdk.messages import Message
 
 
@@ -69,6 +70,13 @@ class MessageQueue:
                 self._messages.remove(message)
                 return message
         return None
+
+    def take_from(self, sender: str) -> list[Message]:
+        """Those of this sender, taken out."""
+        taken = [message for message in self._messages if fold_name(message.from_) == fold_name(sender)]
+        for message in taken:
+            self._messages.remove(message)
+        return taken
 
     def take_all(self) -> list[Message]:
         messages = list(self._messages)

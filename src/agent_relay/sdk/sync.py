@@ -17,7 +17,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from agent_relay.protocol.payloads import AgentEventPayload, BusyPayload, ControlPayload, ServerInfo
 from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
@@ -31,7 +31,7 @@ from agent_relay.sdk.loop_thread import LoopThread
 from agent_relay.sdk.pace import SLOW_DOWN_S
 from agent_relay.sdk.requests import Reply
 from agent_relay.sdk.sending import PublishOptions, SendOptions, Target
-from agent_relay.sdk.sync_parts import SyncEventFeed, SyncMessage, SyncMessageStream, SyncQuestion, SyncReceipt
+from agent_relay.sdk.sync_parts import SyncEventFeed, SyncMessage, SyncMessageStream, SyncProposal, SyncQuestion, SyncReceipt
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -205,11 +205,17 @@ class SyncRelayClient:
     def answer_to(self, question: SyncQuestion, timeout: float = 30.0) -> Reply:
         return self._run(self.client.answer_to(question.question, timeout))
 
+    def result(self, task_id: str, value: Any, error: str | None = None) -> SyncReceipt:
+        return SyncReceipt(self._run(self.client.result(task_id, value, error)), self._thread)
+
     def receive(self, timeout: float | None = None) -> SyncMessage:
         return SyncMessage(self._run(self.client.receive(timeout)), self._thread)
 
     def messages(self, timeout: float | None = None) -> SyncMessageStream:
         return SyncMessageStream(self.client.messages(), self._thread, timeout)
+
+    def discard(self, agent: str) -> None:
+        self._thread.call(self.client.discard, agent)
 
     @contextlib.contextmanager
     def subscribe(self, topic: str) -> Iterator[SyncMessageStream]:
@@ -223,6 +229,37 @@ class SyncRelayClient:
 
     join = _blocking(RelayClient.join)
     leave = _blocking(RelayClient.leave)
+
+    # --- deciding together ----------------------------------------------------------------------------------------
+
+    def propose(
+        self,
+        title: str,
+        participants: str | Iterable[str],
+        rule: str = "majority",
+        quorum: int | float | str | None = None,
+        weights: Mapping[str, int] | None = None,
+        timeout: float = 300.0,
+        body: str = "",
+        *,
+        id: str | None = None,  # noqa: A002 - as `send` calls it
+    ) -> SyncProposal:
+        made = self.client.propose(title, participants, rule, quorum, weights, timeout, body, id=id)
+        return SyncProposal(self._run(made), self._thread)
+
+    def vote(
+        self, proposal_id: str, vote: str, reason: str | None = None, *, heard: Literal["screen"] | None = None
+    ) -> SyncProposal:
+        return SyncProposal(self._run(self.client.vote(proposal_id, vote, reason, heard=heard)), self._thread)
+
+    def withdraw(self, proposal_id: str, reason: str | None = None) -> SyncProposal:
+        return SyncProposal(self._run(self.client.withdraw(proposal_id, reason)), self._thread)
+
+    def proposals(self, open_only: bool = True) -> list[SyncProposal]:
+        return [SyncProposal(each, self._thread) for each in self._run(self.client.proposals(open_only))]
+
+    def proposal(self, proposal_id: str) -> SyncProposal:
+        return SyncProposal(self._run(self.client.proposal(proposal_id)), self._thread)
 
     # --- asking about the relay -----------------------------------------------------------------------------------
 
@@ -260,6 +297,8 @@ class SyncRelayClient:
         self._thread.call(lambda said: self.client.report(kind, **said), fields)
 
     control = _blocking(RelayClient.control)
+    change_host = _blocking(RelayClient.change_host)
+    set_team = _blocking(RelayClient.set_team)
     spawn = _blocking(RelayClient.spawn)
     release = _blocking(RelayClient.release)
 

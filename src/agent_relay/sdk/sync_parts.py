@@ -6,11 +6,14 @@ from types import TracebackType
 from typing import Any
 
 from agent_relay.events.types import AnyEvent
+from agent_relay.protocol.consensus import Outcome
 from agent_relay.protocol.errors import ErrorCode
+from agent_relay.protocol.proposals import Proposal as ProposalInfo
 from agent_relay.sdk.errors import ConnectionLost, TimedOut
 from agent_relay.sdk.events import EventFeed
 from agent_relay.sdk.loop_thread import LoopThread
 from agent_relay.sdk.messages import Incoming, Message
+from agent_relay.sdk.proposals import Proposal
 from agent_relay.sdk.receipts import Delivered, Receipt
 from agent_relay.sdk.requests import Question
 from agent_relay.sdk.streams import MessageStream
@@ -72,6 +75,28 @@ class SyncQuestion(SyncReceipt):
     @property
     def correlation_id(self) -> str:
         return self.question.correlation_id
+
+
+class SyncProposal:
+    """As `Proposal`; waiting for its outcome blocks."""
+
+    def __init__(self, proposal: Proposal, thread: LoopThread) -> None:
+        self._proposal = proposal
+        self._thread = thread
+
+    def __repr__(self) -> str:
+        return f"Sync{self._proposal!r}"
+
+    @property
+    def id(self) -> str:
+        return self._proposal.id
+
+    @property
+    def info(self) -> ProposalInfo:
+        return self._proposal.info
+
+    def outcome(self, timeout: float | None = None) -> Outcome:
+        return self._thread.run(self._proposal.outcome(timeout))
 
 
 class SyncMessage(Incoming):

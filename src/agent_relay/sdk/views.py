@@ -26,6 +26,7 @@ class AgentInfo(Struct, frozen=True):
     loop: dict[str, Any] | None = None  # it only answers others: `stage` (slowed or held), `hops`, `agents`
     requests: tuple[dict[str, Any], ...] = ()  # permissions and questions that wait for a person
     cli: str | None = None
+    host: str = ""  # of the cluster, where it is or was last; "": there is no cluster
     session_id: str = ""
     queue_depth: int = 0
     queue_capacity: int = 0
@@ -34,6 +35,7 @@ class AgentInfo(Struct, frozen=True):
     last_seen_at: int = 0
     subscriptions: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()  # what it and the daemon agreed on
     meta: dict[str, Any] = {}
     raw: dict[str, Any] = {}
 

@@ -34,7 +34,7 @@ class AgentFiles:
         self._state_dir = state_dir
 
     def is_held(self, agent: str) -> bool:
-        return any(_is_locked(os.path.join(folder, LOCK_FILE)) for folder in self._folders(agent, TEAM_FOLDER))
+        return any(is_locked(os.path.join(folder, LOCK_FILE)) for folder in self._folders(agent, TEAM_FOLDER))
 
     def erase(self, agent: str) -> int:
         """Everything of one agent, and from the inboxes of others what it wrote; how many files it was. Raises OSError."""
@@ -57,7 +57,7 @@ class AgentFiles:
     def sweep(self, before_ms: int, now_ms: int) -> None:
         """Lets go of what is older than that."""
         for folder in self._all_folders(TEAM_FOLDER):
-            if _newest_ms(folder) < before_ms and not _is_locked(os.path.join(folder, LOCK_FILE)):
+            if _newest_ms(folder) < before_ms and not is_locked(os.path.join(folder, LOCK_FILE)):
                 with contextlib.suppress(OSError):
                     _remove_tree(folder)
                 continue
@@ -166,7 +166,8 @@ def _read_text(folder: str, name: str) -> Iterator[tuple[str, str]]:
         return
 
 
-def _is_locked(path: str) -> bool:
+def is_locked(path: str) -> bool:
+    """Whether a process that still runs holds the lock on this file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

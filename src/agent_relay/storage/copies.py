@@ -118,13 +118,14 @@ class OpenEnd:
             after = page[-1][0]
 
     def total(self) -> dict[str, Totals]:
-        """How many rows each table has, and a checksum over them."""
+        """The number of rows of each table, and a checksum over them."""
         snapshot = {name: _sum(sorted(map(_encode, getattr(self.snapshot, name)))) for name in _TABLES}
         return {
             "messages": _sum(_encode(row) for page in self.messages() for row in page),
             "backlog": _sum(_encode((each.message.number, each.recipient, each.seq)) for each in self.owed()),
             "trail": _sum(_encode(row) for page in self.trail() for row in page),
             **snapshot,
+            "documents": _sum(sorted(map(_encode, self.snapshot.documents.items()))),
         }
 
 
@@ -145,7 +146,8 @@ def copy_history(source: OpenEnd, target: OpenEnd, progress: Progress) -> None:
         BacklogRow(each.recipient, each.message.number, each.seq, each.message.expires_at, len(each.message.tail))
         for each in source.owed()
     ]
-    rest = Batch(backlog_added=backlog, checkpoint=found.last_number, **{name: getattr(found, name) for name in _TABLES})
+    tables = {name: getattr(found, name) for name in _TABLES}
+    rest = Batch(backlog_added=backlog, documents=found.documents, checkpoint=found.last_number, **tables)
     target.ask(target.store.write, rest)
 
 

@@ -35,7 +35,8 @@ class _Line(Struct, array_like=True):
 
 
 class LiveScreenFiles:
-    def __init__(self, state_dir: str) -> None:
+    def __init__(self, state_dir: str, at_once_bytes: int = _AT_ONCE_BYTES) -> None:
+        self._at_once_bytes = at_once_bytes
         self._team = os.path.join(state_dir, TEAM_FOLDER)
 
     def read(self, agent: str, place: LivePlace | None) -> LiveNews | None:
@@ -43,12 +44,12 @@ class LiveScreenFiles:
         path = os.path.join(self._team, agent, LIVE_FILE)
         try:
             with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-                return _read(file, place)
+                return _read(file, place, self._at_once_bytes)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return None
 
 
-def _read(file: IO[bytes], place: LivePlace | None) -> LiveNews | None:
+def _read(file: IO[bytes], place: LivePlace | None, at_once_bytes: int) -> LiveNews | None:
     facts = os.fstat(file.fileno())
     state = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
     if place is not None and place.state == state:
@@ -58,7 +59,7 @@ def _read(file: IO[bytes], place: LivePlace | None) -> LiveNews | None:
     is_new = place is None or place.file != header.title
     offset = len(first) if place is None or is_new else place.offset
     file.seek(offset)
-    content = file.read(_AT_ONCE_BYTES)
+    content = file.read(at_once_bytes)
     reached = state if offset + len(content) >= facts.st_size else _MORE
     content = content[: content.rfind(b"\n") + 1]  # a line that is being written is read when it is whole
     text, is_over = _play(content)

@@ -44,6 +44,7 @@ from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.ulid import first_number_at
 from agent_relay.storage.conversations import Tally
 from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.replay import Replay
 from agent_relay.storage.words import body_of, split_words, words_occur
 
 _OVERHEAD_BYTES = 500  # of a row besides its tail, for the size that `stats` tells
@@ -65,6 +66,7 @@ class MemoryStore:
         self._trail: list[TrailRow] = []
         self._dead: dict[tuple[int, str], DeadLetterRow] = {}
         self._backlog: dict[tuple[int, str], BacklogRow] = {}
+        self._documents: dict[str, bytes] = {}
         self._checkpoint = 0
 
     def open(self) -> Snapshot:
@@ -82,6 +84,7 @@ class MemoryStore:
             streams=list(self._streams.values()),
             waiting=list(waiting.values()),
             dead_letters=sorted(self._dead.values(), key=lambda row: (row.at, row.number)),
+            documents=dict(self._documents),
             last_number=self._last_number,
         )
 
@@ -165,16 +168,11 @@ class MemoryStore:
         self._answer_read(done, [(each, self._messages[each.last]) for each in tally.newest(limit)])
 
     def replay(self, recipient: str, after: dict[tuple[str, str], int], done: PageDone) -> None:
-        wanted = {(topic, fold_name(sender)): seq for (topic, sender), seq in after.items()}
-        found = []
-        for number in self._numbers:
-            row = self._messages[number]
-            beyond = wanted.get((row.topic, fold_name(row.sender)))
-            if beyond is not None and any(
-                fold_name(name) == fold_name(recipient) and seq > beyond for name, seq in row.recipients
-            ):
-                found.append(row)
-        self._answer_read(done, Page(found))
+        replay = Replay(recipient, after)
+        for message in self._newest_first(None) if after else ():
+            if not replay.look_at(message):
+                break
+        self._answer_read(done, replay.page())
 
     def owed(self, query: OwedQuery, done: OwedDone) -> None:
         number, name = query.after
@@ -269,8 +267,11 @@ class MemoryStore:
         return len(set(numbers)) < len(numbers) or any(number in self._messages for number in numbers)
 
     def _place(self, numbers: list[int]) -> None:
+        newest = self._numbers[-1] if self._numbers else 0
+        numbers.sort()
         self._numbers += numbers
-        self._numbers.sort()  # already sorted, as a rule: then this only looks
+        if numbers[0] < newest:  # to look at all of them each time would cost more, the more there are
+            self._numbers.sort()
         self._last_number = max(self._last_number, self._numbers[-1])
 
     def _write_rest(self, batch: Batch) -> None:
@@ -292,6 +293,11 @@ class MemoryStore:
             self._backlog.pop((number, fold_name(name)), None)
         for owed in batch.backlog_added:
             self._backlog.setdefault((owed.number, fold_name(owed.recipient)), owed)
+        for name, content in batch.documents.items():
+            if content:
+                self._documents[name] = content
+            else:
+                self._documents.pop(name, None)
         if batch.checkpoint is not None:
             self._checkpoint = batch.checkpoint
 

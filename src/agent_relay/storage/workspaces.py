@@ -14,6 +14,7 @@ from agent_relay.ports.watchers import Workspace
 from agent_relay.protocol import places
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
+from agent_relay.storage.agent_files import is_locked
 
 WORKSPACES_FILE = "workspaces.json"
 _MOST = 1_000
@@ -108,19 +109,7 @@ class WorkspaceFile:
 
     def _is_running(self, id_: str) -> bool:
         """Whether a daemon holds its lock there."""
-        if id_ == self._own:
-            return True
-        try:
-            descriptor = os.open(os.path.join(self._state_dir(id_), places.LOCK_FILE), os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
+        return id_ == self._own or is_locked(os.path.join(self._state_dir(id_), places.LOCK_FILE))
 
     # --- the file -------------------------------------------------------------------------------------------------------
 

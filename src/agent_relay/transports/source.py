@@ -14,7 +14,11 @@ _IPV6_NETWORK_BITS = 64  # what a provider gives to one customer at the least
 
 @functools.lru_cache(maxsize=4_096)
 def source_of(address: str) -> str:
-    """The key that limits are counted under. What is not an address stands for itself."""
+    """The key that limits are counted under. `host/address` is an address of another host of the cluster. What is no address
+    stands for itself."""
+    host, slash, there = address.partition("/")
+    if slash:
+        return f"{host}/{source_of(there)}"
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

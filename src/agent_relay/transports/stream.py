@@ -10,18 +10,39 @@ import asyncio
 import logging
 from typing import cast
 
+import msgspec
+
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.ports.relay import PeerHandle
 from agent_relay.protocol.framing import HEADER_BYTES, FrameDecoder
 from agent_relay.protocol.states import CloseReason
 from agent_relay.transports.pump import Pump
-from agent_relay.transports.trace import trace
 
 _STOP_READING_BYTES = 32 * 1024 * 1024  # a client that sends and never reads its receipts is not read from beyond this
 _CLOSE_GRACE_S = 5.0  # how long a closed connection may take to read its last words
 
 log = logging.getLogger(__name__)
+
+
+class _Outline(msgspec.Struct):
+    type: str = "?"
+    id: str = "?"
+    to: str | list[str] | None = None
+
+
+_decode = msgspec.json.Decoder(_Outline).decode
+
+
+def trace(what: str, frames: list[bytes]) -> None:
+    """For `--debug`: the type and the ids of every frame, and nothing else of it."""
+    for frame in frames:
+        try:
+            outline = _decode(frame)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            outline = _Outline()
+        fields = {"type": outline.type[:64], "id": outline.id[:128], "to": outline.to, "bytes": len(frame)}
+        log.debug(what, extra={"relay_fields": fields})
 
 
 class StreamConnection(asyncio.Protocol):

@@ -113,7 +113,7 @@ class UnixServer:
         self.path = path
         self.max_frame_bytes = max_frame_bytes
         self.allowed_uids = allowed_uids
-        self.connections: dict[UnixConnection, None] = {}
+        self.connections: dict[StreamConnection, None] = {}
         self._clock = clock
         self._slow_consumer_ms = slow_consumer_ms
         self._server: asyncio.AbstractServer | None = None
@@ -139,7 +139,7 @@ class UnixServer:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)
 
-    def forget(self, connection: UnixConnection) -> None:
+    def forget(self, connection: StreamConnection) -> None:
         self.connections.pop(connection, None)
         if not self.connections:
             self._has_none.set()

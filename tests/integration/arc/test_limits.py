@@ -187,7 +187,7 @@ def test_a_reader_that_is_too_far_behind_is_closed_and_loses_nothing(make_stage:
 
 
 def test_a_silent_peer_is_gone_and_a_living_one_stays(make_stage: Callable[..., Stage]) -> None:
-    stage = make_stage(*FREE, "--arc-ping-ms=300")
+    stage = make_stage(*FREE, "--arc-ping-ms=2000")
     member = stage.register()
     port = int(stage.url.rsplit(":", 1)[1])
     with stage.connect() as living, socket.create_connection(("127.0.0.1", port)) as silent:

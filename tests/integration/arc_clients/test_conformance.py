@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agent_relay.arc.conformance.cases import CASES
 from agent_relay.arc.conformance.pytest_cases import *  # noqa: F403 - as a relay's author would write it
+from agent_relay.arc.conformance.runner import CASES
 from agent_relay.cli.main import main
 from agent_relay.testing.daemon import DaemonProcess
 

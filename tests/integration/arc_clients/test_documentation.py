@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agent_relay.arc.conformance.cases import SECTIONS
+from agent_relay.arc.conformance.runner import SECTIONS
 from agent_relay.bridge.plan import read_plan
 from agent_relay.cli.main import main
 from agent_relay.testing.daemon import DaemonProcess

@@ -150,7 +150,7 @@ def test_agents_of_the_project_and_of_the_web_write_to_each_other(node: Node, da
 
 
 def test_the_end_of_the_daemon_is_said() -> None:
-    with DaemonProcess("--port=0", "--arc-ping-ms=100ms") as daemon, Node(daemon.wait_for_url(), daemon.api_token) as node:
+    with DaemonProcess("--port=0", "--arc-ping-ms=2s") as daemon, Node(daemon.wait_for_url(), daemon.api_token) as node:
         token = node.join("lasting")
         node.hear("lasting", "ping")
         node.hear("lasting", "ping")  # the first was answered, or the connection would not live

@@ -8,8 +8,7 @@ import httpx
 
 from agent_relay.sdk.sync import SyncRelayClient
 from tests.integration.http_api.conftest import StartServer
-from tests.integration.http_api.server import Server, until
-from tests.integration.http_api.test_looking import problem
+from tests.integration.http_api.server import Server, problem, until
 
 
 def take(agent: SyncRelayClient, **seen: Any) -> str:

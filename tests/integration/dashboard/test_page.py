@@ -9,8 +9,7 @@ import pytest
 
 from agent_relay.dashboard.files import FOLDER
 from tests.integration.http_api.conftest import StartServer
-from tests.integration.http_api.server import Server
-from tests.integration.http_api.test_looking import problem
+from tests.integration.http_api.server import Server, problem
 
 _ELSEWHERE = re.compile(r"""(?:src|href)=["'](?:[a-z]+:|/)""", re.IGNORECASE)
 

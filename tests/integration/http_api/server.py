@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from agent_relay.daemon.owner import owner_name
+from agent_relay.daemon.system import owner_name
 from agent_relay.protocol.payloads import ControlPayload
 from agent_relay.sdk.sync import SyncRelayClient
 from agent_relay.testing.daemon import DaemonProcess
@@ -19,6 +19,7 @@ DEADLINE_S = 60.0
 ME = owner_name()  # whom messages over HTTP are from
 SMALL_MESSAGE = f'{{"to":"{ME}","body":"x"}}'.encode()
 _numbers = itertools.count(1)
+UNKNOWN = "Nobody-Here"
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
@@ -87,3 +88,12 @@ class Wrapped:
         else:
             resolution = "approved" if control.command == "approve" else "denied"
             self.client.client.report("permission.resolved", requestId=control.id, resolution=resolution, resolvedBy="door")
+
+
+def problem(answer: httpx.Response) -> tuple[int, str]:
+    """The status and the code of an error, whose shape is always the same."""
+    body = answer.json()
+    assert list(body) == ["error"]
+    assert set(body["error"]) == {"code", "category", "message", "retryable", "details"}
+    assert body["error"]["message"].endswith((".", "?")), body
+    return answer.status_code, body["error"]["code"]

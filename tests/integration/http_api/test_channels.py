@@ -15,8 +15,7 @@ import pytest
 
 from agent_relay.sdk.sync_parts import SyncMessage
 
-from .server import DEADLINE_S, Server, until
-from .test_looking import UNKNOWN, problem
+from .server import DEADLINE_S, UNKNOWN, Server, problem, until
 
 MESSAGES = "/api/v1/messages"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .conftest import StartServer
-from .server import Server, until
-from .test_looking import problem
+from .server import Server, problem, until
 
 BUDGET = "/api/v1/costs/budget"
 

@@ -13,8 +13,7 @@ import pytest
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
 
 from .conftest import StartServer
-from .server import ME, SMALL_MESSAGE, Server, until
-from .test_looking import problem
+from .server import ME, SMALL_MESSAGE, Server, problem, until
 
 TOKEN = "Geheim-42"
 SMALL = 4_096

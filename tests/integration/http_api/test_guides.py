@@ -19,7 +19,7 @@ import pytest
 from agent_relay.testing.daemon import DaemonProcess
 from agent_relay.transports.http.route import SSE
 
-from .server import Server, until
+from .server import ME, Server, until
 
 DOCS = Path(__file__).parents[3] / "docs"
 TOKEN = "Geheim-42"
@@ -141,7 +141,8 @@ def test_every_curl_of_the_page_is_answered(server: Server) -> None:
     for command in CURLS:
         bob.ask_permission("REQUEST")
         bob.ask_question("QUESTION")
-        request = read_curl(command, server)
+        asked = alice.propose("Agree", [ME, "Alice"]).id if "PROPOSAL" in command else ""
+        request = read_curl(command.replace("PROPOSAL", asked), server)
         with server.http.stream(request.method, request.url, headers=request.headers, content=request.content) as answer:
             if answer.headers["content-type"] != SSE:
                 answer.read()

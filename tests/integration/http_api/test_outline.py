@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .server import Server, until
+from .server import Server, problem, until
 from .test_costs import spend
-from .test_looking import problem
 
 OUTLINE = "/api/v1/events/outline"
 

@@ -6,8 +6,7 @@ import httpx
 import pytest
 
 from .conftest import StartServer
-from .server import ME, Server
-from .test_looking import problem
+from .server import ME, Server, problem
 
 KEYS = "/api/v1/page-keys"
 

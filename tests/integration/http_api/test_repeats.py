@@ -13,8 +13,7 @@ import pytest
 
 from agent_relay.testing.daemon import DaemonProcess
 
-from .server import DEADLINE_S, Server, until
-from .test_looking import problem
+from .server import DEADLINE_S, Server, problem, until
 
 MESSAGES = "/api/v1/messages"
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from .scene import Scene
-from .server import ME, until
-from .test_looking import problem
+from .server import ME, problem, until
 
 pytestmark = pytest.mark.terminals
 TURNS = [{"when": "ping", "busy_ms": 20, "say": [f"->relay:{ME} pong"]}]

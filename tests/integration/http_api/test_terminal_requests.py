@@ -13,8 +13,7 @@ import pytest
 from tests.integration.stage import until
 
 from .scene import ASKS, DIALOG, TASK, Scene, stopped
-from .server import Server
-from .test_looking import problem
+from .server import Server, problem
 
 MakeScene = Callable[..., Scene]
 ANSWERS = 8

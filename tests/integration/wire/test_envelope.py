@@ -225,22 +225,6 @@ def test_types_only_the_daemon_says_are_refused_from_a_client(relay: Relay) -> N
     assert bodies(bob.deliveries(1)) == ["alive"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "payload"),
-    [
-        ("PROPOSE", {"title": "Lunch", "participants": ["Bob"]}),
-        ("VOTE", {"proposalId": "p1", "vote": "approve"}),
-    ],
-)
-def test_features_this_daemon_has_not_are_said_to_be_unsupported(relay: Relay, kind: str, payload: dict[str, Any]) -> None:
-    client = relay.join()
-    request = client.say(kind, payload)
-    answer = client.answer(request)
-    assert (answer["type"], answer["payload"]["code"]) == ("ERROR", "FEATURE_UNSUPPORTED")
-    assert answer["payload"]["fatal"] is False
-    client.flush()
-
-
 def test_a_second_hello_does_not_change_who_is_speaking(relay: Relay) -> None:
     alice, bob = relay.join("Alice"), relay.join("Bob")
     other = relay.name("Other")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.daemon.owner import owner_name
+from agent_relay.daemon.system import owner_name
 from agent_relay.testing.raw_client import DEADLINE_SECONDS, RawClient, encode, envelope
 
 from .conftest import StartRelay

@@ -42,8 +42,13 @@ def tool_call(command: str, asked: Asked) -> tuple[str, Json]:
     such that it has to ask for permission."""
     name, _, arguments = command.partition(" ")
     if arguments.startswith("{"):
-        return name, json.loads(arguments)
+        return _own_name(name, asked), json.loads(arguments)
     return _shell_call(command, asked)
+
+
+def _own_name(name: str, asked: Asked) -> str:
+    """As the CLI calls it: it puts the name of the MCP server before that of a server's tool."""
+    return next((tool for tool in asked.tools if tool == name or tool.endswith(f"_{name}")), name)
 
 
 def _shell_call(command: str, asked: Asked) -> tuple[str, Json]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tests.real_clis.model.dialects import INPUT_TOKENS, MODEL, OUTPUT_TOKENS, Event, Json, gather, new_id, text_of, tool_call
 from tests.real_clis.model.script import Asked, Reply
 
+_SPACE = "::"
 _OWN = ("function_call", "custom_tool_call", "local_shell_call", "reasoning")
 
 
@@ -15,8 +16,14 @@ def read(body: Json) -> Asked:
     given = body.get("input") or []
     given = [{"role": "user", "content": given}] if isinstance(given, str) else given
     items = [(_is_own(item), str(item.get("type", "")).endswith("_output"), text_of(item.get("content"))) for item in given]
-    tools = tuple(str(tool.get("name") or tool.get("type")) for tool in body.get("tools") or [])
+    tools = tuple(name for tool in body.get("tools") or [] for name in _names(tool))
     return Asked(*gather(items), tools, is_aside=not tools)
+
+
+def _names(tool: Json) -> list[str]:
+    """Those of an MCP server stand in a space of names, which is put before each."""
+    own = str(tool.get("name") or tool.get("type"))
+    return [own, *(f"{own}{_SPACE}_{inner.get('name')}" for inner in tool.get("tools") or [])]
 
 
 def _is_own(item: Json) -> bool:
@@ -28,7 +35,13 @@ def _items(reply: Reply, asked: Asked) -> list[Json]:
     items: list[Json] = [{"type": "message", "id": new_id("msg_"), "role": "assistant", "status": "completed", "content": [text]}]
     if reply.command is not None:
         name, arguments = tool_call(reply.command, asked)
-        call = {"name": name, "arguments": json.dumps(arguments), "status": "completed"}
+        space, _, inner = name.rpartition(f"{_SPACE}_")
+        call = {
+            **({"namespace": space} if space else {}),
+            "name": inner,
+            "arguments": json.dumps(arguments),
+            "status": "completed",
+        }
         items.append({"type": "function_call", "id": new_id("fc_"), "call_id": new_id("call_"), **call})
     return items
 

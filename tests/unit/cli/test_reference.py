@@ -12,11 +12,11 @@ from agent_relay.cli.reference import render_reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 COMMANDS = [
-    "wrap", "attach", "logs", "record", "replay", "up", "down", "status", "open", "agents", "who", "send", "inbox", "read",
-    "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "interrupt", "stop",
-    "input", "doctor", "costs", "events", "permissions", "questions", "arc", "bridge", "openapi", "spawn", "release",
-    "forget", "export", "join", "leave", "channels", "profile", "restart", "projects", "ps", "rm", "prune",
-    "storage",
+    "wrap", "attach", "logs", "mcp", "record", "replay", "up", "down", "status", "open", "agents", "who", "send", "inbox", "read",
+    "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "result", "run", "interrupt",
+    "stop", "init", "input", "doctor", "costs", "events", "permissions", "questions", "arc", "bridge", "openapi", "spawn",
+    "release", "forget", "export", "join", "leave", "channels", "profile", "restart", "projects", "ps", "rm", "prune",
+    "storage", "hosts", "cluster", "team", "propose", "vote", "withdraw", "proposals",
 ]  # fmt: skip
 
 
@@ -39,7 +39,8 @@ SECOND_WORDS = [
     ["permissions", "deny"], ["questions", "list"], ["questions", "answer"], ["arc", "register"], ["arc", "tokens"],
     ["arc", "revoke"], ["arc", "listen"], ["arc", "send"], ["arc", "conformance"], ["arc", "free"], ["arc", "invite"],
     ["arc", "invitations"], ["profile", "list"], ["profile", "show"], ["profile", "new"], ["profile", "test"],
-    ["storage", "copy"],
+    ["storage", "copy"], ["cluster", "repair"], ["hosts", "exclude"], ["hosts", "include"],
+    ["team", "up"], ["team", "down"], ["team", "status"], ["team", "logs"],
 ]  # fmt: skip
 
 
@@ -54,7 +55,7 @@ def test_every_command_explains_itself_with_an_example(capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in COMMANDS if name not in {"completion", "wrap", "attach", "logs", "record", "export"}]
+    "name", [name for name in COMMANDS if name not in {"completion", "wrap", "attach", "logs", "record", "export", "mcp"}]
 )
 def test_every_command_that_prints_data_can_print_json(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main([name, "--help"]) == 0

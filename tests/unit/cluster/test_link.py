@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from agent_relay.cluster.link import DEAD_MS, KEEPALIVE_MS, Link, Op, OpKind, read_packet
+from agent_relay.cluster.link import DEAD_MS, FORGOTTEN_MS, KEEPALIVE_MS, Link, Op, OpKind, read_packet
 
 
 class Wire:
@@ -68,15 +68,27 @@ def test_a_turn_is_one_packet_and_silence_costs_one_a_second() -> None:
     before = wire.sent
     wire.pass_time(10 * KEEPALIVE_MS)
     assert wire.sent - before <= 22
-    assert not any(end.is_dead for end in wire.ends)
+    assert all(end.silent_ms < FORGOTTEN_MS for end in wire.ends)
 
 
-def test_a_link_over_which_nothing_comes_is_dead() -> None:
+def test_the_silence_of_the_other_end_is_known() -> None:
     wire = Wire(loss=1.0)
-    wire.pass_time(DEAD_MS - 100)
-    assert not wire.ends[0].is_dead
-    wire.pass_time(200)
-    assert wire.ends[0].is_dead
+    wire.pass_time(DEAD_MS)
+    assert wire.ends[0].silent_ms == DEAD_MS
+
+
+def test_nothing_follows_the_introduction_until_it_is_acknowledged() -> None:
+    wire = Wire(loss=1.0)
+    first = wire.ends[0]
+    first.say(OpKind.RULES, 0, b"who I am")
+    first.flush()
+    first.say(OpKind.OPEN, 1, b"a client")
+    first.flush()
+    wire.pass_time(1_000)
+    assert wire.heard[1] == []
+    wire.loss = 0.0
+    wire.pass_time(1_000)
+    assert [data for _, _, data in wire.heard[1]] == [b"who I am", b"a client"]
 
 
 def test_a_large_turn_is_divided_and_nothing_of_it_is_lost() -> None:

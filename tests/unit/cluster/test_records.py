@@ -52,6 +52,7 @@ batches = st.builds(
     dead_letters=st.lists(st.builds(DeadLetterRow, numbers, words, numbers, words, st.booleans()), max_size=2),
     backlog_removed=st.lists(st.tuples(words, numbers), max_size=2),
     backlog_added=st.lists(st.builds(BacklogRow, words, numbers, numbers, numbers, numbers), max_size=2),
+    documents=st.dictionaries(words, st.binary(max_size=50), max_size=3),
     checkpoint=st.none() | numbers,
 )  # fmt: skip
 
@@ -69,9 +70,11 @@ def test_a_claim_comes_back_as_it_was() -> None:
 def test_the_parts_of_a_batch_are_the_batch(batch: Batch, most: int) -> None:
     parts = list(divide_batch(batch, most))
     assert [row for part in parts for row in part.messages] == batch.messages
-    assert all(not part.has_more for part in parts[:-1])  # what else it holds goes with the last part
+    assert [each for part in parts for each in part.documents.items()] == list(batch.documents.items())
+    for part in parts[:-1]:  # what else it holds goes with the last part
+        assert not msgspec.structs.replace(part, documents={}).has_more
     last = parts[-1]
-    assert msgspec.structs.replace(last, messages=batch.messages) == batch
+    assert msgspec.structs.replace(last, messages=batch.messages, documents=batch.documents) == batch
 
 
 def test_a_batch_that_fits_stays_whole() -> None:
@@ -79,6 +82,19 @@ def test_a_batch_that_fits_stays_whole() -> None:
     assert len(list(divide_batch(Batch(messages=[row] * 3), 10_000))) == 1
     assert [len(part.messages) for part in divide_batch(Batch(messages=[row] * 3), 3_000)] == [2, 1]
     assert [len(part.messages) for part in divide_batch(Batch(messages=[row] * 3), 10)] == [1, 1, 1]
+
+
+def test_documents_are_divided_like_messages() -> None:
+    batch = Batch(documents={name: name.encode() * 900 for name in "abc"}, checkpoint=5)
+    assert list(divide_batch(batch, 10_000)) == [batch]
+    first, second = divide_batch(batch, 3_000)
+    assert (list(first.documents), first.checkpoint) == (["a", "b"], None)
+    assert (list(second.documents), second.checkpoint) == (["c"], 5)
+
+
+def test_a_batch_without_documents_is_as_it_was_before_there_were_any() -> None:
+    assert encode_batch(Batch(forgotten=["Bob"])) == b"B" + msgspec.msgpack.encode({"forgotten": ["Bob"]})
+    assert decode_record(b"B" + msgspec.msgpack.encode({"checkpoint": 5})) == Batch(checkpoint=5)
 
 
 @given(st.binary(max_size=100))

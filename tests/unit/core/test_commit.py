@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tests.support.harness import HarnessClient, RelayHarness
-
-
-def pair(**limits: Any) -> tuple[RelayHarness, HarnessClient, HarnessClient]:
-    relay = RelayHarness(**limits)
-    return relay, relay.connect("Alice"), relay.connect("Bob")
+from tests.support.harness import connect_pair
 
 
 def test_everything_of_one_turn_is_one_batch() -> None:
-    relay, alice, _ = pair()
+    relay, alice, _ = connect_pair()
     before = len(relay.store.batches)
     alice.say_frames(*(alice.message("Bob", str(number)) for number in range(50)))
     assert [len(batch.messages) for batch in relay.store.batches[before:]] == [50]
 
 
 def test_what_arrives_during_a_write_is_the_next_batch() -> None:
-    relay, alice, _ = pair()
+    relay, alice, _ = connect_pair()
     before = len(relay.store.batches)
     relay.store.hold()
     for number in range(10):
@@ -32,7 +25,7 @@ def test_what_arrives_during_a_write_is_the_next_batch() -> None:
 
 
 def test_nothing_is_answered_or_delivered_before_it_is_durable() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     relay.store.hold()
     alice.send("Bob")
     relay.advance(60_000)
@@ -45,7 +38,7 @@ def test_nothing_is_answered_or_delivered_before_it_is_durable() -> None:
 
 
 def test_a_failed_batch_refuses_every_message_in_it_and_gives_their_numbers_back() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", "before")
     relay.store.hold()
     alice.send("Bob", "first of the failing batch")
@@ -69,7 +62,7 @@ def test_a_failed_batch_refuses_every_message_in_it_and_gives_their_numbers_back
 
 
 def test_a_failed_batch_gives_back_the_numbers_of_every_recipient_and_topic() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     carol = relay.connect("Carol")
     for client in (bob, carol):
         client.say("SUBSCRIBE", {"topic": "news"})
@@ -84,7 +77,7 @@ def test_a_failed_batch_gives_back_the_numbers_of_every_recipient_and_topic() ->
 
 def test_ids_of_a_failed_batch_are_not_used_again() -> None:
     """They may have been on the disk for a moment: a number that was once given out never names another message."""
-    relay, alice, _ = pair()
+    relay, alice, _ = connect_pair()
     relay.store.hold()
     alice.send("Bob")
     relay.store.fail_next()
@@ -96,7 +89,7 @@ def test_ids_of_a_failed_batch_are_not_used_again() -> None:
 
 
 def test_what_waited_behind_a_failed_batch_is_written_next() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     relay.store.hold()
     alice.send("Bob", "fails")
     alice.send("Bob", "works")
@@ -110,7 +103,7 @@ def test_what_waited_behind_a_failed_batch_is_written_next() -> None:
 
 
 def test_changes_of_a_failed_batch_are_undone_last_one_first() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     bob.say("SUBSCRIBE", {"topic": "kept"})
     bob.take()
     relay.store.hold()
@@ -126,7 +119,7 @@ def test_changes_of_a_failed_batch_are_undone_last_one_first() -> None:
 
 
 def test_a_store_that_fails_is_in_the_log_without_the_words_of_anybody() -> None:
-    relay, alice, _ = pair()
+    relay, alice, _ = connect_pair()
     relay.store.fail_next()
     alice.send("Bob", "a secret")
     (note,) = relay.log.named("store_failed")
@@ -134,7 +127,7 @@ def test_a_store_that_fails_is_in_the_log_without_the_words_of_anybody() -> None
 
 
 def test_the_core_knows_when_nothing_is_on_its_way() -> None:
-    relay, alice, _ = pair()
+    relay, alice, _ = connect_pair()
     assert relay.relay.settled
     relay.store.hold()
     alice.send("Bob")
@@ -145,7 +138,7 @@ def test_the_core_knows_when_nothing_is_on_its_way() -> None:
 
 
 def test_while_the_store_is_in_trouble_what_gathers_is_refused_and_the_batch_under_way_waits() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     relay.store.hold()
     in_doubt = alice.send("Bob", "in doubt")
     gathered = alice.send("Bob", "behind it")

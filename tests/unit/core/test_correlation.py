@@ -6,17 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.harness import Frame, HarnessClient, RelayHarness
+from tests.support.harness import Frame, HarnessClient, connect_pair
 
 
 def ask(alice: HarnessClient, to: Any = "Bob", correlation: str = "q", timeout_ms: int = 1_000, **meta: Any) -> str:
     sync = {"correlationId": correlation, "timeoutMs": timeout_ms, "blocking": True}
     return alice.send(to, "ready?", meta={"sync": sync, **meta})
-
-
-def pair() -> tuple[RelayHarness, HarnessClient, HarnessClient]:
-    relay = RelayHarness()
-    return relay, relay.connect("Alice"), relay.connect("Bob")
 
 
 def outcome(alice: HarnessClient) -> list[Frame]:
@@ -26,7 +21,7 @@ def outcome(alice: HarnessClient) -> list[Frame]:
 
 
 def test_an_ack_with_the_correlation_is_the_answer_and_the_only_one() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     sent = ask(alice)
     (stored,) = alice.stored()
     deliver = bob.take_one("DELIVER")
@@ -41,7 +36,7 @@ def test_an_ack_with_the_correlation_is_the_answer_and_the_only_one() -> None:
 
 
 def test_an_answer_may_come_after_the_delivery_was_acknowledged() -> None:
-    _, alice, bob = pair()
+    _, alice, bob = connect_pair()
     ask(alice)
     deliver = bob.take_one("DELIVER")
     bob.ack(deliver)
@@ -52,7 +47,7 @@ def test_an_answer_may_come_after_the_delivery_was_acknowledged() -> None:
 
 @pytest.mark.parametrize("data", [None, {"answer": 42}])
 def test_a_reply_is_the_answer_and_is_delivered_as_well(data: dict[str, int] | None) -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     ask(alice)
     message_id = bob.take_one("DELIVER")["delivery"]["message_id"]
     bob.send("Alice", "yes", meta={"reply_to": message_id}, payload={} if data is None else {"data": data})
@@ -66,7 +61,7 @@ def test_a_reply_is_the_answer_and_is_delivered_as_well(data: dict[str, int] | N
 
 
 def test_a_second_reply_is_a_plain_message() -> None:
-    _, alice, bob = pair()
+    _, alice, bob = connect_pair()
     ask(alice)
     message_id = bob.take_one("DELIVER")["delivery"]["message_id"]
     for body in ("first", "second"):
@@ -76,7 +71,7 @@ def test_a_second_reply_is_a_plain_message() -> None:
 
 
 def test_no_answer_is_a_timeout_told_once_and_to_the_millisecond() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     sent = ask(alice)
     (stored,) = alice.stored()
     bob.ack(bob.take_one("DELIVER"))  # received, and that is all
@@ -91,7 +86,7 @@ def test_no_answer_is_a_timeout_told_once_and_to_the_millisecond() -> None:
 
 
 def test_a_late_answer_is_an_ordinary_message_or_nothing() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     ask(alice)
     deliver = bob.take_one("DELIVER")
     relay.advance(1_000)
@@ -103,7 +98,7 @@ def test_a_late_answer_is_an_ordinary_message_or_nothing() -> None:
 
 
 def test_cancel_ends_the_wait_and_a_later_answer_is_one_to_a_plain_message() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     ask(alice, requires_ack=True)
     alice.take()
     request = alice.say("CANCEL", {"correlationId": "q"})
@@ -116,7 +111,7 @@ def test_cancel_ends_the_wait_and_a_later_answer_is_one_to_a_plain_message() -> 
 
 
 def test_a_cancelled_question_without_a_receipt_says_nothing_more() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     ask(alice)
     alice.say("CANCEL", {"correlationId": "q"})
     alice.take()
@@ -126,7 +121,7 @@ def test_a_cancelled_question_without_a_receipt_says_nothing_more() -> None:
 
 
 def test_nobody_cancels_or_answers_for_another() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     carol = relay.connect("Carol")
     ask(alice)
     deliver = bob.take_one("DELIVER")
@@ -139,7 +134,7 @@ def test_nobody_cancels_or_answers_for_another() -> None:
 
 
 def test_two_askers_may_use_the_same_correlation() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     carol = relay.connect("Carol")
     ask(alice)
     ask(carol)
@@ -151,7 +146,7 @@ def test_two_askers_may_use_the_same_correlation() -> None:
 
 
 def test_the_first_of_several_answers_counts_and_the_others_are_receipts() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     carol = relay.connect("Carol")
     ask(alice, ["Bob", "Carol"], requires_ack=True)
     carol.ack(carol.take_one("DELIVER"), correlationId="q", responseData=1)
@@ -162,7 +157,7 @@ def test_the_first_of_several_answers_counts_and_the_others_are_receipts() -> No
 
 
 def test_an_answer_finds_its_asker_after_a_reconnect() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     ask(alice, timeout_ms=60_000)
     alice.drop()
     bob.ack(bob.take_one("DELIVER"), correlationId="q", responseData=1)
@@ -171,7 +166,7 @@ def test_an_answer_finds_its_asker_after_a_reconnect() -> None:
 
 
 def test_a_question_asked_again_after_a_restart_still_gets_its_answer() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     sync = {"correlationId": "q", "timeoutMs": 60_000, "blocking": True}
     alice.send("Bob", "ready?", id="Q", meta={"sync": sync})
     relay.restart()
@@ -183,7 +178,7 @@ def test_a_question_asked_again_after_a_restart_still_gets_its_answer() -> None:
 
 
 def test_a_blocking_message_needs_a_correlation() -> None:
-    _, alice, bob = pair()
+    _, alice, bob = connect_pair()
     alice.send("Bob", meta={"sync": {"blocking": True}})
     refusal = alice.payload("NACK")
     assert (refusal["code"], refusal["details"]["field"]) == ("INVALID_FORMAT", "payload_meta.sync.correlationId")
@@ -191,7 +186,7 @@ def test_a_blocking_message_needs_a_correlation() -> None:
 
 
 def test_a_question_that_was_never_stored_is_not_waited_for() -> None:
-    relay, alice, _ = pair()
+    relay, alice, _ = connect_pair()
     relay.store.fail_next()
     ask(alice)
     assert alice.payload("NACK")["code"] == "SERVICE_UNAVAILABLE"
@@ -200,7 +195,7 @@ def test_a_question_that_was_never_stored_is_not_waited_for() -> None:
 
 
 def test_the_wait_begins_when_the_question_is_durable() -> None:
-    relay, alice, _ = pair()
+    relay, alice, _ = connect_pair()
     relay.store.hold()
     ask(alice)
     relay.advance(5_000)

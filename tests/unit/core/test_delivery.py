@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_relay.ports.connection import FULL_BYTES
-from tests.support.harness import Frame, HarnessClient, RelayHarness
-
-
-def pair(max_inflight: int | None = None, **limits: Any) -> tuple[RelayHarness, HarnessClient, HarnessClient]:
-    relay = RelayHarness(**limits)
-    return relay, relay.connect("Alice"), relay.connect("Bob", max_inflight=max_inflight)
+from tests.support.harness import Frame, HarnessClient, RelayHarness, connect_pair
 
 
 def gaps(frames: list[Frame]) -> list[tuple[int, int | None]]:
@@ -27,7 +22,7 @@ def gaps(frames: list[Frame]) -> list[tuple[int, int | None]]:
 @settings(max_examples=80, deadline=None)
 @given(st.integers(1, 5), st.lists(st.sampled_from(["send", "ack", "ack_last", "busy", "reject", "wait", "back"]), max_size=60))
 def test_no_more_than_the_window_is_ever_unanswered(window: int, actions: list[str]) -> None:
-    relay, alice, bob = pair(window)
+    relay, alice, bob = connect_pair(window)
     open_: dict[str, Frame] = {}
     for action in actions:
         chosen = None if not open_ else open_[list(open_)[-1 if action == "ack_last" else 0]]
@@ -56,7 +51,7 @@ def test_no_more_than_the_window_is_ever_unanswered(window: int, actions: list[s
 
 
 def test_the_same_ack_again_frees_no_second_place() -> None:
-    _, alice, bob = pair(2)
+    _, alice, bob = connect_pair(2)
     for number in range(6):
         alice.send("Bob", str(number))
     first, _second = bob.take("DELIVER")
@@ -66,7 +61,7 @@ def test_the_same_ack_again_frees_no_second_place() -> None:
 
 
 def test_an_ack_for_nothing_is_ignored() -> None:
-    _, alice, bob = pair(1)
+    _, alice, bob = connect_pair(1)
     alice.send("Bob", "1")
     alice.send("Bob", "2")
     bob.say("ACK", {"ack_id": "d_nonsense"})
@@ -76,7 +71,7 @@ def test_an_ack_for_nothing_is_ignored() -> None:
 
 
 def test_nobody_can_acknowledge_what_was_sent_to_another() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     carol = relay.connect("Carol")
     alice.send("Bob", meta={"requires_ack": True})
     deliver = bob.take_one("DELIVER")
@@ -90,7 +85,7 @@ def test_nobody_can_acknowledge_what_was_sent_to_another() -> None:
 
 
 def test_the_retry_schedule_is_the_ack_timeout_and_a_growing_pause() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     sent_at = []
     alice.send("Bob")
     for _ in range(60_000 // 50):
@@ -103,7 +98,7 @@ def test_the_retry_schedule_is_the_ack_timeout_and_a_growing_pause() -> None:
 
 @pytest.mark.parametrize(("fraction", "pause_ms"), [(0.0, 240), (0.999, 360)])
 def test_the_jitter_is_a_fifth_either_way(fraction: float, pause_ms: int) -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     relay.entropy.next_fraction = fraction
     alice.send("Bob")
     relay.advance(5_000)
@@ -115,7 +110,7 @@ def test_the_jitter_is_a_fifth_either_way(fraction: float, pause_ms: int) -> Non
 
 
 def test_a_redelivery_is_the_same_delivery_with_a_higher_attempt() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", "x")
     first = bob.take_one("DELIVER")
     relay.advance(5_000)
@@ -127,7 +122,7 @@ def test_a_redelivery_is_the_same_delivery_with_a_higher_attempt() -> None:
 
 
 def test_attempts_count_over_reconnects_and_each_connection_has_its_own_tries() -> None:
-    relay, alice, bob = pair(max_attempts=2)
+    relay, alice, bob = connect_pair(max_attempts=2)
     alice.send("Bob")
     relay.advance(60_000)
     assert [frame["delivery"]["attempt"] for frame in bob.take("DELIVER")] == [1, 2]
@@ -138,7 +133,7 @@ def test_attempts_count_over_reconnects_and_each_connection_has_its_own_tries() 
 
 
 def test_a_recipient_that_does_not_read_is_not_sent_the_same_again() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob")
     bob.take()
     bob.stall(FULL_BYTES + 1)
@@ -153,7 +148,7 @@ def test_a_recipient_that_does_not_read_is_not_sent_the_same_again() -> None:
 
 
 def test_busy_is_sent_again_after_the_time_it_named_and_is_no_failed_attempt() -> None:
-    relay, alice, bob = pair(max_attempts=2)
+    relay, alice, bob = connect_pair(max_attempts=2)
     alice.send("Bob")
     for attempt in range(1, 8):
         deliver = bob.take_one("DELIVER")
@@ -166,7 +161,7 @@ def test_busy_is_sent_again_after_the_time_it_named_and_is_no_failed_attempt() -
 
 
 def test_busy_without_a_time_is_a_second() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob")
     bob.nack(bob.take_one("DELIVER"), "AGENT_BUSY")
     relay.advance(950)
@@ -177,7 +172,7 @@ def test_busy_without_a_time_is_a_second() -> None:
 
 @pytest.mark.parametrize("code", ["REJECTED", "INVALID_FORMAT", "SOMETHING_NEW"])
 def test_a_refusal_is_final_and_forwarded(code: str) -> None:
-    relay, alice, bob = pair(1)
+    relay, alice, bob = connect_pair(1)
     sent = alice.send("Bob", "no", meta={"requires_ack": True})
     alice.send("Bob", "next")
     (answer, _) = alice.stored()
@@ -194,7 +189,7 @@ def test_a_refusal_is_final_and_forwarded(code: str) -> None:
 
 
 def test_a_refusal_is_only_told_once_it_is_durable() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob")
     alice.take()
     relay.store.hold()
@@ -206,7 +201,7 @@ def test_a_refusal_is_only_told_once_it_is_durable() -> None:
 
 
 def test_delivered_is_only_told_once_it_is_durable() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", meta={"requires_ack": True})
     alice.take()
     relay.store.hold()
@@ -218,7 +213,7 @@ def test_delivered_is_only_told_once_it_is_durable() -> None:
 
 
 def test_a_crash_before_an_acknowledgement_is_durable_leaves_one_receipt_and_no_other() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", meta={"requires_ack": True, "ttl_ms": 1_000})
     alice.take()
     relay.store.hold()
@@ -232,7 +227,7 @@ def test_a_crash_before_an_acknowledgement_is_durable_leaves_one_receipt_and_no_
 
 
 def test_an_answer_is_only_told_once_it_is_durable_that_the_question_was_read() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", meta={"sync": {"blocking": True, "correlationId": "q", "timeoutMs": 60_000}})
     alice.take()
     relay.store.hold()
@@ -244,7 +239,7 @@ def test_an_answer_is_only_told_once_it_is_durable_that_the_question_was_read() 
 
 
 def test_a_reply_shows_that_its_question_was_read_so_it_neither_expires_nor_comes_again() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     meta = {"sync": {"blocking": True, "correlationId": "q", "timeoutMs": 60_000}, "ttl_ms": 1_000, "requires_ack": True}
     alice.send("Bob", meta=meta)
     question = bob.take_one("DELIVER")
@@ -261,7 +256,7 @@ def test_a_reply_shows_that_its_question_was_read_so_it_neither_expires_nor_come
 
 
 def test_an_expired_message_becomes_a_dead_letter_and_its_sender_learns_it_when_that_is_durable() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     bob.drop()
     sent = alice.send("Bob", meta={"ttl_ms": 1_000})
     (answer,) = alice.stored()
@@ -281,7 +276,7 @@ def test_an_expired_message_becomes_a_dead_letter_and_its_sender_learns_it_when_
 
 
 def test_a_dead_letter_stays_dead_after_a_crash_once_its_sender_was_told() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     bob.drop()
     alice.send("Bob", meta={"ttl_ms": 1_000})
     relay.advance(1_000)
@@ -291,7 +286,7 @@ def test_a_dead_letter_stays_dead_after_a_crash_once_its_sender_was_told() -> No
 
 
 def test_a_message_on_the_wire_expires_too_and_a_late_ack_changes_nothing() -> None:
-    relay, alice, bob = pair(1)
+    relay, alice, bob = connect_pair(1)
     alice.send("Bob", "late", meta={"ttl_ms": 500, "requires_ack": True})
     alice.send("Bob", "next")
     deliver = bob.take_one("DELIVER")
@@ -303,7 +298,7 @@ def test_a_message_on_the_wire_expires_too_and_a_late_ack_changes_nothing() -> N
 
 
 def test_a_message_that_expires_in_the_very_turn_of_its_delivery_is_not_sent() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     relay.store.hold()
     alice.send("Bob", meta={"ttl_ms": 5})
     relay.steady_ms += 5
@@ -317,7 +312,7 @@ def test_a_message_that_expires_in_the_very_turn_of_its_delivery_is_not_sent() -
 
 
 def test_each_recipient_dies_its_own_death() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     relay.connect("Carol").drop()
     alice.send(["Bob", "Carol"], meta={"ttl_ms": 1_000})
     bob.ack(bob.take_one("DELIVER"))
@@ -326,7 +321,7 @@ def test_each_recipient_dies_its_own_death() -> None:
 
 
 def test_nothing_follows_an_expired_message_before_its_end_is_durable() -> None:
-    relay, alice, bob = pair(1)
+    relay, alice, bob = connect_pair(1)
     for body, meta in (("1", None), ("2", {"ttl_ms": 100, "requires_ack": True}), ("3", None)):
         alice.send("Bob", body, meta=meta)
     first = bob.take_one("DELIVER")
@@ -344,7 +339,7 @@ def test_nothing_follows_an_expired_message_before_its_end_is_durable() -> None:
 
 
 def test_an_expired_message_ends_as_dead_whatever_a_resume_says() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", "1", meta={"ttl_ms": 1_000, "requires_ack": True})
     alice.send("Bob", "2", meta={"requires_ack": True})
     bob.take("DELIVER")
@@ -362,7 +357,7 @@ def test_an_expired_message_ends_as_dead_whatever_a_resume_says() -> None:
 
 
 def test_a_message_that_expired_while_it_waited_leaves_a_declared_gap() -> None:
-    relay, alice, bob = pair(1)
+    relay, alice, bob = connect_pair(1)
     alice.send("Bob", "1")
     alice.send("Bob", "2", meta={"ttl_ms": 100})
     alice.send("Bob", "3")
@@ -376,7 +371,7 @@ def test_a_message_that_expired_while_it_waited_leaves_a_declared_gap() -> None:
 
 
 def test_a_message_lost_with_the_connection_and_expired_leaves_a_declared_gap() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", "1")
     bob.ack(bob.take_one("DELIVER"))
     alice.send("Bob", "2", meta={"ttl_ms": 100})
@@ -389,7 +384,7 @@ def test_a_message_lost_with_the_connection_and_expired_leaves_a_declared_gap() 
 
 
 def test_a_message_that_arrived_and_expired_unanswered_leaves_no_gap() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", "1", meta={"ttl_ms": 100})
     relay.advance(200)
     alice.send("Bob", "2")
@@ -397,7 +392,7 @@ def test_a_message_that_arrived_and_expired_unanswered_leaves_no_gap() -> None:
 
 
 def test_what_was_answered_shows_that_everything_before_it_arrived() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", "1", meta={"ttl_ms": 100})
     alice.send("Bob", "2")
     _first, second = bob.take("DELIVER")
@@ -410,7 +405,7 @@ def test_what_was_answered_shows_that_everything_before_it_arrived() -> None:
 
 
 def test_a_declared_gap_is_declared_again_when_it_was_lost() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     bob.drop()
     alice.send("Bob", "1", meta={"ttl_ms": 100})
     alice.send("Bob", "2")
@@ -422,7 +417,7 @@ def test_a_declared_gap_is_declared_again_when_it_was_lost() -> None:
 
 
 def test_a_gap_is_declared_after_a_restart_as_well() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", "1")
     bob.ack(bob.take_one("DELIVER"))
     bob.drop()
@@ -437,7 +432,7 @@ def test_a_gap_is_declared_after_a_restart_as_well() -> None:
 
 
 def test_what_was_on_the_wire_comes_first_and_in_its_order() -> None:
-    relay, alice, bob = pair(3)
+    relay, alice, bob = connect_pair(3)
     for number in range(6):
         alice.send("Bob", str(number), meta={"priority": 9 - number})
     _, second, _ = bob.take("DELIVER")
@@ -472,7 +467,7 @@ def test_a_recipient_without_ack_gets_again_what_was_not_written() -> None:
 
 
 def test_a_full_buffer_holds_deliveries_back_until_it_drains_and_nobody_else_notices() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     carol = relay.connect("Carol")
     bob.stall(FULL_BYTES + 1)
     alice.send("*", "hello")
@@ -483,7 +478,7 @@ def test_a_full_buffer_holds_deliveries_back_until_it_drains_and_nobody_else_not
 
 
 def test_a_delivery_says_how_long_it_waited() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     bob.drop()
     alice.send("Bob")
     relay.advance(7_000)
@@ -506,7 +501,7 @@ def trail(client: HarnessClient, deliver: Frame) -> list[tuple[str, str]]:
     ],
 )
 def test_an_acknowledgement_with_evidence_is_a_step_of_its_own(said: dict[str, str], told: dict[str, str], detail: str) -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", meta={"requires_ack": True})
     deliver = bob.take_one("DELIVER")
     bob.ack(deliver, **said)
@@ -518,7 +513,7 @@ def test_an_acknowledgement_with_evidence_is_a_step_of_its_own(said: dict[str, s
 
 
 def test_evidence_of_nothing_is_a_plain_acknowledgement() -> None:
-    _, alice, bob = pair()
+    _, alice, bob = connect_pair()
     alice.send("Bob", meta={"requires_ack": True})
     deliver = bob.take_one("DELIVER")
     bob.ack(deliver, evidence="composer")
@@ -527,7 +522,7 @@ def test_evidence_of_nothing_is_a_plain_acknowledgement() -> None:
 
 
 def test_evidence_out_of_order_leaves_the_others_as_they_are() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     for _ in range(3):
         alice.send("Bob")
     first, second, third = bob.take("DELIVER")
@@ -541,7 +536,7 @@ def test_evidence_out_of_order_leaves_the_others_as_they_are() -> None:
 
 
 def test_who_sends_again_is_told_the_evidence_again() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     message = alice.message("Bob", meta={"requires_ack": True})
     alice.say_frames(message)
     bob.ack(bob.take_one("DELIVER"), door="typing", evidence="composer")
@@ -552,7 +547,7 @@ def test_who_sends_again_is_told_the_evidence_again() -> None:
 
 
 def test_the_answer_to_a_question_carries_the_evidence() -> None:
-    _, alice, bob = pair()
+    _, alice, bob = connect_pair()
     alice.send("Bob", meta={"sync": {"correlationId": "c", "blocking": True}})
     bob.ack(bob.take_one("DELIVER"), correlationId="c", response="yes", door="typing", evidence="composer")
     (answer,) = alice.delivered()
@@ -561,7 +556,7 @@ def test_the_answer_to_a_question_carries_the_evidence() -> None:
 
 @pytest.mark.parametrize("wrong", [{"door": 1}, {"door": "x" * 65}, {"evidence": []}, {"evidence": "x" * 201}])
 def test_wrong_evidence_is_refused_and_the_message_waits(wrong: dict[str, Any]) -> None:
-    _, alice, bob = pair()
+    _, alice, bob = connect_pair()
     alice.send("Bob")
     deliver = bob.take_one("DELIVER")
     bob.ack(deliver, **wrong)

@@ -129,6 +129,17 @@ def test_what_an_agent_says_about_itself_is_shown() -> None:
     assert (shown["cli"], shown["meta"]) == ("claude", {"task": "review"})
 
 
+def test_the_capabilities_an_agent_agreed_on_are_listed() -> None:
+    relay = RelayHarness()
+    relay.connect("Bob", capabilities={"ack": True, "events": True, "backpressure": False, "teleport": True}).drop()
+    alice = relay.connect("Alice", capabilities={"ack": False, "events": False, "backpressure": False})
+    alice.say("LIST_AGENTS", {})
+    shown = {agent["name"]: agent["capabilities"] for agent in alice.payload("AGENTS")["agents"]}
+    assert "teleport" not in shown["Bob"]
+    assert {"ack", "events"} <= set(shown["Bob"])
+    assert not {"ack", "events", "backpressure"} & set(shown["Alice"])
+
+
 # --- a store that fails ---------------------------------------------------------------------------------------------
 
 
@@ -166,6 +177,26 @@ def test_a_token_presented_in_a_hello_that_could_not_be_stored_is_still_good() -
     assert relay.connect("Bob", token=bob.token).welcome["session_id"] == bob.welcome["session_id"]
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_token_is_refused_only_by_a_daemon_that_can_store(fails: bool) -> None:
+    """One that cannot may have lost the seat of its cluster: the token may be one that another host has given out since."""
+    relay = RelayHarness()
+    relay.connect("Bob").drop()
+    relay.advance(200)
+    relay.store.hold()
+    client = relay.open()
+    client.say("RESUME", {"agent": "Bob", "resume_token": "from elsewhere", "streams": []})
+    client.say("SEND", {"body": "at once"}, to="Bob")
+    assert not client.frames
+    if fails:
+        relay.store.fail_next()
+    relay.store.release()
+    relay.settle()
+    payload = refusal(client)
+    assert payload["code"] == ("SERVICE_UNAVAILABLE" if fails else "PERMISSION_DENIED")
+    assert payload.get("details", {}).get("reason") == (None if fails else "bad_token")
+
+
 def test_nobody_can_write_to_a_name_before_it_is_durable() -> None:
     """Its HELLO may still fail, and with it everything that was accepted for it would be lost."""
     relay = RelayHarness()
@@ -185,9 +216,9 @@ def test_a_name_whose_first_hello_is_being_stored_is_taken() -> None:
     relay.store.hold()
     first = greet(relay, "Bob")
     second = greet(relay, "bob")
-    assert refusal(second)["details"]["reason"] == "name_in_use"
     relay.store.release()
     relay.settle()
+    assert refusal(second)["details"]["reason"] == "name_in_use"
     assert first.payload("WELCOME")["agent"] == "Bob"
 
 

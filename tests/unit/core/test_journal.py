@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from agent_relay.ports.store import StreamRow, TrailRow
-from tests.support.harness import HarnessClient, RelayHarness
-
-
-def pair() -> tuple[RelayHarness, HarnessClient, HarnessClient]:
-    relay = RelayHarness()
-    return relay, relay.connect("Alice"), relay.connect("Bob")
+from tests.support.harness import RelayHarness, connect_pair
 
 
 def cursor(relay: RelayHarness) -> StreamRow:
@@ -20,7 +15,7 @@ def trail(relay: RelayHarness) -> list[TrailRow]:
 
 
 def test_an_acknowledgement_is_durable_within_200_ms() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob")
     relay.advance(1_000)
     bob.ack(bob.take_one("DELIVER"))
@@ -29,7 +24,7 @@ def test_an_acknowledgement_is_durable_within_200_ms() -> None:
 
 
 def test_a_busy_stream_is_one_row_a_write_and_one_step_of_the_trail() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     relay.advance(1_000)
     before = len(relay.store.batches)
     alice.say_frames(*(alice.message("Bob") for _ in range(100)))
@@ -45,7 +40,7 @@ def test_a_busy_stream_is_one_row_a_write_and_one_step_of_the_trail() -> None:
 
 
 def test_the_trail_tells_what_is_out_of_the_ordinary_one_by_one() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob")
     relay.advance(5_000)
     bob.nack(bob.take("DELIVER")[-1], "AGENT_BUSY", retry_after_ms=10)
@@ -62,7 +57,7 @@ def test_the_trail_tells_what_is_out_of_the_ordinary_one_by_one() -> None:
 
 
 def test_silence_writes_nothing() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob")
     bob.ack(bob.take_one("DELIVER"))
     relay.advance(5_000)
@@ -72,7 +67,7 @@ def test_silence_writes_nothing() -> None:
 
 
 def test_news_that_could_not_be_written_are_written_later_in_their_order() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", "1")
     alice.send("Bob", "2")
     relay.advance(200)
@@ -88,7 +83,7 @@ def test_news_that_could_not_be_written_are_written_later_in_their_order() -> No
 
 
 def test_a_message_nobody_settled_goes_to_the_backlog_and_leaves_it() -> None:
-    relay, alice, _bob = pair()
+    relay, alice, _bob = connect_pair()
     relay.connect("Carol").drop()
     alice.send("Carol", "old")
     relay.advance(3_000)
@@ -102,7 +97,7 @@ def test_a_message_nobody_settled_goes_to_the_backlog_and_leaves_it() -> None:
 
 
 def test_a_message_settled_while_its_backlog_entry_could_not_be_written_does_not_stay_there() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     carol = relay.connect("Carol")
     alice.send("Carol", "old")
     alice.send("Bob", "makes news")
@@ -119,7 +114,7 @@ def test_a_message_settled_while_its_backlog_entry_could_not_be_written_does_not
 
 
 def test_the_checkpoint_follows_so_that_a_restart_has_little_to_read() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     for _ in range(50):
         alice.send("Bob")
         bob.ack(bob.take_one("DELIVER"))
@@ -130,8 +125,47 @@ def test_the_checkpoint_follows_so_that_a_restart_has_little_to_read() -> None:
 
 
 def test_whoever_waits_for_a_write_does_not_wait_for_the_next_round() -> None:
-    _relay, alice, bob = pair()
+    _relay, alice, bob = connect_pair()
     alice.send("Bob")
     alice.take()
     bob.nack(bob.take_one("DELIVER"), "REJECTED")  # no time passes: the refusal is written, and then told, at once
     assert alice.take_one("NACK")
+
+
+def documents(relay: RelayHarness) -> list[dict[str, bytes]]:
+    return [batch.documents for batch in relay.store.batches if batch.documents]
+
+
+def test_documents_are_gathered_and_the_last_of_a_name_counts() -> None:
+    relay = RelayHarness()
+    relay.advance(1_000)
+    for content in (b"1", b"2", b"3"):
+        relay.relay.keep_document("count", content)
+    relay.relay.keep_document("other", b"x")
+    relay.advance(200)
+    assert documents(relay) == [{"count": b"3", "other": b"x"}]
+
+
+def test_a_document_that_somebody_waits_for_is_written_with_the_turn() -> None:
+    relay = RelayHarness()
+    told: list[str] = []
+    relay.relay.keep_document("count", b"1", lambda: told.append("durable"))
+    relay.relay.turn_ended()
+    assert told == []
+    relay.settle()
+    assert (documents(relay), told) == ([{"count": b"1"}], ["durable"])
+
+
+def test_documents_that_could_not_be_written_are_written_later_unless_there_are_newer_ones() -> None:
+    relay = RelayHarness()
+    relay.advance(1_000)
+    told: list[str] = []
+    relay.store.fail_next()
+    relay.relay.keep_document("old", b"1", lambda: told.append("old"))
+    relay.relay.keep_document("same", b"1")
+    relay.relay.turn_ended()
+    relay.settle()
+    assert (documents(relay), told) == ([], [])
+    relay.relay.keep_document("same", b"2")
+    relay.advance(1_000)
+    assert (documents(relay), told) == ([{"old": b"1", "same": b"2"}], ["old"])

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.harness import Frame, HarnessClient, RelayHarness
-
-
-def pair() -> tuple[RelayHarness, HarnessClient, HarnessClient]:
-    relay = RelayHarness()
-    return relay, relay.connect("Alice"), relay.connect("Bob")
+from tests.support.harness import Frame, HarnessClient, RelayHarness, connect_pair
 
 
 def back(relay: RelayHarness, client: HarnessClient) -> HarnessClient:
@@ -21,7 +16,7 @@ def places(frames: list[Frame]) -> list[tuple[str, str, int]]:
 
 
 def test_what_was_owed_comes_again_under_the_same_ids_and_numbers() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     for number in range(4):
         alice.send("Bob", str(number))
     before = bob.take("DELIVER")
@@ -34,7 +29,7 @@ def test_what_was_owed_comes_again_under_the_same_ids_and_numbers() -> None:
 
 
 def test_numbers_go_on() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", "1")
     bob.ack(bob.take_one("DELIVER"))
     relay.advance(200)
@@ -46,7 +41,7 @@ def test_numbers_go_on() -> None:
 
 
 def test_numbers_go_on_even_if_no_cursor_was_written() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     alice.send("Bob", "1")
     bob.ack(bob.take_one("DELIVER"))
     relay.restart()  # before the acknowledgement was written
@@ -56,7 +51,7 @@ def test_numbers_go_on_even_if_no_cursor_was_written() -> None:
 
 
 def test_a_write_whose_answer_was_lost_is_one_message() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     relay.store.lose_next_answer()
     alice.send("Bob", "once", id="m")
     assert not alice.frames
@@ -68,7 +63,7 @@ def test_a_write_whose_answer_was_lost_is_one_message() -> None:
 
 
 def test_each_recipient_of_a_broadcast_is_owed_its_own() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     carol = relay.connect("Carol")
     alice.send("*", "all")
     bob.ack(bob.take_one("DELIVER"))
@@ -80,7 +75,7 @@ def test_each_recipient_of_a_broadcast_is_owed_its_own() -> None:
 
 
 def test_subscriptions_and_channels_are_as_they_were() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     bob.say("SUBSCRIBE", {"topic": "kept.*"})
     bob.say("SUBSCRIBE", {"topic": "left"})
     bob.say("UNSUBSCRIBE", {"topic": "left"})
@@ -97,7 +92,7 @@ def test_subscriptions_and_channels_are_as_they_were() -> None:
 
 
 def test_a_priority_and_a_receipt_are_not_forgotten() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     carol = relay.connect("Carol")
     bob.drop()
     alice.send("Bob", "slow", meta={"priority": 9})
@@ -112,7 +107,7 @@ def test_a_priority_and_a_receipt_are_not_forgotten() -> None:
 
 @pytest.mark.parametrize(("away_ms", "arrives"), [(50_000, True), (70_000, False)])
 def test_time_goes_on_while_the_daemon_is_dead(away_ms: int, arrives: bool) -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     bob.drop()
     alice.send("Bob", "x", meta={"ttl_ms": 60_000})
     relay.restart(wall_ms_later=away_ms)
@@ -123,7 +118,7 @@ def test_time_goes_on_while_the_daemon_is_dead(away_ms: int, arrives: bool) -> N
 
 
 def test_a_clock_that_was_set_back_does_not_make_messages_live_longer_than_they_may() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     bob.drop()
     alice.send("Bob", "x", meta={"ttl_ms": 60_000})
     relay.restart(wall_ms_later=-3_600_000)
@@ -133,7 +128,7 @@ def test_a_clock_that_was_set_back_does_not_make_messages_live_longer_than_they_
 
 
 def test_a_clock_that_was_set_back_does_not_give_a_number_twice() -> None:
-    relay, alice, _bob = pair()
+    relay, alice, _bob = connect_pair()
     alice.send("Bob", "1")
     (first,) = alice.stored()
     relay.restart(wall_ms_later=-3_600_000)
@@ -143,7 +138,7 @@ def test_a_clock_that_was_set_back_does_not_give_a_number_twice() -> None:
 
 
 def test_a_dead_letter_and_its_retry_survive() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     bob.drop()
     alice.send("Bob", "x", meta={"ttl_ms": 1_000})
     relay.advance(1_000)
@@ -162,7 +157,7 @@ def test_a_dead_letter_and_its_retry_survive() -> None:
 
 
 def test_a_message_to_one_who_was_forgotten_is_let_go() -> None:
-    relay, alice, bob = pair()
+    relay, alice, bob = connect_pair()
     bob.drop()
     alice.send("Bob", "x")
     del relay.store._inner._agents["bob"]  # as a store might be that somebody else has mended
@@ -172,7 +167,7 @@ def test_a_message_to_one_who_was_forgotten_is_let_go() -> None:
 
 
 def test_nobody_is_connected_after_a_restart_and_names_are_kept() -> None:
-    relay, _, bob = pair()
+    relay, _, bob = connect_pair()
     relay.restart()
     assert not relay.relay.registry.connected
     stranger = relay.open(uid=4_242)

@@ -6,14 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.harness import Frame, HarnessClient, RelayHarness
+from tests.support.harness import Frame, HarnessClient, RelayHarness, connect_pair
 
 HOUR_MS = 3_600_000
-
-
-def start(**limits: Any) -> tuple[RelayHarness, HarnessClient, HarnessClient]:
-    relay = RelayHarness(**limits)
-    return relay, relay.connect("Alice"), relay.connect("Bob")
 
 
 def send(alice: HarnessClient, *bodies: str, **options: Any) -> None:
@@ -48,7 +43,7 @@ def acknowledge(bob: HarnessClient, *places: int) -> list[Frame]:
 
 
 def test_an_exact_point_acknowledges_everything_up_to_it() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1", "2", "3", "4", meta={"requires_ack": True})
     again = resume(relay, bob, point(3))
     assert [receipt["seq"] for receipt in alice.delivered()] == [1, 2, 3]
@@ -57,7 +52,7 @@ def test_an_exact_point_acknowledges_everything_up_to_it() -> None:
 
 
 def test_after_an_exact_point_no_gap_is_declared_that_is_none() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1", "2", "3")
     again = resume(relay, bob, point(3))
     send(alice, "4")
@@ -65,7 +60,7 @@ def test_after_an_exact_point_no_gap_is_declared_that_is_none() -> None:
 
 
 def test_a_point_behind_shows_everything_after_it_again() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1", "2", "3", "4")
     originals = acknowledge(bob, 0, 1, 2)
     again = resume(relay, bob, point(1))
@@ -77,7 +72,7 @@ def test_a_point_behind_shows_everything_after_it_again() -> None:
 
 
 def test_what_is_shown_again_is_acknowledged_without_telling_anybody() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1", "2", meta={"requires_ack": True})
     acknowledge(bob)
     alice.take()
@@ -89,14 +84,14 @@ def test_what_is_shown_again_is_acknowledged_without_telling_anybody() -> None:
 
 
 def test_what_was_acknowledged_out_of_order_is_shown_again_too() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1", "2", "3", "4", "5")
     acknowledge(bob, 0, 1, 2, 4)
     assert seqs(resume(relay, bob, point(3))) == [(4, None), (5, None)]
 
 
 def test_a_gap_of_dead_letters_is_declared_when_it_is_passed_again() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1")
     acknowledge(bob)
     bob.drop()
@@ -109,7 +104,7 @@ def test_a_gap_of_dead_letters_is_declared_when_it_is_passed_again() -> None:
 
 
 def test_a_map_with_one_peer_is_exact() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1", "2", "3", meta={"requires_ack": True})
     again = resume(relay, bob, {"": {"last_seq": 2}})
     assert len(alice.delivered()) == 2
@@ -117,7 +112,7 @@ def test_a_map_with_one_peer_is_exact() -> None:
 
 
 def test_a_map_with_several_peers_only_shows_again_and_acknowledges_nothing() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     carol = relay.connect("Carol")
     send(alice, "a1", "a2", "a3", meta={"requires_ack": True})
     send(carol, "c1", meta={"requires_ack": True})
@@ -130,7 +125,7 @@ def test_a_map_with_several_peers_only_shows_again_and_acknowledges_nothing() ->
 
 
 def test_a_map_with_several_peers_from_the_beginning_shows_all_of_them_in_the_order_of_acceptance() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     carol = relay.connect("Carol")
     for number in range(3):
         send(alice, f"a{number}")
@@ -140,14 +135,14 @@ def test_a_map_with_several_peers_from_the_beginning_shows_all_of_them_in_the_or
 
 
 def test_a_stream_not_named_goes_on_after_the_last_acknowledged() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1", "2")
     acknowledge(bob, 0)
     assert seqs(resume(relay, bob)) == [(2, None)]
 
 
 def test_topics_are_streams_of_their_own() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "plain")
     send(alice, "news", topic="news")
     acknowledge(bob)
@@ -156,7 +151,7 @@ def test_topics_are_streams_of_their_own() -> None:
 
 
 def test_a_point_from_the_future_acknowledges_no_message_to_come() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1")
     again = resume(relay, bob, point(99))
     send(alice, "2")
@@ -164,14 +159,14 @@ def test_a_point_from_the_future_acknowledges_no_message_to_come() -> None:
 
 
 def test_a_stream_nobody_knows_is_ignored() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1")
     again = resume(relay, bob, point(5, peer="Stranger") + point(5, topic="unknown"))
     assert seqs(again) == [(1, None)]
 
 
 def test_pruned_history_is_stale_and_a_fresh_hello_is_heard() -> None:
-    relay, alice, bob = start(message_retention_ms=HOUR_MS)
+    relay, alice, bob = connect_pair(message_retention_ms=HOUR_MS)
     send(alice, "1", "2")
     acknowledge(bob)
     relay.advance(HOUR_MS + 60_000)
@@ -187,7 +182,7 @@ def test_pruned_history_is_stale_and_a_fresh_hello_is_heard() -> None:
 
 
 def test_after_stale_the_same_token_resumes_with_another_point() -> None:
-    relay, alice, bob = start(message_retention_ms=HOUR_MS)
+    relay, alice, bob = connect_pair(message_retention_ms=HOUR_MS)
     send(alice, "1")
     acknowledge(bob)
     relay.advance(HOUR_MS + 60_000)
@@ -200,7 +195,7 @@ def test_after_stale_the_same_token_resumes_with_another_point() -> None:
 
 
 def test_a_history_that_cannot_be_read_now_refuses_and_may_be_tried_again() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1")
     acknowledge(bob)
     relay.store.fail_next_read()
@@ -213,7 +208,7 @@ def test_a_history_that_cannot_be_read_now_refuses_and_may_be_tried_again() -> N
 
 
 def test_what_comes_while_the_history_is_read_follows_it() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1", "2")
     acknowledge(bob)
     bob.drop()
@@ -229,7 +224,7 @@ def test_what_comes_while_the_history_is_read_follows_it() -> None:
 
 @pytest.mark.parametrize("leaves_when", ["being stored", "being read"])
 def test_a_client_that_leaves_meanwhile_loses_nothing(leaves_when: str) -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1", "2")
     acknowledge(bob, 0)
     bob.drop()
@@ -247,7 +242,7 @@ def test_a_client_that_leaves_meanwhile_loses_nothing(leaves_when: str) -> None:
 
 
 def test_a_resume_that_cannot_be_stored_is_refused_and_the_token_still_good() -> None:
-    relay, alice, bob = start()
+    relay, alice, bob = connect_pair()
     send(alice, "1")
     bob.drop()
     relay.advance(200)
@@ -259,7 +254,7 @@ def test_a_resume_that_cannot_be_stored_is_refused_and_the_token_still_good() ->
 
 
 def test_a_session_of_nobody_and_another_session_are_too_old() -> None:
-    relay, _, bob = start()
+    relay, _, bob = connect_pair()
     bob.drop()
     stranger = relay.open()
     stranger.resume("Nobody", "x")

@@ -181,7 +181,7 @@ def test_nothing_of_it_becomes_a_frame(scene: Scene, monkeypatch: pytest.MonkeyP
     send(scene)
     bob.take()
     passes: list[str] = []
-    for place in ("peer.encode_envelope", "peer.encode_stored", "send_receipts.encode_stored", "relay.decode_client_frame"):
+    for place in ("peer.encode_envelope", "peer.encode_stored", "send_receipts.encode_stored", "reception.decode_client_frame"):
         monkeypatch.setattr(f"agent_relay.core.{place}", lambda *_, place=place, **__: passes.append(place) or b"")
     encoded: list[Any] = []
     encode = scene.relay.relay.sending.receive_inside.__globals__["encode_json"]

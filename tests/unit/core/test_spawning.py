@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from agent_relay.core.announcements import _session_started
-from agent_relay.core.spawning import REMEMBERED, START_MS, STOP_MS
+from agent_relay.core.session_book import REMEMBERED
+from agent_relay.core.spawning import START_MS, STOP_MS
 from agent_relay.events.types import SessionStarted
 from agent_relay.ports.agents import SessionRow, SessionStatus
 from agent_relay.ports.callers import Caller
@@ -283,6 +284,14 @@ def test_the_start_is_told_with_its_permission_mode() -> None:
     started = _session_started(told[0])[0]
     assert isinstance(started, SessionStarted)
     assert started.config.permission_mode == "plan"
+    assert (started.config.environment, started.agent.model, started.agent.version) == (None, None, None)
+
+
+def test_the_start_is_told_with_what_is_known_of_the_program_and_no_secret() -> None:
+    row = SessionRow("ses_1", "Bob", "claude", "/p", "pty", "Lead", 1, variables=["API_KEY"], known_model="opus", version="2.1")
+    started = _session_started(row)[0]
+    assert isinstance(started, SessionStarted)
+    assert (started.agent.model, started.agent.version, started.config.environment) == ("opus", "2.1", {"API_KEY": "set"})
 
 
 def test_what_the_service_refuses_is_not_in_the_book(scene: Scene) -> None:
@@ -571,3 +580,78 @@ def test_one_that_was_known_before_and_fails_this_time_stays_known(scene: Scene)
     scene.relay.turn(lambda: scene.spawning.failed(id_, "It is no program."))
     scene.relay.advance(2_000)
     assert known(scene) == {"Lead", "Bob"}
+
+
+# --- runs ---------------------------------------------------------------------------------------------------------------
+
+
+def test_agents_of_a_run_are_released_once_its_program_is_gone_for_good() -> None:
+    scene = Scene(run_grace_ms=10_000)
+    scene.start("Bob", run="run-1")
+    scene.start("Carol", run="run-1")
+    scene.start("Dan")
+    assert (scene.session("Bob")["run"], scene.session("Dan")["run"]) == ("run-1", None)
+    scene.lead.drop()
+    scene.wrappers.take()
+    scene.relay.advance(9_000)
+    assert scene.wrappers.take() == []
+    scene.relay.advance(3_000)
+    assert scene.wrappers.asked == [("stop", "Bob"), ("stop", "Carol")]
+    scene.end(0, "Bob")
+    assert scene.session("Bob")["reason"] == "released"
+    (ended,) = scene.relay.events.named("pattern.ended")
+    assert (ended["runId"], ended["outcome"], ended["_agentName"]) == ("run-1", "abandoned", "Lead")
+
+
+def test_a_program_that_resumes_its_session_keeps_its_agents() -> None:
+    scene = Scene(run_grace_ms=10_000)
+    scene.start("Bob", run="run-1")
+    token = scene.lead.token
+    for _ in range(3):
+        scene.lead.drop()
+        scene.relay.advance(8_000)
+        scene.lead = scene.relay.connect("Lead", token=token)
+        token = scene.lead.token
+        scene.relay.advance(2_000)
+    assert "stop" not in scene.wrappers.take()
+
+
+def test_another_session_under_the_name_ends_the_runs_of_the_one_before() -> None:
+    scene = Scene(run_grace_ms=10_000)
+    scene.start("Bob", run="run-1")
+    scene.lead.drop()
+    scene.lead = scene.relay.connect("Lead")
+    scene.relay.advance(2_000)
+    assert scene.wrappers.asked[-1] == ("stop", "Bob")
+
+
+def test_the_next_daemon_releases_the_agents_of_a_program_that_does_not_come_back() -> None:
+    scene = Scene(run_grace_ms=10_000)
+    scene.start("Bob", run="run-1")
+    scene.relay.restart()
+    scene._begin()
+    scene.wrappers.take()
+    scene.relay.advance(9_000)
+    assert "stop" not in scene.wrappers.take()
+    scene.relay.advance(3_000)
+    assert "stop" in scene.wrappers.take()
+
+
+def test_one_that_was_to_leave_nothing_goes_with_the_last_agent_of_its_run() -> None:
+    scene = Scene(run_grace_ms=10_000)
+    scene.lead = scene.relay.connect("Run-1", meta={"ephemeral": True})
+    bob = scene.start("Bob", run="run-1", ephemeral=True)
+    bob.send("Run-1", "never heard")
+    scene.lead.drop()
+    scene.relay.advance(12_000)
+    assert known(scene) == {"Lead", "Run-1", "Bob"}
+    bob.drop()
+    scene.end(0)
+    scene.relay.advance(12_000)
+    assert known(scene) == {"Lead"}
+
+
+def test_an_observer_has_no_runs(scene: Scene) -> None:
+    watcher = scene.relay.connect("Watcher", mode="observer")
+    scene.ask(by=watcher, run="run-1")
+    assert watcher.payload("ERROR")["code"] == "PERMISSION_DENIED"

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from agent_relay.daemon.budget_keeper import BudgetKeeper
+from agent_relay.daemon.shelves import FileShelf
 from agent_relay.events.budgets import Budget
 from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Price, Prices
 from agent_relay.events.types import TokensUsed
+from agent_relay.ports.callers import RELAY, Caller
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from tests.support.event_driver import START_MS, HarnessEvents, make_note
 
@@ -41,7 +43,8 @@ class Relay:
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE)
         return [SimpleNamespace(name="Bob")]
 
-    async def control(self, name: str, command: str) -> None:
+    async def control(self, name: str, command: str, *, caller: Caller) -> None:
+        assert caller is RELAY  # it holds on every host
         self.stopped.append(f"{command} {name}")
 
 
@@ -54,7 +57,7 @@ class Scene:
 
     def open(self, bus: EventBus) -> BudgetKeeper:
         relay: Any = self.relay
-        return BudgetKeeper(self.path, bus, self.events.recorder, relay, relay, lambda: START_MS, lambda: PRICES)
+        return BudgetKeeper(FileShelf(self.path), bus, self.events.recorder, relay, relay, lambda: START_MS, lambda: PRICES)
 
     def spend(self, dollars: int, usage_id: str | None = None) -> None:
         used = TokensUsed(

@@ -35,9 +35,13 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "agent.released": {"sessionId": "ses_1", "agentName": "Bob", "releasedBy": "Alice", "reason": "done"},
     "consensus.proposed": {
         "sessionId": "ses_1", "proposalId": "p", "title": "t", "proposedBy": "Alice", "participants": ["Bob"],
-        "consensusType": "majority",
+        "consensusType": "weighted", "description": "d", "quorum": "60%", "weights": {"Bob": 2}, "expiresAt": 5,
     },
-    "consensus.resolved": {"sessionId": "ses_1", "proposalId": "p", "outcome": "rejected", "votes": {"Bob": "abstain"}},
+    "consensus.vote": {"sessionId": "ses_1", "proposalId": "p", "voter": "Bob", "vote": "reject", "reason": "r"},
+    "consensus.resolved": {
+        "sessionId": "ses_1", "proposalId": "p", "outcome": "rejected", "votes": {"Bob": "abstain"}, "reasons": {"Bob": "r"},
+        "resolution": "s",
+    },
     "tokens.used": {
         "sessionId": "ses_1", "agentName": "Alice", "model": "m", "inputTokens": 1, "outputTokens": 2, "cacheReadTokens": 3,
         "cacheWriteTokens": 4, "estimatedCostUsd": 0.5,
@@ -52,6 +56,16 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "agent.state": {"state": "waiting", "waitingFor": "w", "door": "d", "doorNote": "n", "paused": True},
     "budget.exceeded": {"budget": "hour", "limitUsd": 1.5, "spentUsd": 2, "action": "pause-spawning", "agent": "Alice"},
     "loop.detected": {"agents": ["Alice", "Bob"], "hops": 30, "stage": "slowed", "text": "…"},
+    "access.denied": {"action": "send", "to": "Bob", "rule": "deny send from Alice to Bob"},
+    "pattern.started": {"sessionId": "ses_1", "runId": "run-3fa9", "pattern": "map_reduce", "total": 4},
+    "pattern.progress": {
+        "sessionId": "ses_1", "runId": "run-3fa9", "step": "failed", "task": "Worker", "agent": "Worker-1-3fa9", "attempt": 1,
+        "done": 0, "total": 4, "error": "It crashed.",
+    },
+    "pattern.ended": {
+        "sessionId": "ses_1", "runId": "run-3fa9", "outcome": "completed", "done": 4, "duration": 1200, "totalTokens": 900,
+        "estimatedCostUsd": 0.25,
+    },
     "stream.gap": {"oldest": 7, "lost": 3, "reason": "unwritten"},
 }  # fmt: skip
 
@@ -64,12 +78,17 @@ OPTIONAL: dict[str, set[str]] = {
     "question.requested": {"options", "defaultAnswer"},
     "message.exchanged": {"thread", "channel"},
     "agent.spawned": {"task", "role"},
+    "consensus.proposed": {"description", "quorum", "weights", "expiresAt"},
+    "consensus.vote": {"reason"},
+    "consensus.resolved": {"reasons", "resolution"},
     "tokens.used": {"cacheReadTokens", "cacheWriteTokens", "estimatedCostUsd"},
     "file.operation": {"linesChanged", "diff"},
     "command.executed": {"stdout", "stderr"},
     "message.delivered": {"door", "evidence"},
     "agent.state": {"waitingFor", "door", "doorNote", "paused"},
     "budget.exceeded": {"agent"},
+    "pattern.progress": {"error"},
+    "pattern.ended": {"done", "duration", "totalTokens", "estimatedCostUsd"},
     "stream.gap": {"lost", "reason"},
 }
 

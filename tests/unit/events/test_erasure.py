@@ -9,7 +9,15 @@ import pytest
 
 from agent_relay.events.codec import decode_event, encode_event
 from agent_relay.events.erasure import erase_from, stand_in
-from agent_relay.events.types import LoopDetected, MessageDelivered, MessageExchanged, TokensUsed
+from agent_relay.events.types import (
+    ConsensusProposed,
+    ConsensusResolved,
+    ConsensusVote,
+    LoopDetected,
+    MessageDelivered,
+    MessageExchanged,
+    TokensUsed,
+)
 from tests.unit.events.examples import EXAMPLES
 
 
@@ -28,6 +36,35 @@ def test_what_several_were_told_stays_theirs() -> None:
     assert left is not None
     assert json.loads(left)["to"] == "Carol,Dave"
     decode_event(left)
+
+
+def test_of_a_decision_of_others_nothing_names_it() -> None:
+    line = encode_event(
+        ConsensusResolved(
+            session_id="",
+            proposal_id="p",
+            outcome="approved",
+            votes={"Bob": "reject", "Carol": "approve"},
+            reasons={"bob": "secret"},
+        )
+    )
+    left = erase_from(line, "Bob")
+    assert left is not None
+    assert "bob" not in left.decode().lower()
+    assert json.loads(left)["votes"] == {"Carol": "approve"}
+    decode_event(left)
+    proposed = encode_event(
+        ConsensusProposed(
+            session_id="", proposal_id="p", title="t", proposed_by="Alice", participants=("Carol", "BOB"),
+            consensus_type="weighted", weights={"Bob": 2, "Carol": 1},
+        )
+    )  # fmt: skip
+    left = erase_from(proposed, "Bob")
+    assert left is not None
+    assert (json.loads(left)["participants"], json.loads(left)["weights"]) == (["Carol"], {"Carol": 1})
+    assert erase_from(proposed, "Alice") is None
+    voted = ConsensusVote(session_id="", proposal_id="p", voter="Bob", vote="reject")
+    assert erase_from(encode_event(voted), "bob") is None
 
 
 @pytest.mark.parametrize("line", [exchanged("Alice", "Carol"), exchanged("Alice", "Bobby"), b"half a li", b'{"bob": 1}'])

@@ -12,7 +12,10 @@ ARES = {
     "permission.resolved", "question.requested", "question.resolved", "message.exchanged", "agent.spawned", "agent.released",
     "consensus.proposed", "consensus.resolved", "tokens.used", "file.operation", "command.executed",
 }  # fmt: skip
-OURS = {"message.delivered", "agent.state", "budget.exceeded", "loop.detected", "stream.gap"}
+OURS = {
+    "message.delivered", "agent.state", "consensus.vote", "budget.exceeded", "loop.detected", "access.denied", "stream.gap",
+    "pattern.started", "pattern.progress", "pattern.ended",
+}  # fmt: skip
 
 
 def test_the_seventeen_types_and_ours() -> None:

@@ -43,6 +43,7 @@ class StandIn(RelayClient):
         self.parts = dict(PARTS)
         self.refusals: list[RelayError] = []
         self.running: dict[str, asyncio.Task[None]] = {}
+        self.clients: dict[str, RelayClient] = {}
         self.most_running = 0
         self.started: list[str] = []
         self.released: list[str] = []
@@ -60,6 +61,7 @@ class StandIn(RelayClient):
             await agent.close(0)
             raise
         self.started.append(name)
+        self.clients[name] = agent
         self.running[name] = asyncio.create_task(self._play(agent, self.parts[cli]))
         self.most_running = max(self.most_running, len(self.running))
         return Spawned(name, f"ses_{name}")

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from agent_relay.patterns.ends import SessionEnds, side_by_side, to_the_end
+from agent_relay.patterns.ends import side_by_side, to_the_end
+from agent_relay.patterns.sessions import Sessions
 from agent_relay.sdk.errors import ConnectionLost
 from agent_relay.testing.daemon import DaemonProcess
 
@@ -70,7 +71,7 @@ def test_without_a_connection_the_end_of_a_session_cannot_be_known(daemon: Daemo
     async def main() -> None:
         relay = daemon.connect("Watcher")
         await relay.connect()
-        async with SessionEnds(relay) as ends:
+        async with Sessions(relay) as ends:
             waiting = asyncio.create_task(ends.reason("ses_of_nobody"))
             await relay.agents()
             assert not waiting.done()

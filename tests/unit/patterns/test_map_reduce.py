@@ -47,7 +47,7 @@ def test_the_results_are_made_one(daemon: DaemonProcess) -> None:
             relay, task="", items=["say a", "say b"], worker_cli="repeater", template="{{item}}", reduce="Join them."
         )
         assert found.output is not None
-        assert found.output.startswith("Join them.\n\nResult for say a:\na\n\nResult for say b:\nb\n\nSend one message to Lead")
+        assert found.output.startswith("Join them.\n\nResult for say a:\na\n\nResult for say b:\nb\n\nThis is task task-")
 
     play(daemon, scene)
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from agent_relay.patterns.tasks import MAX_NAME, Task, fill, read_task
+from agent_relay.patterns.tasks import MAX_NAME, Task, read_task
+from agent_relay.patterns.templates import fill
 from agent_relay.protocol.errors import RelayError
 
 

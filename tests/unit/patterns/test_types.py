@@ -23,6 +23,12 @@ async def main(relay: RelayClient) -> None:
     text: str = staged.output + staged.stages[0].input
     fanned = await patterns.fan_out(relay, tasks=[{"name": "A", "cli": "claude", "task": "x"}], wait_for="any")
     pending: tuple[str, ...] = fanned.pending
+    watched = await patterns.supervise(relay, tasks=[patterns.Task("A", "claude", "x")], escalate_to="Bob", backend="pty")
+    decisions: list[str] = [each.decision for each in watched.escalations]
+    judged = await patterns.debate(relay, question="?", sides=[], judge=patterns.Task("A", "claude", "x"))
+    winner: str | None = judged.winner
+    voted = await patterns.vote(relay, question="?", voters=[], rule=2)
+    tokens: int = voted.counts["yes"] + voted.usage.total_tokens
 """
 WRONG = """
     await patterns.fan_out(relay, tasks=[], wait_for="most")
@@ -49,7 +55,9 @@ def test_what_is_given_back_cannot_be_changed(name: str) -> None:
     assert fields(kind)
 
 
-@pytest.mark.parametrize("pattern", [patterns.map_reduce, patterns.pipeline, patterns.fan_out])
+@pytest.mark.parametrize(
+    "pattern", [patterns.map_reduce, patterns.pipeline, patterns.fan_out, patterns.supervise, patterns.debate, patterns.vote]
+)
 def test_every_pattern_can_be_watched(pattern: object) -> None:
     assert callable(pattern)
     assert inspect.iscoroutinefunction(pattern)

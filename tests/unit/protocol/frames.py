@@ -43,8 +43,16 @@ CLIENT_PAYLOADS: dict[str, dict[str, Any]] = {
     "SPAWN": {"name": "W", "cli": "codex", "task": "Build it.", "cwd": "/src"},
     "RELEASE": {"name": "W", "reason": "done"},
     "AGENT_EVENT": {"type": "agent.idle", "fields": {"a": 1}},
-    "PROPOSE": {"title": "T", "participants": ["A", "B"], "description": "D", "consensusType": "majority", "timeoutMs": 5},
-    "VOTE": {"proposalId": "p", "vote": "approve", "reason": "R"},
+    "PROPOSE": {
+        "title": "T",
+        "participants": ["A", "B"],
+        "description": "D",
+        "consensusType": "weighted",
+        "timeoutMs": 5,
+        "quorum": "60%",
+        "weights": {"A": 2},
+    },
+    "VOTE": {"proposalId": "p", "vote": "approve", "reason": "R", "heard": "screen"},
     "PING": {"nonce": {"any": ["thing"]}},
     "PONG": {"nonce": 7},
     "BYE": {"reason": "done"},
@@ -89,7 +97,7 @@ DAEMON_PAYLOADS: dict[str, dict[str, Any]] = {
     "HISTORY_RESULT": {"messages": [{"id": "msg_1"}], "next_cursor": "c", "trail": [{"stage": "stored"}], "reply_to": "r"},
     "SPAWN_RESULT": {"name": "W", "success": True, "session_id": "s", "reply_to": "r"},
     "RELEASE_RESULT": {"name": "W", "success": False, "error": "No such agent.", "reply_to": "r"},
-    "CONSENSUS": {"proposalId": "p", "outcome": "approved", "votes": {"A": "approve"}},
+    "CONSENSUS": {"proposalId": "p", "outcome": "approved", "votes": {"A": "approve"}, "resolution": "R."},
     **{kind: CLIENT_PAYLOADS[kind] for kind in ("AGENT_EVENT", "PING", "PONG", "BYE", "CONTROL")},
 }
 # What a payload cannot do without.

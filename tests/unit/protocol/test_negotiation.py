@@ -44,5 +44,5 @@ def test_everything_we_have_is_of_the_contract() -> None:
         "shadows",
         "events",
     }
-    assert set(CAPABILITIES) <= contract | {"control"}
-    assert negotiate_capabilities(dict.fromkeys(contract | {"control"}, True)) == CAPABILITIES
+    assert set(CAPABILITIES) <= contract | {"control", "consensus"}
+    assert negotiate_capabilities(dict.fromkeys(contract | {"control", "consensus"}, True)) == CAPABILITIES

@@ -22,3 +22,9 @@ def test_other_addresses_stand_for_themselves() -> None:
     assert source_of("::ffff:192.0.2.1") == "192.0.2.1"
     assert source_of("") == ""
     assert source_of("nonsense") == "nonsense"
+
+
+def test_loopback_of_another_host_is_a_source_of_its_own() -> None:
+    assert source_of("b/127.0.0.1") == source_of("b/127.9.9.9") == source_of("b/::1") == "b/loopback"
+    assert source_of("b/127.0.0.1") != source_of("c/127.0.0.1") != source_of("127.0.0.1")
+    assert source_of("b/192.0.2.1") == "b/192.0.2.1"

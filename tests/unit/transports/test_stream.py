@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from agent_relay.protocol.framing import encode_frame
 from agent_relay.protocol.states import CloseReason
 from agent_relay.transports import stream
+from agent_relay.transports.stream import trace
 
 from .parts import FRAME, RecordingPeer, count_writes, run, serve, until
 
@@ -296,3 +298,25 @@ def test_a_connection_alone_does_not_know_its_user() -> None:
     with pytest.raises(NotImplementedError):
         connection.identify(None)
     assert connection.ended
+
+
+@pytest.mark.parametrize(
+    ("frame", "shown"),
+    [
+        (b'{"type":"SEND","id":"i1","to":"Bob","payload":{"body":"SECRET"}}', ("SEND", "i1", "Bob")),
+        (b'{"type":"SEND","id":"i1","to":["A","B"],"payload":{"body":"SECRET"}}', ("SEND", "i1", ["A", "B"])),
+        (b'{"type":"HELLO","id":"i1","payload":{"session":{"resume_token":"SECRET"}}}', ("HELLO", "i1", None)),
+        (b'{"type":5,"id":"SECRET"}', ("?", "?", None)),
+        (b"SECRET", ("?", "?", None)),
+        (b"\xffSECRET", ("?", "?", None)),
+        (b'{"x":' + b"[" * 5_000 + b"]" * 5_000 + b"}", ("?", "?", None)),
+    ],
+)
+def test_the_outline_and_nothing_else(caplog: pytest.LogCaptureFixture, frame: bytes, shown: tuple[object, ...]) -> None:
+    with caplog.at_level(logging.DEBUG, "agent_relay"):
+        trace("heard", [frame])
+    (record,) = caplog.records
+    fields = record.relay_fields  # type: ignore[attr-defined]
+    assert (fields["type"], fields["id"], fields["to"]) == shown
+    assert fields["bytes"] == len(frame)
+    assert "SECRET" not in repr(fields) + record.getMessage()

@@ -6,8 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from agent_relay.arc.conformance.case import Broken, Level, NotOffered, Section, require
-from agent_relay.arc.conformance.facts import Facts
+from agent_relay.arc.conformance.case import Broken, Facts, Level, NotOffered, Section, require
 from agent_relay.arc.conformance.stage import Frame, Peer, Stage
 from agent_relay.protocol.arc.ids import RELAY
 

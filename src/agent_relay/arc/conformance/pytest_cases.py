@@ -15,8 +15,7 @@ import os
 import pytest
 
 from agent_relay.arc.conformance.case import Case, Level
-from agent_relay.arc.conformance.cases import CASES
-from agent_relay.arc.conformance.runner import Outcome, Result, run_case
+from agent_relay.arc.conformance.runner import CASES, Outcome, Result, run_case
 from agent_relay.arc.conformance.stage import Relay
 
 __all__ = ["arc_relay", "arc_url", "test_arc_rule"]

@@ -11,9 +11,14 @@ from typing import Any
 
 from websockets.exceptions import WebSocketException
 
+from agent_relay.arc.conformance.basic_rules import BASIC
 from agent_relay.arc.conformance.case import Broken, Case, Level, NotOffered, Unchecked
-from agent_relay.arc.conformance.cases import CASES
+from agent_relay.arc.conformance.extension_rules import EXTENSIONS
+from agent_relay.arc.conformance.offered_rules import OFFERED
 from agent_relay.arc.conformance.stage import Relay, Stage
+
+SECTIONS = [*BASIC, *OFFERED, *EXTENSIONS]  # all rules, in the order of the protocol
+CASES: list[Case] = [case for section in SECTIONS for case in section.cases]
 
 _MOST_WAITS = 12  # a check waits for a few things, one after the other
 

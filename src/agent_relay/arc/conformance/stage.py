@@ -19,8 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from agent_relay.arc.addresses import ArcAddress, choose_tls, parse_address
-from agent_relay.arc.conformance.case import Broken, Unchecked
-from agent_relay.arc.conformance.facts import Facts, read_facts
+from agent_relay.arc.conformance.case import Broken, Facts, Unchecked, read_facts
 from agent_relay.arc.errors import ArcError
 from agent_relay.arc.http_calls import Answer, call
 from agent_relay.arc.registration import Registration, registration_body

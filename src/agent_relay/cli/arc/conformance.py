@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_relay.arc.conformance.case import Level, Unchecked
-from agent_relay.arc.conformance.cases import CASES, SECTIONS
-from agent_relay.arc.conformance.runner import Outcome, Result, conforms, describe, run_cases, summarise
+from agent_relay.arc.conformance.runner import CASES, SECTIONS, Outcome, Result, conforms, describe, run_cases, summarise
 from agent_relay.arc.conformance.stage import Relay
 from agent_relay.cli.failures import FAILED, OK, USAGE, Failure
 from agent_relay.cli.output.formats import count

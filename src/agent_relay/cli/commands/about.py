@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from agent_relay.cli.failures import FAILED, Failure
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.cli.output.screen import Screen
@@ -45,12 +44,10 @@ def completion(
 ) -> int:
     """Print a script for your shell that completes commands, options and agent names."""
     del socket, state_dir  # taken by every command, so that a script can pass them to all alike
+    from typer._completion_shared import get_completion_script
+
     from agent_relay.cli.app import COMPLETE_VARIABLE, PROGRAMS
 
-    try:
-        from typer._completion_shared import get_completion_script
-    except ImportError:
-        raise Failure("This version of typer cannot generate completion scripts; install typer 0.15 or later.", FAILED) from None
     for program in PROGRAMS:
         Screen().line(get_completion_script(prog_name=program, complete_var=COMPLETE_VARIABLE, shell=shell.value))
     return 0

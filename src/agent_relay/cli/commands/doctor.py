@@ -20,12 +20,13 @@ _SIGNS = {"ok": ("✓", "green"), "note": ("!", "yellow"), "bad": ("✗", "bold 
 
 
 def doctor(as_json: Json = False, socket: Socket = None, state_dir: StateDir = None) -> int:
-    """Check everything the relay needs: tmux, terminals, the directories it writes to, the daemon and the CLIs.
+    """Check everything the relay needs: tmux, terminals, the directories it writes to, the daemon, its cluster and the CLIs.
 
     Runs a small program in each backend and writes a test file in each directory, then cleans up. Exits with status 1 if
     something does not work.
     """
     from agent_relay.cli.doctor.clis import check_clis, check_profiles
+    from agent_relay.cli.doctor.cluster import check_cluster
     from agent_relay.cli.doctor.findings import Verdict
     from agent_relay.cli.doctor.machine import check_machine
     from agent_relay.cli.doctor.relay import check_relay
@@ -34,7 +35,8 @@ def doctor(as_json: Json = False, socket: Socket = None, state_dir: StateDir = N
     screen = Screen()
     found: list[Finding] = []
     checks = (
-        check_machine(place, os.environ), check_relay(place), check_profiles(place, os.environ), check_clis(_read_doors(place)),
+        check_machine(place, os.environ), check_relay(place), check_cluster(place), check_profiles(place, os.environ),
+        check_clis(_read_doors(place)),
     )  # fmt: skip
     for check in checks:
         for finding in check:

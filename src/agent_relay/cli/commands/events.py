@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -26,6 +28,11 @@ _PLAIN = {"type", "_seq", "_ts", "_sessionId", "_agentName", "sessionId", "agent
 _STYLES = {"permission": "yellow", "question": "yellow", "stream": "red", "loop": "red", "budget": "red", "message": "cyan"}
 
 
+class SchemaName(StrEnum):
+    EVENTS = "events"
+    HEADER_FILE = "header-file"
+
+
 def events(
     types: Annotated[
         str | None,
@@ -38,6 +45,10 @@ def events(
         typer.Option("--since", metavar="N|WHEN", help="After event number N (0: all), or since a time: 1h, 7d, a date."),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep showing new events until Ctrl-C.")] = False,
+    schema: Annotated[
+        SchemaName | None,
+        typer.Option("--schema", help="Print the JSON Schema of events, or of header files (outbox), and exit."),
+    ] = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -47,6 +58,8 @@ def events(
     Without --since: the last hour, or with --follow only new events. With --json: one object per line, with the event's
     number in _seq.
     """
+    if schema is not None:
+        return _print_schema(schema)
     from agent_relay.cli.project.link import run
 
     wanted = [name.strip() for name in (types or "").split(",") if name.strip()]
@@ -59,6 +72,16 @@ def events(
     if follow:
         return run(_follow(place, screen, wanted, agent, session, after_seq, since_ms, as_json=as_json))
     return run(_show_past(place, screen, wanted, agent, session, after_seq, since_ms, as_json=as_json))
+
+
+def _print_schema(name: SchemaName) -> int:
+    """As docs/api has it."""
+    from agent_relay.events.schema import make_event_schema
+    from agent_relay.protocol.header_schema import make_header_schema
+
+    schema = make_event_schema() if name is SchemaName.EVENTS else make_header_schema()
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n")
+    return 0
 
 
 async def _show_past(

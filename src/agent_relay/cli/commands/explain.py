@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.cli.options import Json, MessageId, Socket, StateDir, find_place
@@ -41,7 +41,7 @@ def explain(message_id: MessageId, as_json: Json = False, socket: Socket = None,
         ways = {agent.name: {"door": agent.door, "unused_doors": list(agent.unused_doors)} for agent in held}
         screen.json({"message": view.message, "trail": [stored, *view.trail], "waits": waits, "ways_in": ways})
     else:
-        show_life(screen, view)
+        show_life(screen, view, {agent.name: agent.host for agent in agents})
         show_waiting(screen, waiting)
         show_better_ways(screen, held)
     return 0
@@ -54,7 +54,7 @@ async def _ask(place: Place, message_id: str) -> tuple[MessageView, list[AgentIn
         return await relay.message(message_id), (await relay.agents()).agents
 
 
-def show_life(screen: Screen, view: MessageView) -> None:
+def show_life(screen: Screen, view: MessageView, hosts: Mapping[str, str] | None = None) -> None:
     message = view.message
     show_heading(screen, message)
     show_text(screen, message, whole=False)
@@ -69,7 +69,7 @@ def show_life(screen: Screen, view: MessageView) -> None:
         before = at
     screen.line()
     for one in message.get("recipients") or ():
-        screen.line(*_fate(one, message, view.trail))
+        screen.line(*_fate(one, message, view.trail, (hosts or {}).get(str(one.get("name")), "")))
     skipped = message.get("skipped") or []
     if skipped:
         screen.line(clean_line(f"Skipped, because their queues were full: {', '.join(skipped)}."))
@@ -109,11 +109,14 @@ def _sentence(event: str, name: str, seq: object, detail: str) -> str:
             return f" {name}{more}"
 
 
-def _fate(one: dict[str, Any], message: dict[str, Any], trail: Iterable[dict[str, Any]]) -> list[str | tuple[str, str]]:
+def _fate(
+    one: dict[str, Any], message: dict[str, Any], trail: Iterable[dict[str, Any]], host: str
+) -> list[str | tuple[str, str]]:  # fmt: skip
     name = str(one.get("name"))
     last = [step for step in trail if step.get("to") == name]
     word = str(one.get("status"))
     if word == MessageState.DELIVERED and any(step.get("event") == MessageState.READ for step in last):
         word = MessageState.READ.value
     took = f", {format_span(max(0, int(last[-1]['at']) - int(message['ts'])))} after it was stored" if last else ""
-    return [(clean_line(name), "bold"), f"  {clean_line(word)}{took}"]
+    where = f" on {clean_line(host)}" if host else ""
+    return [(clean_line(name), "bold"), f"{where}  {clean_line(word)}{took}"]

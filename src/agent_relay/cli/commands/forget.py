@@ -12,6 +12,8 @@ from agent_relay.cli.options import AgentName, Json, Socket, StateDir, find_plac
 from agent_relay.cli.output.formats import count
 from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.cli.output.screen import Screen
+from agent_relay.cli.project.cluster_file import read_cluster
+from agent_relay.protocol.hosts import LOG_DAYS
 from agent_relay.sdk.locate import Place
 
 
@@ -27,7 +29,7 @@ def forget(
     This cannot be undone; save a copy first with `agent-relay export NAME`. The agent must not be running. Undelivered
     messages from it will never arrive; you see how many before you confirm. Messages with several recipients stay, without
     its name, and so do the cost figures. With --json, which needs --yes: {"name", "undelivered_from", "undelivered_to",
-    "messages", "events", "files"}.
+    "messages", "events", "files"}, and in a cluster "log_days": for so long the log in NATS keeps the messages.
     """
     from agent_relay.cli.project.link import run
 
@@ -36,14 +38,17 @@ def forget(
     if not yes:
         _ask(run(_count(place, name)), name, screen, as_json=as_json)
     erased = run(_forget(place, name))
+    is_clustered = read_cluster(place.state_dir) is not None
     if as_json:
-        screen.json({"name": name} | erased)
+        screen.json({"name": name} | erased | ({"log_days": LOG_DAYS} if is_clustered else {}))
         return 0
     if not any(erased.values()):
         screen.line((f"Nothing is stored about {clean_line(name)}.", "dim"))
         return 0
     said = [count(erased[f"{what}s"], what) for what in ("message", "event", "file")]
     screen.line((f"{clean_line(name)} is forgotten", "bold green"), f": {said[0]}, {said[1]} and {said[2]} erased.")
+    if is_clustered:
+        screen.line((f"The cluster's log in NATS keeps the messages until they are {LOG_DAYS} days old.", "dim"))
     return 0
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.options import Json, Socket, StateDir, agent_option, find_place
-from agent_relay.cli.output.formats import now_ms
 from agent_relay.cli.output.message_view import MESSAGE_TO_PROGRAMS, show_heading, show_text
 from agent_relay.cli.output.screen import Screen
 from agent_relay.cli.person import is_you
+from agent_relay.cli.project.waiting_messages import find_pending, find_unseen, note_seen
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.message_states import MessageState
-from agent_relay.protocol.names import did_you_mean, fold_name
+from agent_relay.protocol.names import did_you_mean
 from agent_relay.sdk.locate import Place
 
 if TYPE_CHECKING:
@@ -26,11 +23,7 @@ if TYPE_CHECKING:
 
 _QUIET_S = 0.2  # how long nothing comes before the daemon is asked whether anything is still waiting
 _CLOSE_S = 2.0
-_PAGE = 500
-_UNSEEN_PAGE = 100
 _WINDOW = 32
-_SEEN_FILE = "inbox-seen"
-_FIRST_MS = 24 * 3_600_000  # so far back the first look of a person goes
 
 
 def inbox(
@@ -78,10 +71,10 @@ async def _receive(place: Place, screen: Screen, name: str | None, *, follow: bo
     seen: set[str] = set()
     try:
         if is_person:
-            for each in (await _find_unseen(relay, place, relay.name))[:limit]:
+            for each in (await find_unseen(relay, place, relay.name))[:limit]:
                 _show_stored(screen, each, as_json=as_json)
                 seen.add(str(each["message_id"]))
-                _note_seen(place, str(each["message_id"]))
+                note_seen(place, str(each["message_id"]))
                 shown += 1
         while limit is None or shown < limit or seen:
             message = await _next(relay, follow=follow)
@@ -96,7 +89,7 @@ async def _receive(place: Place, screen: Screen, name: str | None, *, follow: bo
             await message.ack()  # only now: what could not be printed was not received
             seen.discard(message.id)
             if is_person:
-                _note_seen(place, message.id)
+                note_seen(place, message.id)
     finally:
         await relay.close(_CLOSE_S)
     if not shown and not as_json:
@@ -146,7 +139,7 @@ async def _peek(place: Place, screen: Screen, name: str, limit: int | None, *, a
 
     async with observe(place) as relay:
         agent = await _find_agent(relay, name)
-        messages = await (_find_unseen(relay, place, agent.name) if is_you(agent.name) else _pending(relay, agent))
+        messages = await (find_unseen(relay, place, agent.name) if is_you(agent.name) else find_pending(relay, agent))
     for message in messages[:limit]:
         _show_stored(screen, message, as_json=as_json)
     if not messages and not as_json:
@@ -171,61 +164,3 @@ async def _find_agent(relay: RelayClient, name: str) -> AgentInfo:
         near = did_you_mean(name, [known.name for known in view.agents])
         raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"No agent {name} has ever connected.", did_you_mean=near)
     return agent
-
-
-async def _pending(relay: RelayClient, agent: AgentInfo) -> list[dict[str, Any]]:
-    """Oldest first. The daemon says how many there are, so the search ends with the last of them."""
-    found: list[dict[str, Any]] = []
-    wanted = agent.queue_depth + agent.inflight
-    cursor: str | None = None
-    while len(found) < wanted:
-        page = await relay.history(to=agent.name, pending=True, limit=_PAGE, cursor=cursor)
-        found += [message for message in page.messages if _waits_for(message, agent.name)]
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    return found[::-1]
-
-
-def _waits_for(message: dict[str, Any], name: str) -> bool:
-    return any(
-        fold_name(str(one.get("name"))) == fold_name(name) and one.get("status") in {MessageState.QUEUED, MessageState.SENT}
-        for one in message.get("recipients") or ()
-    )
-
-
-# --- a person's own inbox ---------------------------------------------------------------------------------------------
-# What is written to a person may have been acknowledged already, by the page; so it is read from the history, from the last
-# message on that was shown here.
-
-
-async def _find_unseen(relay: RelayClient, place: Place, name: str) -> list[dict[str, Any]]:
-    """The oldest first."""
-    seen = _read_seen(place)
-    since = None if seen else now_ms() - _FIRST_MS
-    found: list[dict[str, Any]] = []
-    cursor: str | None = None
-    while True:
-        page = await relay.history(to=name, since=since, limit=_UNSEEN_PAGE, cursor=cursor)
-        fresh = [message for message in page.messages if str(message.get("message_id")) > seen]
-        found += fresh
-        cursor = page.next_cursor
-        if cursor is None or len(fresh) < len(page.messages):
-            return found[::-1]
-
-
-def _note_seen(place: Place, message_id: str) -> None:
-    """Ids sort by time. Where it cannot be written, the same is shown again."""
-    from agent_relay.daemon.directories import write_private_file
-
-    if message_id > _read_seen(place):
-        with contextlib.suppress(OSError):
-            write_private_file(os.path.join(place.state_dir, _SEEN_FILE), message_id + "\n")
-
-
-def _read_seen(place: Place) -> str:
-    try:
-        with open(os.path.join(place.state_dir, _SEEN_FILE), encoding="ascii") as file:
-            return file.read(100).strip()
-    except (OSError, ValueError):
-        return ""

@@ -13,7 +13,7 @@ def openapi(as_json: Json = False, socket: Socket = None, state_dir: StateDir = 
     A running daemon serves the same at /openapi.json, and as a page at /docs.
     """
     del as_json, socket, state_dir  # every command takes them
-    from agent_relay.daemon.http_description import describe_http
+    from agent_relay.daemon.http import describe_http
 
     sys.stdout.write(describe_http().decode())
     return 0

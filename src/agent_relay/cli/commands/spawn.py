@@ -35,6 +35,9 @@ def spawn(
         bool,
         typer.Option("--sandbox", help="In a sandbox (bubblewrap, Linux); see the settings sandbox_network and sandbox_home."),
     ] = False,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="HOST", help="The host of the cluster to run it on; see `agent-relay hosts`.")
+    ] = None,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -48,20 +51,21 @@ def spawn(
 
     place = find_place(socket, state_dir)
     words = read_body(task) if task is not None else None
-    folder = os.path.abspath(cwd) if cwd is not None else os.getcwd()
+    folder = find_folder(place, cwd)
     outbox = own_outbox(None, place.socket)
     if outbox is not None:
-        if backend != "auto" or permission_mode is not None or sandbox:
+        if backend != "auto" or permission_mode is not None or sandbox or host is not None:
             raise Failure(
-                "Inside a wrapped agent, leave out --backend, --permission-mode and --sandbox: a new agent gets the sandbox of "
-                "the one that starts it, and the rest cannot be chosen.", USAGE,
+                "Inside a wrapped agent, leave out --backend, --permission-mode, --sandbox and --host: a new agent gets the "
+                "sandbox and the host of the one that starts it, and the rest cannot be chosen.", USAGE,
             )  # fmt: skip
         session_id = str(ask_through(outbox, kind="spawn", name=name, cli=cli, cwd=folder, body=words or "").get("session_id"))
     else:
 
         async def start(relay: RelayClient) -> str:
             asked = relay.spawn(
-                name, cli, words, cwd=folder, backend=backend, permission_mode=permission_mode, sandbox=sandbox
+                name, cli, words, cwd=folder, backend=backend, permission_mode=permission_mode, sandbox=sandbox,
+                host=host,
             )  # fmt: skip
             return (await asked).session_id
 
@@ -73,6 +77,17 @@ def spawn(
         screen.line((f"{name} is running", "bold green"), f"  {clean_line(session_id)}")
         screen.line(("see it", "dim"), f"  agent-relay attach {name}, agent-relay logs {name}")
     return 0
+
+
+def find_folder(place: Place, cwd: str | None) -> str:
+    """Absolute; in a cluster, where the same folder may lie elsewhere on another host, as seen from the project's root."""
+    from agent_relay.cli.project.cluster_file import read_cluster
+
+    folder = os.path.abspath(cwd) if cwd is not None else os.getcwd()
+    if read_cluster(place.state_dir) is None:
+        return folder
+    inside = os.path.relpath(os.path.realpath(folder), os.path.realpath(place.root))
+    return folder if inside.startswith("..") else inside
 
 
 def release(

@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
-from agent_relay.cli.failures import NOT_RUNNING, Failure
+from agent_relay.cli.failures import FAILED, NOT_RUNNING, Failure
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.output.formats import count, format_bytes, format_span, format_time, now_ms
 from agent_relay.cli.output.reasons import agent_for_programs
 from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.cli.output.screen import Part, Screen
 from agent_relay.cli.output.tables import show_present
+from agent_relay.cli.project.cluster_file import describe_cluster, read_cluster
 from agent_relay.cli.project.http_server import HttpPlace, read_http_place
 from agent_relay.cli.project.notes import find_config_notes
+from agent_relay.protocol.hosts import ClusterFacts
 from agent_relay.sdk.locate import Place
 
 if TYPE_CHECKING:
@@ -51,6 +54,9 @@ def status(
         return NOT_RUNNING
     if found.answer is Answer.SILENCE:
         raise Failure(f"The daemon at {place.socket} does not answer; `agent-relay down` stops it.")
+    cluster = read_cluster(place.state_dir)
+    if cluster is not None and not found.version and (cluster.trouble or not cluster.seat):
+        return _show_unserved(screen, place, found.pid, cluster, as_json=as_json)
     view = _ask(place)
     if as_json:
         screen.json(
@@ -58,6 +64,7 @@ def status(
             | {
                 "notes": find_config_notes(place),
                 "http": _show_http(place),
+                "cluster": None if cluster is None else msgspec.to_builtins(cluster),
                 "rate": _rate(view.server),
                 "agents": [agent_for_programs(agent) for agent in view.agents],
             }
@@ -65,6 +72,11 @@ def status(
         )
         return 0
     show_server(screen, place.socket, found.pid, view.server, read_http_place(place.state_dir))
+    if cluster is not None:
+        _show_cluster(screen, cluster)
+    rules = view.server.get("team") or {}
+    if rules.get("rules"):
+        _row(screen, "rules", f"{count(len(rules['rules']), 'rule')} of the team in force, {rules['refused']:,} refused by them")
     for note in find_config_notes(place):
         _row(screen, "note", (clean_line(note), "yellow"))
     if view.agents:
@@ -72,6 +84,25 @@ def status(
         show_present(screen, view.agents, "Nobody is connected.", is_all=show_all)
     _show_other_projects(screen, place, show_all)
     return 0
+
+
+def _show_unserved(screen: Screen, place: Place, pid: int | None, cluster: ClusterFacts, *, as_json: bool) -> int:
+    """Of a host that serves nobody now: it cannot reach its cluster, or no host has the seat."""
+    if as_json:
+        about = {"up": True, "pid": pid, "socket": place.socket, "state_dir": place.state_dir}
+        screen.json(about | {"project": place.root, "project_name": place.name, "cluster": msgspec.to_builtins(cluster)})
+    else:
+        state = "up, but cut off" if cluster.trouble else "up, but no host has the seat yet"
+        _row(screen, "status", (state, "bold yellow"), f", pid {pid}" if pid else "")
+        _row(screen, "project", (clean_line(place.name), "bold"), f"  {clean_line(place.root)}")
+        _row(screen, "socket", place.socket)
+        _show_cluster(screen, cluster)
+    return FAILED
+
+
+def _show_cluster(screen: Screen, cluster: ClusterFacts) -> None:
+    for label, text in zip(("cluster", ""), describe_cluster(cluster), strict=False):
+        _row(screen, label, *text)
 
 
 def _other_projects(place: Place, is_wanted: bool) -> dict[str, Any]:

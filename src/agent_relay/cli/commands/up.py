@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
+import msgspec
 import typer
 
 from agent_relay.cli.failures import FAILED, USAGE, Failure
@@ -21,6 +22,7 @@ from agent_relay.cli.interrupts import ending_in_order, run_until_interrupted
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.cli.output.screen import Screen
+from agent_relay.cli.project.cluster_file import describe_cluster, wait_for_seat
 from agent_relay.cli.project.http_server import HttpPlace, find_page_address, wait_for_http_place
 from agent_relay.cli.project.notes import find_config_notes, show_config_notes, show_former_relay
 from agent_relay.daemon.config import ConfigError
@@ -93,6 +95,8 @@ def up(
 def show_up(place: Place, pid: int | None, chosen: dict[str, str], *, as_json: bool, word: str) -> None:
     """Shows what runs now, and where. Of one that was up already also which of the given settings it does not have."""
     was_up = word == "already up"
+    with _progress("waiting for the cluster's seat"):
+        cluster = wait_for_seat(place.state_dir)
     http = wait_for_http_place(place.state_dir)
     url = http.url if http is not None else None
     page = find_page_address(place.state_dir, http) if http is not None and url is not None else None
@@ -105,6 +109,7 @@ def show_up(place: Place, pid: int | None, chosen: dict[str, str], *, as_json: b
             {"up": True, "already_up": was_up, "pid": pid, "project": place.root, "project_name": place.name}
             | {"socket": place.socket, "state_dir": place.state_dir, "url": url, "dashboard": page}
             | {"notes": find_config_notes(place), "need_restart": list(unused)}
+            | ({} if cluster is None else {"cluster": msgspec.to_builtins(cluster)})
         )
     else:
         width = max(9, len(word))
@@ -115,6 +120,8 @@ def show_up(place: Place, pid: int | None, chosen: dict[str, str], *, as_json: b
             screen.line((f"{'dashboard':<{width}}", "dim"), f"  {page}")
         elif http is not None and chosen.get("http") != "false":
             screen.line((f"{'http':<{width}}", "dim"), "  ", (f"none: {clean_line(http.reason)}", "yellow"))
+        for label, text in zip(("cluster", ""), describe_cluster(cluster) if cluster is not None else (), strict=False):
+            screen.line((f"{label:<{width}}", "dim"), "  ", *text)
         if unused:
             change = f"agent-relay restart {' '.join(unused.values())}"
             advice = f"{', '.join(unused)}: the daemon was started with another setting. To change it: {change}"
@@ -165,7 +172,7 @@ def start(place: Place, settings: dict[str, str]) -> tuple[int | None, bool]:
 
 async def _start(place: Place, settings: dict[str, str], log: str) -> tuple[int | None, bool]:
     child, said_before = _spawn(place, settings, log)
-    with _progress():
+    with _progress("starting the daemon"):
         return await _wait_until_it_answers(place, child, log, said_before)
 
 
@@ -203,10 +210,10 @@ def _spawn(place: Place, settings: dict[str, str], log: str) -> tuple[subprocess
         os.close(descriptor)
 
 
-def _progress() -> contextlib.AbstractContextManager[object]:
+def _progress(text: str) -> contextlib.AbstractContextManager[object]:
     """A sign of life for a person who waits."""
     screen = Screen(sys.stderr)
-    return screen.console.status("starting the daemon") if screen.is_terminal else contextlib.nullcontext()
+    return screen.console.status(text) if screen.is_terminal else contextlib.nullcontext()
 
 
 async def _wait_until_it_answers(

@@ -13,11 +13,12 @@ import subprocess
 import termios
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from msgspec.json import encode
 
+from agent_relay.cli.demo.agent_script import Script
 from agent_relay.cli.demo.game import script_of
-from agent_relay.cli.demo.stage import Stage
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.interpreter import run_module
@@ -31,8 +32,18 @@ _KEYS = 3  # at once; a tmux command for each key would be slower than a person
 _KEYS_S = 0.05
 
 
+class Place(Protocol):
+    """The stage they play on."""
+
+    root: Path
+    environ: dict[str, str]
+    socket: str
+    state_dir: str
+    project_id: str
+
+
 class Cast:
-    def __init__(self, stage: Stage, choice: Choice, pace: float) -> None:
+    def __init__(self, stage: Place, choice: Choice, pace: float) -> None:
         self._stage = stage
         self._pace = pace
         self.backend = choice.backend.value
@@ -45,16 +56,17 @@ class Cast:
 
     def start(self, *names: str) -> None:
         for name in names:
-            script = self._stage.root / f"{name}.json"
-            script.write_bytes(encode(script_of(name, self._pace)))
-            program = run_module(
-                "agent_relay.cli.demo.scripted_agent", "--script", str(script), "--record", str(self.record(name))
-            )
-            words = run_module(
-                "agent_relay", "wrap", f"--name={name}", f"--backend={self.backend}", "--no-intro", "--cli=demo",
-                f"--socket={self._stage.socket}", f"--state-dir={self._stage.state_dir}", "--", *program,
-            )  # fmt: skip
-            self._wrappers[name] = self._run(name, words)
+            self.play(name, script_of(name, self._pace))
+
+    def play(self, name: str, script: Script) -> None:
+        path = self._stage.root / f"{name}.json"
+        path.write_bytes(encode(script))
+        program = run_module("agent_relay.cli.demo.scripted_agent", "--script", str(path), "--record", str(self.record(name)))
+        words = run_module(
+            "agent_relay", "wrap", f"--name={name}", f"--backend={self.backend}", "--no-intro", "--cli=demo",
+            f"--socket={self._stage.socket}", f"--state-dir={self._stage.state_dir}", "--", *program,
+        )  # fmt: skip
+        self._wrappers[name] = self._run(name, words)
 
     def _run(self, name: str, words: list[str]) -> subprocess.Popen[bytes]:
         """In a session of its own: Ctrl-C is for the demonstration to handle."""

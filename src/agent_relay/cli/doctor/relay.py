@@ -10,6 +10,7 @@ from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.cli.output.formats import count
 from agent_relay.cli.output.reasons import better_ways, hold_line
 from agent_relay.cli.output.safe_text import clean_line
+from agent_relay.cli.project.cluster_file import read_cluster
 from agent_relay.cli.project.http_server import read_http_place
 from agent_relay.cli.project.notes import find_config_notes
 from agent_relay.protocol.places import DATABASE_FILE
@@ -38,6 +39,10 @@ def check_relay(place: Place) -> Iterator[Finding]:
         return
     if answer is Answer.SILENCE:
         yield Finding("daemon", Verdict.BAD, f"the daemon at {place.socket} does not answer", "agent-relay down, then up")
+        return
+    cluster = read_cluster(place.state_dir)
+    if cluster is not None and cluster.trouble and not found.version:
+        yield Finding("daemon", Verdict.BAD, "up, but cut off from its cluster; it serves nobody", "see below")
         return
     if answer is Answer.STRANGER:
         yield Finding(

@@ -1,1 +1,1 @@
-"""How commands show things: lines and tables on a screen, text of others made harmless, messages, agents, reasons."""
+"""The output of commands: lines and tables on a screen, text of others made harmless, messages, agents, reasons."""

@@ -25,7 +25,7 @@ _AGENT_COLUMNS = (
     Column("task", optional=True),
 )
 # Only where an agent has something to say there.
-_MORE_COLUMNS = (Column("door", optional=True), Column("note", optional=True))
+_MORE_COLUMNS = (Column("host", optional=True), Column("door", optional=True), Column("note", optional=True))
 _AGENT_STYLES = {"idle": "green", "working": "cyan", "waiting": "yellow", "offline": "dim"}
 _SHOWN_TASK = 40
 _SHOWN_NOTE = 60
@@ -56,7 +56,7 @@ def show_present(screen: Screen, agents: Sequence[AgentInfo], nobody: str, *, is
 
 def show_agents(screen: Screen, agents: Sequence[AgentInfo]) -> None:
     now = now_ms()
-    rows = [[*_row(agent, now), _door(agent), _note(agent)] for agent in agents]
+    rows = [[*_row(agent, now), clean_line(agent.host), _door(agent), _note(agent)] for agent in agents]
     columns = (*_AGENT_COLUMNS, *_MORE_COLUMNS)
     said = [i for i in range(len(columns)) if i < len(_AGENT_COLUMNS) or any(row[i] for row in rows)]
     screen.table([columns[i] for i in said], [[row[i] for i in said] for row in rows])

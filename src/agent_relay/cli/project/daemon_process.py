@@ -20,7 +20,8 @@ from enum import Enum, auto
 from agent_relay.protocol import places
 from agent_relay.protocol.decode import BadFrame, decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
-from agent_relay.protocol.envelope import Welcome
+from agent_relay.protocol.envelope import Error, Welcome
+from agent_relay.protocol.errors import ErrorCode
 from agent_relay.protocol.framing import FrameDecoder
 from agent_relay.sdk.errors import StrangerAtSocket
 from agent_relay.sdk.peers import check_folder, check_peer
@@ -34,7 +35,7 @@ _LOCAL_PEERPID = 0x002  # macOS
 
 class Answer(Enum):
     NOBODY = auto()  # no socket, or one that nobody listens on
-    RELAY = auto()  # a daemon of ours said WELCOME
+    RELAY = auto()  # a daemon of ours said WELCOME, or that it cannot serve anybody now
     SILENCE = auto()  # somebody listens and said nothing in time
     STRANGER = auto()  # somebody listens and is not a daemon of ours, or does not talk to this user
 
@@ -93,6 +94,8 @@ def _judge(frame: bytes, pid: int | None) -> KnockResult:
         return KnockResult(Answer.STRANGER, pid)
     if isinstance(said, Welcome) and said.payload.server.name == SERVER_NAME:
         return KnockResult(Answer.RELAY, pid, said.payload.server.version)
+    if isinstance(said, Error) and said.payload.code == ErrorCode.SERVICE_UNAVAILABLE:
+        return KnockResult(Answer.RELAY, pid)  # a host without its cluster; it has to be known to be told to stop
     return KnockResult(Answer.STRANGER, pid)
 
 
@@ -108,9 +111,14 @@ def peer_pid(connection: socket.socket) -> int | None:
     return pid if pid > 0 else None
 
 
+def is_held(state_dir: str) -> bool:
+    """Whether a daemon runs with this directory, though it may not have said its pid yet."""
+    return is_locked(os.path.join(state_dir, places.LOCK_FILE))
+
+
 def locked_pid(state_dir: str) -> int | None:
     """The pid of the daemon that holds the directory's lock; None if nobody holds it or the pid is not known yet."""
-    if not is_locked(os.path.join(state_dir, places.LOCK_FILE)):
+    if not is_held(state_dir):
         return None
     try:
         with open(os.path.join(state_dir, places.PID_FILE), encoding="ascii") as file:
@@ -127,7 +135,7 @@ def remove_leftovers(socket_path: str, state_dir: str) -> list[str]:
         if stat.S_ISSOCK(os.lstat(socket_path).st_mode) and knock(socket_path, 1.0).answer is Answer.NOBODY:
             os.unlink(socket_path)
             removed.append(socket_path)
-    if not is_locked(os.path.join(state_dir, places.LOCK_FILE)):
+    if not is_held(state_dir):
         pid_file = os.path.join(state_dir, places.PID_FILE)
         with contextlib.suppress(OSError):
             os.unlink(pid_file)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from agent_relay.cli.failures import Failure
 from agent_relay.cli.interrupts import run_until_interrupted
 from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.cli.person import person
+from agent_relay.cli.project.cluster_file import read_cluster
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, spare_names
 from agent_relay.protocol.places import ENV_NAME
@@ -35,7 +37,18 @@ async def ask_agents(place: Place | str) -> AgentsView:
     """The agents that the daemon at this place or socket knows."""
     socket = place if isinstance(place, str) else place.socket
     async with RelayClient(socket=socket, observer=True, reconnect_attempts=0, connect_timeout=CONNECT_TIMEOUT_S) as relay:
-        return await relay.agents()
+        view = await relay.agents()
+    if not isinstance(place, str) and (cluster := read_cluster(place.state_dir)) is not None and cluster.seat != cluster.host:
+        _tell_from_here(view.server, place, cluster.seat)
+    return view
+
+
+def _tell_from_here(server: dict[str, Any], place: Place, seat: str) -> None:
+    """Another host of the cluster has answered: the project is the one here, and the files it names are there."""
+    server |= {"project": place.root, "project_name": place.name}
+    storage = server.get("storage") or {}
+    if storage.get("location"):
+        storage["location"] = f"{storage['location']} on host {seat}"
 
 
 def own_name(given: str | None, environ: Mapping[str, str] = os.environ) -> tuple[str, bool]:

@@ -161,7 +161,7 @@ def show(screen: Screen, requests: Sequence[OpenRequest], others: Sequence[OpenR
 
 
 def summarize(found: OpenRequest) -> str:
-    """Who asked, and what, in short."""
+    """The asker and the request, in short."""
     request = found.request
     if isinstance(request, QuestionRequest):
         return f"{found.agent}: {request.question}"

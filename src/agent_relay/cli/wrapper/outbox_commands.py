@@ -20,10 +20,10 @@ from agent_relay.protocol.short_ids import short_id
 
 _ENV_OUTBOX = "AGENT_RELAY_OUTBOX"
 RECEIPT_PREFIX, WAITING, REPLY = "send-", ".waiting", ".reply"  # as terminal.outbox has them, which takes long to import
-_GRACE_S = 5.0  # after the time is over, for the wrapper to say so
+GRACE_S = 5.0  # after the time is over, for the wrapper to say so
 ANSWER_S = 10.0
 PROGRAM_S = 90.0
-_POLL_S = 0.02
+POLL_S = 0.02
 
 
 def own_outbox(sender: str | None, socket: str, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -41,22 +41,27 @@ def send_through(
     reply_ms: int | None, as_json: bool,
 ) -> int:  # fmt: skip
     names = (target,) if isinstance(target, str) else tuple(target or (BROADCAST,))  # of a topic: everybody who listens to it
-    name = f"{RECEIPT_PREFIX}{time.time_ns()}-{secrets.token_hex(4)}"
+    name = make_name()
     if wait_ms is None and reply_ms is None:
         _show_receipt(screen, _ask(folder, name, ANSWER_S, to=names, body=body, **options), as_json=as_json)
         return 0
-    with _waiting(folder, name):
+    with waiting(folder, name):
         wanted = {"await_ms": reply_ms} if reply_ms is not None else {"require_ack": True}
         receipt = _ask(folder, name, ANSWER_S, to=names, body=body, **wanted, **options)
         # That an answer did not come, the wrapper says; that a delivery did not, nobody but us.
-        later = _wait_for_more(folder, name, (wait_ms or 0) / 1000 if reply_ms is None else reply_ms / 1000 + _GRACE_S)
+        later = _wait_for_more(folder, name, (wait_ms or 0) / 1000 if reply_ms is None else reply_ms / 1000 + GRACE_S)
     if reply_ms is None:
         return _show_delivery(screen, receipt, later, wait_ms or 0, as_json=as_json)
     return _show_answer(screen, receipt, later, reply_ms, as_json=as_json)
 
 
+def make_name() -> str:
+    """A file's, for whose fate somebody waits."""
+    return f"{RECEIPT_PREFIX}{time.time_ns()}-{secrets.token_hex(4)}"
+
+
 @contextlib.contextmanager
-def _waiting(folder: str, name: str) -> Iterator[None]:
+def waiting(folder: str, name: str) -> Iterator[None]:
     """A lock that the wrapper can see: without it, nobody is there any more, and the answer is told to the agent itself."""
     path = os.path.join(folder, name + WAITING)
     descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -71,16 +76,22 @@ def _waiting(folder: str, name: str) -> Iterator[None]:
 
 
 def _wait_for_more(folder: str, name: str, timeout_s: float) -> dict[str, Any]:
-    import msgspec
-
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
-        text = _take(os.path.join(folder, name + REPLY))
-        if text is not None:
-            found: dict[str, Any] = msgspec.json.decode(text)
+        found = look_for_more(folder, name)
+        if found is not None:
             return found
-        time.sleep(_POLL_S)
+        time.sleep(POLL_S)
     return {"error": ""}
+
+
+def look_for_more(folder: str, name: str) -> dict[str, Any] | None:
+    """The answer, or who has it by now; None: neither is known yet."""
+    import msgspec
+
+    text = _take(os.path.join(folder, name + REPLY))
+    found: dict[str, Any] | None = None if text is None else msgspec.json.decode(text)
+    return found
 
 
 def _show_delivery(screen: Screen, receipt: dict[str, Any], later: dict[str, Any], wait_ms: int, *, as_json: bool) -> int:
@@ -125,39 +136,50 @@ def _show_receipt(screen: Screen, receipt: dict[str, Any], *, as_json: bool) -> 
 
 def ask_through(folder: str, **headers: Any) -> dict[str, Any]:
     """`spawn` and `release`, which take as long as a program does to start or to end; `join` and `leave`."""
-    return _ask(folder, f"{RECEIPT_PREFIX}{time.time_ns()}-{secrets.token_hex(4)}", PROGRAM_S, **headers)
+    return _ask(folder, make_name(), PROGRAM_S, **headers)
 
 
 def _ask(folder: str, file: str, timeout_s: float, /, **headers: Any) -> dict[str, Any]:
+    drop_request(folder, file, **headers)
+    return _wait_for_answer(folder, file, timeout_s)
+
+
+def drop_request(folder: str, file: str, /, **headers: Any) -> None:
     from agent_relay.protocol.headers import HeaderMessage
     from agent_relay.terminal.output.outbox import drop_message
 
     headers["session"] = os.environ.get(ENV_TOKEN) or None  # a shell that outlived its agent's run does not speak for the next
     message = HeaderMessage(**{name: value for name, value in headers.items() if value is not None})
     drop_message(folder, file, message)
-    return _wait_for_answer(folder, file, timeout_s)
 
 
 def _wait_for_answer(folder: str, name: str, timeout_s: float) -> dict[str, Any]:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        receipt = look_for_answer(folder, name)
+        if receipt is not None:
+            return receipt
+        time.sleep(POLL_S)
+    raise Failure(
+        f"Nothing picked up the message within {timeout_s:g} s. It stays in the outbox and is sent when the relay is back."
+    )
+
+
+def look_for_answer(folder: str, name: str) -> dict[str, Any] | None:
+    """The wrapper's receipt; None: there is none yet. Raises Failure with its reason where it refused the file."""
     import msgspec
 
     from agent_relay.protocol.headers import parse_headers
     from agent_relay.terminal.output.outbox import ERROR, FAILED, SENT
 
     path = os.path.join(folder, name)
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        sent, error = _take(path + SENT), _take(path + ERROR)
-        if sent is not None:
-            receipt: dict[str, Any] = msgspec.json.decode(sent)
-            return receipt
-        if error is not None:
-            _take(path + FAILED)
-            raise Failure(clean_line(parse_headers(error).body))
-        time.sleep(_POLL_S)
-    raise Failure(
-        f"Nothing picked up the message within {timeout_s:g} s. It stays in the outbox and is sent when the relay is back."
-    )
+    sent, error = _take(path + SENT), _take(path + ERROR)
+    if error is not None and sent is None:
+        _take(path + FAILED)
+        refused = parse_headers(error)
+        raise Failure(clean_line(refused.body), code=refused.code or "")
+    receipt: dict[str, Any] | None = None if sent is None else msgspec.json.decode(sent)
+    return receipt
 
 
 def _take(path: str) -> str | None:

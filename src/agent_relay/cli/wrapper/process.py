@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from itertools import pairwise
 from logging.handlers import RotatingFileHandler
 from typing import Any
 
@@ -34,7 +35,7 @@ from agent_relay.terminal.backends.orphans import keep_orphans
 from agent_relay.terminal.delivery.inbox_file import INBOX_FILE
 from agent_relay.terminal.delivery.queue import DeliveryQueue
 from agent_relay.terminal.doors.launch import ASKED_FOR_VERSION, Note, Program, launcher_for
-from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, VersionLookup
+from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, VersionLookup, recall_version, remember_version
 from agent_relay.terminal.files.project_files import find_work_folder
 from agent_relay.terminal.output.outbox import drop
 from agent_relay.terminal.profiles.custom_profile import customise
@@ -45,6 +46,7 @@ LOG_FILE = "wrapper.log"
 _LOG_BYTES = 1_048_576
 _WINDOW = 32  # messages on their way to this agent; the rest waits at the daemon, where it is safer
 _CLOSE_S = 5.0
+_MODEL_VARIABLES = {"claude": "ANTHROPIC_MODEL", "gemini": "GEMINI_MODEL", "aider": "AIDER_MODEL"}
 
 
 class LookOptions(msgspec.Struct, frozen=True):
@@ -90,6 +92,7 @@ async def run_wrapper(place: Place, options: WrapOptions, is_ready: Callable[[st
         meta["sandbox"] = msgspec.to_builtins(options.sandbox)  # whoever this agent starts gets the same
         check_sandbox()
 
+    meta |= _describe_program(place, options)
     version = _begin_version_lookup(place, options)
 
     def make_client(name: str) -> RelayClient:
@@ -171,6 +174,29 @@ def find_profile(place: Place, options: WrapOptions, notes: list[str] | None = N
     return customise(profile, options.looks.prompts, options.looks.busy, options.looks.dialogs)
 
 
+def _describe_program(place: Place, options: WrapOptions) -> dict[str, str]:
+    """Model and version, as far as they are known before it runs: by flags and variables, and by what it said the last time."""
+    profile = find_profile(place, options)
+    if options.cli is not None or not profile.is_tried:  # of another program, the same flags may mean anything
+        return {}
+    found = {
+        "model": find_model(profile.name, options.argv, os.environ),
+        "version": recall_version(options.argv[0], os.environ, place.home),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def find_model(cli: str, argv: Sequence[str], environ: Mapping[str, str]) -> str:
+    """The model that a CLI is asked to use; empty where its own settings decide."""
+    for word, following in pairwise([*argv[1:], ""]):
+        if word in {"--model", "-m"}:
+            return "" if following.startswith("-") else following
+        if word.startswith("--model="):
+            return word.removeprefix("--model=")
+    variable = _MODEL_VARIABLES.get(cli)
+    return "" if variable is None else environ.get(variable, "")
+
+
 def _begin_version_lookup(place: Place, options: WrapOptions) -> Callable[[], str]:
     """Of a program that is started in another way in some versions: asked while we join the relay."""
     profile = find_profile(place, options)
@@ -223,6 +249,7 @@ def _make_setup(
         is_changed=argv != list(options.argv) or bool(added.launch.environment.keys() - os.environ.keys()),
         announcement="" if failed is None else failed.text,
         enclose=_wall(place, options, home, profile),
+        note_version=lambda version: remember_version(options.argv[0], os.environ, place.home, version),
     )
 
 

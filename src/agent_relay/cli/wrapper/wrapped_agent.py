@@ -33,6 +33,8 @@ def find_running(place: Place, name: str) -> tuple[str, TmuxServer | None]:
     check_agent_name(name)
     folder = os.path.join(place.state_dir, TEAM_FOLDER)
     wrapped = os.listdir(folder) if os.path.isdir(folder) else []
+    if all(fold_name(entry) != fold_name(name) for entry in wrapped):
+        _check_host(place, name)
     known = read_names(place.state_dir)
     agent = next((entry for entry in (*wrapped, *known) if fold_name(entry) == fold_name(name)), None)
     try:
@@ -42,6 +44,26 @@ def find_running(place: Place, name: str) -> tuple[str, TmuxServer | None]:
     if agent is None:
         raise _unknown(name, known)
     return agent, server if server is not None and is_running(server, agent) else None
+
+
+def _check_host(place: Place, name: str) -> None:
+    """Raises Failure for an agent of another host, whose terminal and files are there."""
+    from agent_relay.cli.project.cluster_file import read_cluster
+    from agent_relay.cli.project.link import ask_agents, run
+    from agent_relay.protocol.errors import RelayError
+
+    cluster = read_cluster(place.state_dir)
+    if cluster is None:
+        return
+    try:
+        agent = run(ask_agents(place)).find(name)
+    except RelayError:
+        return  # cut off: what is here is all there is
+    if agent is not None and agent.host and agent.host != cluster.host:
+        raise Failure(
+            f"{clean_line(agent.name)} runs on host {clean_line(agent.host)}; run this there, or see its terminal on the page: "
+            "agent-relay open"
+        )
 
 
 def _unknown(name: str, known: list[str]) -> Failure:

@@ -72,11 +72,15 @@ async def _stop(place: Place, has_daemon: bool) -> list[str]:
 
 
 async def _ask(place: Place) -> set[str]:
-    """Through the daemon, as `agent-relay stop` does."""
+    """Through the daemon, as `agent-relay stop` does; only those of this host."""
+    from agent_relay.cli.project.cluster_file import read_cluster
     from agent_relay.cli.project.link import observe
 
+    cluster = read_cluster(place.state_dir)
+    here = "" if cluster is None else cluster.host
     async with observe(place) as relay:
-        found = [agent for agent in (await relay.agents()).agents if agent.connected and agent.raw.get("takes_control")]
+        running = [agent for agent in (await relay.agents()).agents if agent.connected and agent.raw.get("takes_control")]
+        found = [agent for agent in running if agent.host == here]
         for agent in found:
             try:
                 await relay.control(agent.name, "stop")

@@ -27,7 +27,16 @@ effect(() => {
 });
 
 start().catch((error) => say(error.message, { tone: "danger", stay: true }));
-Promise.all(extras.map((load) => load())).then(
-  () => { document.body.dataset.loaded = "all"; },
-  (error) => console.error(error),
-);
+
+/** Until it is there: the daemon may have gone away just now. */
+async function loadExtra(load) {
+  for (;;) {
+    try {
+      return await load();
+    } catch {
+      await new Promise((again) => setTimeout(again, 1000));
+    }
+  }
+}
+
+Promise.all(extras.map(loadExtra)).then(() => { document.body.dataset.loaded = "all"; });

@@ -26,6 +26,8 @@ class _Mark(msgspec.Struct, omit_defaults=True):
     closed: bool
     last_seq: int = 0
     message: int | None = None
+    numbering: str = ""
+    position: int = 0
 
 
 def read_boot_id() -> str:
@@ -39,13 +41,16 @@ def read_boot_id() -> str:
 
 class Life:
     """`last_seq` and `message` are what was noted last, and never too high: this event was written for good, and so were the
-    events of all messages up to this number. `message` None: nobody knows."""
+    events of all messages up to this number. `message` None: nobody knows. Of a copy, `numbering` names the one that it follows,
+    and `position` is how far it has come in the log that brings it; "" and 0: it is none."""
 
     def __init__(self, path: str, boot_id: str) -> None:
         self._path = path
         self._boot_id = boot_id
         self.last_seq = 0
         self.message: int | None = None
+        self.numbering = ""
+        self.position = 0
         self.noted_ms = 0  # when that was, as the file system says
 
     def read(self) -> Ending:
@@ -54,6 +59,7 @@ class Life:
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError), open(self._path, "rb") as file:
             mark = msgspec.json.decode(file.read(), type=_Mark)
             self.last_seq, self.message = mark.last_seq, mark.message
+            self.numbering, self.position = mark.numbering, mark.position
             self.noted_ms = os.fstat(file.fileno()).st_mtime_ns // 1_000_000
             if not mark.closed:
                 ending = Ending.KILLED if mark.boot == self._boot_id else Ending.CUT
@@ -73,6 +79,7 @@ class Life:
         temporary = f"{self._path}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         with os.fdopen(os.open(temporary, flags, 0o600), "wb", buffering=0) as file:
-            file.write(msgspec.json.encode(_Mark(self._boot_id, closed, self.last_seq, self.message)) + b"\n")
+            mark = _Mark(self._boot_id, closed, self.last_seq, self.message, self.numbering, self.position)
+            file.write(msgspec.json.encode(mark) + b"\n")
             os.fsync(file.fileno())
         os.replace(temporary, self._path)

@@ -40,11 +40,14 @@ class JsonlEvents:
         self._post = post
         self._shelf = Shelf(self._path)
         life = Life(self._path.removesuffix(".jsonl") + ".life", read_boot_id() if boot_id is None else boot_id)
-        self._writer = Writer(self._shelf, life, rotation or Rotation(), post, syncs=syncs)
+        self._writer = self._make_writer(life, rotation or Rotation(), syncs=syncs)
         self._reader = Reader(self._shelf, post)
         self._check = Check(self._shelf)
         self._limit_bytes = 0 if rotation is None else rotation.keep_bytes or 0
         self._is_open = False
+
+    def _make_writer(self, life: Life, rotation: Rotation, *, syncs: bool) -> Writer:
+        return Writer(self._shelf, life, rotation, self._post, syncs=syncs)
 
     def open(self, on_appended: OnAppended) -> int:
         self._writer.start(on_appended)

@@ -171,7 +171,7 @@ class Writer:
             ending = None if self._is_begun else self._life.read()
             if ending is not None:
                 self.message = self._find_message()
-                self._life.begin()
+                self._begin_life()
         except OSError as error:
             self._shelf.close()
             self._complain(error)
@@ -180,6 +180,11 @@ class Writer:
             self._is_begun = True
             self._go_on_after(ending, found)
         return True
+
+    def _begin_life(self) -> None:
+        """Numbers of our own from here on, whatever was copied before. Raises OSError."""
+        self._life.numbering, self._life.position = "", 0
+        self._life.begin()
 
     def _go_on_after(self, ending: Ending, found: Found) -> None:
         """Leaves a gap where something may be missing, and passes over numbers that somebody may have seen."""
@@ -235,13 +240,17 @@ class Writer:
     def _write(self, drafts: list[Draft]) -> None:
         first_seq = self.last.seq + 1
         data, ts = encode_drafts(drafts, first_seq, self.last.ts)
+        self._put(first_seq, len(drafts), data, ts)
+
+    def _put(self, first_seq: int, count: int, data: bytes, ts: int) -> None:
+        """`ts` is the moment of the last one."""
         self._make_room(len(data), ts)
         self._shelf.write(data, read_head(data) or Head(first_seq, ts))
-        self.last = Head(first_seq + len(drafts) - 1, ts)
+        self.last = Head(first_seq + count - 1, ts)
         self.last_error = ""
         if self._unsynced_since is None:
             self._unsynced_since = time.monotonic()
-        post_answer(self._post, partial(self._on_appended, first_seq, len(drafts), data))
+        post_answer(self._post, partial(self._on_appended, first_seq, count, data))
 
     def _make_room(self, coming_bytes: int, ts: int) -> None:
         began = self._shelf.newest_began_ms

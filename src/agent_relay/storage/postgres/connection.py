@@ -87,7 +87,7 @@ def _explain(error: BaseException) -> str:
         case asyncpg.CannotConnectNowError():
             return f"the server is not ready ({said})"
         case OSError():
-            return f"the server cannot be reached ({said}). Is it running, and is the address right?"
+            return f"the server cannot be reached ({said}): check that it runs and that the address is right"
         case _:
             return said
 

@@ -9,9 +9,17 @@ from agent_relay.ports.store import Conversation, DeadLetterRow, MessageQuery, M
 from agent_relay.protocol.names import fold_name
 from agent_relay.storage.conversations import Tally
 from agent_relay.storage.postgres.connection import Connection
-from agent_relay.storage.postgres.rows import MESSAGE_COLUMNS, TRAIL_COLUMNS, read_dead_letter, read_message, read_trail_row
-from agent_relay.storage.postgres.texts import escape_text, restore_text
-from agent_relay.storage.postgres.words import build_query
+from agent_relay.storage.postgres.rows import (
+    MESSAGE_COLUMNS,
+    TRAIL_COLUMNS,
+    build_query,
+    escape_text,
+    read_dead_letter,
+    read_message,
+    read_trail_row,
+    restore_text,
+)
+from agent_relay.storage.replay import Replay
 from agent_relay.storage.times import first_number_since, fit, last_number_before
 from agent_relay.storage.words import body_of, split_words, words_occur
 
@@ -76,7 +84,7 @@ class _Conditions:
 
 
 async def find_messages(connection: Connection, query: MessageQuery, lag_ms: int) -> Page:
-    """Where words are searched, the index lets too much through: those that do not fit are left out, and the next are read."""
+    """A page of messages. The index of words lets too much through: those that do not fit are left out, and the next are read."""
     limit = max(query.limit, 0)
     words = None if query.search is None else split_words(query.search)
     if limit == 0 or (words is not None and build_query(words) is None):
@@ -189,27 +197,12 @@ class Conversations:
 
 
 async def replay_messages(connection: Connection, recipient: str, after: dict[tuple[str, str], int]) -> Page:
-    """Goes back from the newest message and stops as soon as every stream has reached its beginning: in a stream the
-    sequence numbers ascend with the message numbers, so a resume costs what was missed, not what there ever was."""
-    wanted = {(topic, fold_name(sender)): seq for (topic, sender), seq in after.items()}
-    unfinished = set(wanted)
-    found: list[MessageRow] = []
-    folded = fold_name(recipient)
-    if not wanted:
-        return Page([])
-    async for message in _messages_to(connection, folded):
-        stream = (message.topic, fold_name(message.sender))
-        seq = next((seq for name, seq in message.recipients if fold_name(name) == folded), None)
-        if seq is None or stream not in wanted:
-            continue
-        if seq > wanted[stream]:
-            found.append(message)
-        if seq <= wanted[stream] + 1:
-            unfinished.discard(stream)
-            if not unfinished:
+    replay = Replay(recipient, after)
+    if after:
+        async for message in _messages_to(connection, fold_name(recipient)):
+            if not replay.look_at(message):
                 break
-    found.reverse()
-    return Page(found)
+    return replay.page()
 
 
 async def _messages_to(connection: Connection, agent: str) -> AsyncIterator[MessageRow]:

@@ -1,4 +1,9 @@
-"""Rows of the port into the arguments of `write_batches`, and back out of what is read."""
+"""Rows of the port into the arguments of `write_batches`, and back out of what is read.
+
+PostgreSQL has no NUL character. Our texts may have one, so it is written with another one before it. Its own parsers of words
+take `auth.py` for a host name and drop what they hold for unimportant, so words are taken apart here, as everywhere in this room.
+The index only says which messages have all the parts somewhere; `words.words_occur` decides.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +25,10 @@ from agent_relay.ports.store import (
     TrailRow,
 )
 from agent_relay.protocol.names import fold_name
-from agent_relay.storage.postgres.texts import escape_all, escape_column, restore_text
-from agent_relay.storage.postgres.words import list_words
+from agent_relay.storage.words import MAX_WORD_LENGTH, body_of, split_parts
 
+_MARK, _NUL = "\x01", "\x00"
+_MOST_BYTES = 900_000  # of the words of one message; PostgreSQL takes 1 MiB. Later ones of a longer list are not found.
 DAY_NUMBERS = 86_400_000 << 20  # a partition: as `day_width` in the schema
 
 MESSAGE_COLUMNS = ", ".join(f"m.{name}" for name in MessageRow.__struct_fields__)
@@ -76,7 +82,7 @@ def _lay_out_agents(rows: list[MessageRow], ids: list[str | None]) -> tuple[list
 
 
 def encode_rest(batches: Iterable[Batch]) -> str | None:
-    """What the batches hold beside messages, as one JSON list; None for nothing."""
+    """Everything the batches hold beside messages, as one JSON list; None for nothing."""
     parts = [_lay_out_rest(batch) for batch in batches if batch.has_more]
     if not parts:
         return None
@@ -112,6 +118,10 @@ def _lay_out_rest(batch: Batch) -> dict[str, Any]:
         part["backlog_removed"] = [{"recipient": name, "number": number} for name, number in batch.backlog_removed]
     if batch.backlog_added:
         part["backlog_added"] = batch.backlog_added
+    if batch.documents:
+        documents = [{"name": name, "content": f"\\x{content.hex()}"} for name, content in batch.documents.items()]
+        part["documents"] = [each for each in documents if batch.documents[each["name"]]]
+        part["documents_removed"] = [each for each in documents if not batch.documents[each["name"]]]
     if batch.checkpoint is not None:
         part["checkpoint"] = batch.checkpoint
     return part
@@ -171,3 +181,62 @@ def read_member(row: Row) -> MemberRow:
 
 def read_dead_letter(row: Row) -> DeadLetterRow:
     return DeadLetterRow(row["number"], row["recipient"], row["at"], row["code"])
+
+
+def read_document(row: Row) -> tuple[str, bytes]:
+    return restore_text(row["name"]), row["content"]
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def list_words(row: MessageRow) -> list[str]:
+    found = list(dict.fromkeys(part[:MAX_WORD_LENGTH] for part in split_parts(body_of(row))))
+    if len(row.tail) <= _MOST_BYTES // 4:  # then the words are no longer than allowed, however they are encoded
+        return found
+    size_bytes = 0
+    for place, word in enumerate(found):
+        size_bytes += len(word.encode())
+        if size_bytes > _MOST_BYTES:
+            return found[:place]
+    return found
+
+
+def build_query(words: list[str]) -> str | None:
+    """All parts, and the last may be the beginning of one. Parts have letters and digits alone: nothing in them is syntax."""
+    parts = [part[:MAX_WORD_LENGTH] for word in words for part in split_parts(word)]
+    if not parts:
+        return None
+    return " & ".join(f"'{part}'" for part in parts) + ":*"
+
+
+# --- texts -----------------------------------------------------------------------------------------------------------
+
+
+def escape_text(text: str) -> str:
+    if _NUL in text or _MARK in text:
+        return text.replace(_MARK, "\x01\x01").replace(_NUL, "\x01\x02")
+    return text
+
+
+def restore_text(text: str) -> str:
+    if _MARK not in text:
+        return text
+    return _MARK.join(part.replace("\x01\x02", _NUL) for part in text.split("\x01\x01"))
+
+
+def escape_column(texts: tuple[str | None, ...]) -> list[str | None]:
+    return [text and escape_text(text) for text in texts]
+
+
+def escape_all(value: Any) -> Any:
+    """Every text in a value made of lists and dictionaries."""
+    match value:
+        case str():
+            return escape_text(value)
+        case list() | tuple():
+            return [escape_all(each) for each in value]
+        case dict():
+            return {key: escape_all(each) for key, each in value.items()}
+        case _:
+            return value

@@ -232,7 +232,7 @@ class Session:
     # --- a lost connection ----------------------------------------------------------------------------------------------
 
     async def _find_out(self, change: _Change, error: BaseException) -> int | None:
-        """What the change answered, or None if it did not happen; returns when that is sure."""
+        """The answer of the change, or None if it did not happen; returns when that is sure."""
         attempt = 0
         while True:
             try:

@@ -151,7 +151,7 @@ class Writer:
         post_answer(self._post, partial(order.done, outcome if isinstance(outcome, int) else StoreError(str(outcome))))
 
     async def _look_again(self) -> None:
-        """What is there after a removal."""
+        """Counts what is there after a removal."""
         found = await self._session.fetch("SELECT messages FROM state")
         days = await self._session.fetch("SELECT day FROM partition_days")
         if found and days is not None:

@@ -1,4 +1,4 @@
-"""What was deleted, out of the files.
+"""Clearing deleted content out of the files.
 
 SQLite overwrites what it deletes (`secure_delete`), but the words of deleted messages stay in the full-text index until its
 parts are merged, and the WAL holds earlier pages until it is cut. So after a deletion the index is merged, a few pages at a

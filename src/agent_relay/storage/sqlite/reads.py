@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from agent_relay.ports.store import Conversation, DeadLetterRow, MessageQuery, MessageRow, Page, StoreError, TrailRow
-from agent_relay.protocol.names import fold_name
 from agent_relay.storage.conversations import Tally
 from agent_relay.storage.posting import Post, post_answer
+from agent_relay.storage.replay import Replay
 from agent_relay.storage.sqlite.errors import report
 from agent_relay.storage.sqlite.files import connect_reader
 from agent_relay.storage.sqlite.rows import MESSAGE_COLUMNS, read_message, read_messages, read_meta
@@ -213,25 +213,11 @@ class Conversations:
 
 
 def replay_messages(connection: sqlite3.Connection, recipient: str, after: dict[tuple[str, str], int]) -> Page:
-    """Goes back from the newest message and stops as soon as every stream has reached its beginning: in a stream the
-    sequence numbers ascend with the message numbers, so a resume costs what was missed, not what there ever was."""
-    wanted = {(topic, fold_name(sender)): seq for (topic, sender), seq in after.items()}
-    unfinished = set(wanted)
-    found: list[MessageRow] = []
-    folded = fold_name(recipient)
-    for message in _messages_to(connection, recipient) if wanted else ():
-        stream = (message.topic, fold_name(message.sender))
-        seq = next((seq for name, seq in message.recipients if fold_name(name) == folded), None)
-        if seq is None or stream not in wanted:
-            continue
-        if seq > wanted[stream]:
-            found.append(message)
-        if seq <= wanted[stream] + 1:
-            unfinished.discard(stream)
-            if not unfinished:
-                break
-    found.reverse()
-    return Page(found)
+    replay = Replay(recipient, after)
+    for message in _messages_to(connection, recipient) if after else ():
+        if not replay.look_at(message):
+            break
+    return replay.page()
 
 
 def _messages_to(connection: sqlite3.Connection, agent: str) -> Iterator[MessageRow]:

@@ -50,6 +50,8 @@ def write_rest(connection: sqlite3.Connection, batch: Batch) -> None:
         connection.executemany("INSERT INTO trail VALUES (NULL,?,?,?,?,?,?,?,?)", map(astuple, batch.trail))
     if batch.dead_letters:
         _write_dead_letters(connection, batch.dead_letters)
+    if batch.documents:
+        _write_documents(connection, batch.documents)
 
 
 def write_streams(connection: sqlite3.Connection, rows: list[StreamRow]) -> None:
@@ -98,6 +100,13 @@ def _write_dead_letters(connection: sqlite3.Connection, rows: list[DeadLetterRow
             connection.execute("DELETE FROM dead_letters WHERE number = ? AND recipient = ?", (row.number, row.recipient))
 
 
+def _write_documents(connection: sqlite3.Connection, documents: dict[str, bytes]) -> None:
+    kept = [(name, content) for name, content in documents.items() if content]
+    connection.executemany("INSERT OR REPLACE INTO documents VALUES (?,?)", kept)
+    gone = [(name,) for name, content in documents.items() if not content]
+    connection.executemany("DELETE FROM documents WHERE name = ?", gone)
+
+
 def write_meta(connection: sqlite3.Connection, **values: int) -> None:
     connection.executemany("UPDATE meta SET value = ? WHERE key = ?", ((value, key) for key, value in values.items()))
 
@@ -137,6 +146,10 @@ def read_streams(connection: sqlite3.Connection) -> list[StreamRow]:
 
 def _read_stream(row: tuple[Any, ...]) -> StreamRow:
     return StreamRow(*row[:7], _decode_numbers(row[7]) if row[7] else ())  # type: ignore[call-arg]
+
+
+def read_documents(connection: sqlite3.Connection) -> dict[str, bytes]:
+    return dict(connection.execute("SELECT name, content FROM documents"))
 
 
 def read_plain_tables(connection: sqlite3.Connection) -> dict[str, list[Any]]:

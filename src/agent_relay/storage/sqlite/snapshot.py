@@ -6,7 +6,7 @@ import sqlite3
 
 from agent_relay.ports.store import Snapshot
 from agent_relay.storage.sqlite.backlog import adopt_later, read_waiting
-from agent_relay.storage.sqlite.rows import read_agents, read_meta, read_plain_tables, read_streams
+from agent_relay.storage.sqlite.rows import read_agents, read_documents, read_meta, read_plain_tables, read_streams
 
 
 def load_snapshot(connection: sqlite3.Connection, *, is_copy: bool = False) -> Snapshot:
@@ -18,6 +18,7 @@ def load_snapshot(connection: sqlite3.Connection, *, is_copy: bool = False) -> S
         agents=read_agents(connection),
         streams=read_streams(connection),
         waiting=read_waiting(connection),
+        documents=read_documents(connection),
         last_number=last,
         first_seq=meta["first_seq"],
         position=meta.get("position", 0),

@@ -1,5 +1,5 @@
-"""The runner of an agent's commands, in the order they were given: messages to others, files of its outbox, agents to be started
-or ended; and what the agent hears of that."""
+"""The runner of an agent's commands, in the order they were given: messages to others, votes, files of its outbox, agents to be
+started or ended; and what the agent hears of that."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from agent_relay.sdk.locate import working_directory
 from agent_relay.sdk.messages import Message
 from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question
+from agent_relay.sdk.results import RESULT_KIND, find_task, give_result
 from agent_relay.sdk.sending import SendOptions
+from agent_relay.terminal.agent.ballots import KINDS as BALLOT_KINDS
+from agent_relay.terminal.agent.ballots import Ballots
 from agent_relay.terminal.agent.launch import Home
 from agent_relay.terminal.doors.door import Decision
 from agent_relay.terminal.files.run_file import RunFile
@@ -35,14 +38,16 @@ from agent_relay.terminal.output.commands import (
     JoinCommand,
     LeaveCommand,
     ReleaseCommand,
+    ResultCommand,
     SendCommand,
     SpawnCommand,
+    VoteCommand,
     words_of,
 )
 from agent_relay.terminal.output.outbox import Leave, Outbox, SentFile
 from agent_relay.terminal.output.watcher import SCREEN, CommandSeen
 from agent_relay.terminal.reports.relay_link import RelayLink
-from agent_relay.terminal.requests.confirmations import Confirmations
+from agent_relay.terminal.requests.open_requests import Confirmations
 
 _MOST_QUESTIONS = 500  # beyond that the oldest are forgotten; their askers have long given up
 PATIENCE_S = 60.0  # for a recipient's queue to have room
@@ -68,6 +73,7 @@ class CommandRunner:
         self._process = secrets.token_hex(8)
         self._waits: set[asyncio.Task[None]] = set()
         self._questions = questions
+        self._ballots = Ballots(self._insist)
         self.outbox = Outbox(home.outbox, self._send_file)
 
     def say(self, seen: CommandSeen) -> None:
@@ -105,10 +111,16 @@ class CommandRunner:
                 await self._spawn(command)
             case ReleaseCommand() as command:
                 await self._release(command)
+            case ResultCommand(task, body):
+                await self._give_result(task, body, is_shown=_is_only_shown(seen))
             case JoinCommand(channel):
                 await self._join(channel)
             case LeaveCommand(channel):
                 await self._leave(channel)
+            case VoteCommand() as command:
+                refusal = await self._ballots.vote(command, is_shown=_is_only_shown(seen))
+                if refusal:
+                    self._tell(refusal)
 
     def _confirm(self, seen: CommandSeen) -> None:
         """A screen also shows what the agent did not say: a person decides whether it is done."""
@@ -158,6 +170,18 @@ class CommandRunner:
             self._has_answered(reply_to)
         if receipt.skipped:
             self._tell(f"Your message did not reach {', '.join(receipt.skipped)}: their queues are full.")
+
+    async def _give_result(self, task_id: str, body: str, *, is_shown: bool) -> None:
+        try:
+            await self._insist(lambda relay: self._result(relay, task_id, body, None, heard="screen" if is_shown else None))
+        except RelayError as error:
+            self._tell(f"Your result for task {task_id} was not sent. {explain(error)}")
+
+    async def _result(self, relay: RelayClient, task_id: str, body: str, error: str | None, heard: str | None = None) -> Receipt:
+        task = await find_task(relay, task_id)
+        receipt = await give_result(relay, task, body, error, heard)
+        self._has_answered(task.message_id)
+        return receipt
 
     async def _spawn(self, command: SpawnCommand) -> None:
         """It is waited for: what the agent says next may be for the new one."""
@@ -211,6 +235,10 @@ class CommandRunner:
             return await self._start_or_end(message)
         if message.kind in {"join", "leave"}:
             return await self._change_membership(message)
+        if message.kind in BALLOT_KINDS:
+            return await self._ballots.take(message, id_)
+        if message.kind == RESULT_KIND and not message.to:
+            return await self._send_result(message)
         asked = self._question_answered_by(message)
         target = asked.from_ if asked is not None and message.kind == "ack" else message.target
         options: SendOptions = {
@@ -256,6 +284,16 @@ class CommandRunner:
         except RelayError as error:
             raise RelayError(error.code, explain(error)) from None
         return SentFile("", 0, 0)
+
+    async def _send_result(self, message: HeaderMessage) -> SentFile:
+        task_id, is_error = message.thread or "", message.type == "error"
+        try:
+            receipt = await self._insist(
+                lambda relay: self._result(relay, task_id, message.body, message.body if is_error else None)
+            )  # fmt: skip
+        except RelayError as error:
+            raise RelayError(error.code, explain(error)) from None
+        return SentFile(receipt.message_id, receipt.recipients, receipt.queued)
 
     async def _start_or_end(self, message: HeaderMessage) -> SentFile:
         name, cli, words = message.name or "", message.cli or "", message.body.strip() or None

@@ -16,8 +16,7 @@ from agent_relay.terminal.doors.door import Decision, DoorError, NotOpen
 from agent_relay.terminal.profiles.profile import Profile
 from agent_relay.terminal.reports.relay_link import DaemonEvent, RelayLink
 from agent_relay.terminal.reports.reporter import Reporter
-from agent_relay.terminal.requests.confirmations import Confirmations
-from agent_relay.terminal.requests.open_requests import OpenRequests
+from agent_relay.terminal.requests.open_requests import Confirmations, OpenRequests
 from agent_relay.terminal.requests.screen_answers import ScreenAnswerer
 from agent_relay.terminal.screen.contents import Screen
 

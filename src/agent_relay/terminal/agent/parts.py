@@ -27,8 +27,7 @@ from agent_relay.terminal.recordings.screen_log import ScreenLog
 from agent_relay.terminal.reports.observed_events import ObservedEvents
 from agent_relay.terminal.reports.relay_link import RelayLink
 from agent_relay.terminal.reports.reporter import Reporter
-from agent_relay.terminal.requests.confirmations import Confirmations
-from agent_relay.terminal.requests.open_requests import OpenRequests
+from agent_relay.terminal.requests.open_requests import Confirmations, OpenRequests
 from agent_relay.terminal.requests.screen_answers import ScreenAnswerer
 
 
@@ -51,6 +50,9 @@ class AgentParts:
 
         versions = Versions(profile.title, profile.recorded, setup.is_strict_about_doors)
         self.doors = doors = DoorSelection(reporter, [*setup.notes, *plan.prepared.notes], versions, profile.doors)
+        note_version = setup.note_version
+        if note_version is not None:
+            doors.call_when_changed(lambda: note_version(doors.version))
         acknowledgements = Acknowledgements(queue, InboxFile(setup.home.team), run, reporter)
         self.handed = handed = HandedMessages(queue, acknowledgements, doors, reporter)
 

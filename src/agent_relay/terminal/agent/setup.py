@@ -47,6 +47,7 @@ class AgentSetup(Struct, frozen=True):
     is_changed: bool = False  # flags or variables were added to what the person wrote
     announcement: str = ""  # shown in the terminal before the program
     enclose: Callable[[Program], Program] | None = None  # puts the program behind a wall
+    note_version: Callable[[str], None] | None = None  # told the program's version, once a door has it
 
     @property
     def place(self) -> AgentPlace:

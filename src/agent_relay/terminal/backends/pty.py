@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from agent_relay.terminal.backends.emulation import Emulation
 from agent_relay.terminal.backends.keyboard import TypingDetector, encode_key, encode_paste
@@ -42,6 +43,16 @@ _HANG_UP_GRACE_S = 2.0
 _CTRL_Z = b"\x1a"
 
 
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A program that was started, and what belongs to it until it ends."""
+
+    child: PtyChild
+    queue: WriteQueue
+    emulation: Emulation
+    ended: asyncio.Future[ExitStatus]
+
+
 class PtyTerminal:
     def __init__(self, listener: TerminalListener, person: PersonTerminal | None = None) -> None:
         self._listener = listener
@@ -49,12 +60,12 @@ class PtyTerminal:
         self._modes = ModeTracker()
         self._typing = TypingDetector()
         self._typed_at_s: float | None = None
-        self._ended: asyncio.Future[ExitStatus] | None = None
+        self._program: _Program | None = None
         self._waiting: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
-        return None if self._ended is None else self._child.pid
+        return None if self._program is None else self._program.child.pid
 
     # --- beginning ---------------------------------------------------------------------------------------------------
 
@@ -72,13 +83,12 @@ class PtyTerminal:
             columns, rows = self._person.size
         else:
             environment = {**environment, "TERM": HEADLESS_TERM}
-        self._loop = asyncio.get_running_loop()
         reply = None if self._person is not None else self._reply
-        self._emulation = Emulation(columns, rows, reply=reply, lost=self._listener.output_lost)
-        self._child = PtyChild.spawn(argv, cwd=cwd, environment=environment, columns=columns, rows=rows, on_output=self._wrote)
-        self._queue = WriteQueue(self._child.master)
-        self._ended = self._loop.create_future()
-        self._waiting = asyncio.create_task(self._await_end())
+        emulation = Emulation(columns, rows, reply=reply, lost=self._listener.output_lost)
+        child = PtyChild.spawn(argv, cwd=cwd, environment=environment, columns=columns, rows=rows, on_output=self._wrote)
+        ended = asyncio.get_running_loop().create_future()
+        program = self._program = _Program(child, WriteQueue(child.master), emulation, ended)
+        self._waiting = asyncio.create_task(self._await_end(program))
         if self._person is not None:
             self._person.open(self)
 
@@ -87,19 +97,19 @@ class PtyTerminal:
         if self._person is not None:
             self._person.show(data)
             if self._person.is_full:
-                self._child.pause_reading()
-        self._emulation.put(data)
+                self._started.child.pause_reading()
+        self._started.emulation.put(data)
         self._listener.output(data)
 
     def _reply(self, data: bytes) -> None:
-        self._queue.put(data)
+        self._started.queue.put(data)
 
     # --- typing --------------------------------------------------------------------------------------------------------
 
     async def write(self, data: bytes) -> None:
-        self._check_running()
-        self._queue.put(data)
-        await self._queue.flush()
+        queue = self._running.queue
+        queue.put(data)
+        await queue.flush()
 
     async def press(self, key: Key) -> None:
         await self.write(encode_key(key, application_cursor=self._modes.application_cursor))
@@ -118,34 +128,25 @@ class PtyTerminal:
     # --- looking -------------------------------------------------------------------------------------------------------
 
     async def screen(self) -> Screen:
-        if self._ended is None:
-            raise TerminalEnded("The program was not started.")
-        return await self._emulation.read()
+        return await self._started.emulation.read()
 
     async def draw(self, at: Callable[[], None]) -> Drawing:
-        self._check_running()
-        drawing = await self._emulation.draw(at)
+        drawing = await self._running.emulation.draw(at)
         return Drawing(drawing.columns, drawing.rows, drawing.data + self._modes.redo_keys())
 
     async def resize(self, columns: int, rows: int) -> None:
-        self._check_running()
+        program = self._running
         if self._person is None:
-            self._resize(columns, rows)
-
-    def _resize(self, columns: int, rows: int) -> None:
-        self._emulation.resize(columns, rows)
-        with contextlib.suppress(OSError):
-            self._child.resize(columns, rows)
+            _resize(program, columns, rows)
 
     async def person(self) -> PersonSeen:
         if self._person is None:
             return PersonSeen(is_attached=False)
-        ago_ms = None if self._typed_at_s is None else round((self._loop.time() - self._typed_at_s) * 1000)
+        ago_ms = None if self._typed_at_s is None else round((asyncio.get_running_loop().time() - self._typed_at_s) * 1000)
         return PersonSeen(is_attached=True, typed_ms_ago=ago_ms)
 
     async def foreground(self) -> Foreground | None:
-        self._check_running()
-        return self._child.foreground()
+        return self._running.child.foreground()
 
     async def attach(self) -> None:
         if self._person is None:
@@ -155,25 +156,26 @@ class PtyTerminal:
     # --- what the person's terminal tells --------------------------------------------------------------------------------
 
     def person_sent(self, data: bytes) -> None:
-        self._queue.put(data)
+        self._started.queue.put(data)
+        loop = asyncio.get_running_loop()
         if self._typing.feed(data):
             self._person_typed()
         elif self._typing.is_unsure:
-            self._loop.call_later(_SETTLE_S, self._settle)
+            loop.call_later(_SETTLE_S, self._settle)
         if _CTRL_Z in data:
-            self._loop.call_later(_STOPPED_CHECK_S, self._follow_into_sleep)
+            loop.call_later(_STOPPED_CHECK_S, self._follow_into_sleep)
 
     def person_resized(self, columns: int, rows: int) -> None:
-        self._resize(columns, rows)
+        _resize(self._started, columns, rows)
 
     def person_left(self) -> None:
         """As if the terminal were the program's own: it is hung up."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._child.foreground_group(), signal.SIGHUP)
+            os.killpg(self._started.child.foreground_group(), signal.SIGHUP)
 
     def person_has_room(self) -> None:
-        if self._ended is not None and not self._ended.done():
-            self._child.resume_reading()
+        if self._program is not None and not self._program.ended.done():
+            self._program.child.resume_reading()
 
     def modes_to_undo(self) -> bytes:
         return self._modes.undo()
@@ -182,7 +184,8 @@ class PtyTerminal:
         return self._modes.redo()
 
     def person_resumed(self) -> None:
-        for group in {self._child.pid, self._child.foreground_group()}:
+        child = self._started.child
+        for group in {child.pid, child.foreground_group()}:
             for number in (signal.SIGCONT, signal.SIGWINCH):  # the second makes it draw everything anew
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(group, number)
@@ -192,28 +195,25 @@ class PtyTerminal:
             self._person_typed()
 
     def _person_typed(self) -> None:
-        self._typed_at_s = self._loop.time()
+        self._typed_at_s = asyncio.get_running_loop().time()
         self._listener.person_typed()
 
     def _follow_into_sleep(self) -> None:
         """A program that stops itself on Ctrl-Z counts on its shell; between the two are we."""
-        if self._person is None or not hasattr(os, "waitid") or self._ended is None or self._ended.done():
+        program = self._program
+        if self._person is None or not hasattr(os, "waitid") or program is None or program.ended.done():
             return
         with contextlib.suppress(ChildProcessError):
-            if os.waitid(os.P_PID, self._child.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None:
+            if os.waitid(os.P_PID, program.child.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None:
                 self._person.suspend()
 
     # --- the end -----------------------------------------------------------------------------------------------------------
 
     async def wait(self) -> ExitStatus:
-        if self._ended is None:
-            raise TerminalEnded("The program was not started.")
-        return await asyncio.shield(self._ended)
+        return await asyncio.shield(self._started.ended)
 
     async def stop(self, grace_s: float) -> ExitStatus:
-        if self._ended is None:
-            raise TerminalEnded("The program was not started.")
-        await end_session(self._child.pid, self._ended, grace_s)
+        await end_session(self._started.child.pid, self._started.ended, grace_s)
         status = await self.wait()
         await self.close()
         return status
@@ -222,30 +222,44 @@ class PtyTerminal:
         if self._person is not None:
             with contextlib.suppress(Exception):  # its modes matter more than how it is left
                 self._person.close()
-        if self._ended is not None:
-            signal_session(self._child.pid, signal.SIGKILL)
+        if self._program is not None:
+            signal_session(self._program.child.pid, signal.SIGKILL)
 
     async def close(self) -> None:
-        if self._ended is None or self._waiting is None:
+        program = self._program
+        if program is None or self._waiting is None:
             return
         if self._person is not None:
             self._person.close()
-        self._queue.close()
-        self._child.close()
-        await asyncio.wait([self._ended], timeout=_HANG_UP_GRACE_S)
-        if not self._ended.done():
-            await end_session(self._child.pid, self._ended, 0)
+        program.queue.close()
+        program.child.close()
+        await asyncio.wait([program.ended], timeout=_HANG_UP_GRACE_S)
+        if not program.ended.done():
+            await end_session(program.child.pid, program.ended, 0)
         await self._waiting
 
-    async def _await_end(self) -> None:
-        assert self._ended is not None
-        status = await self._child.wait()
+    async def _await_end(self, program: _Program) -> None:
+        status = await program.child.wait()
         if self._person is not None:
             await self._person.flush(_LAST_WORDS_S)
             self._person.close()
-        if not self._ended.done():
-            self._ended.set_result(status)
+        if not program.ended.done():
+            program.ended.set_result(status)
 
-    def _check_running(self) -> None:
-        if self._ended is None or self._ended.done():
-            raise TerminalEnded("The program has ended." if self._ended is not None else "The program was not started.")
+    @property
+    def _started(self) -> _Program:
+        if self._program is None:
+            raise TerminalEnded("The program was not started.")
+        return self._program
+
+    @property
+    def _running(self) -> _Program:
+        if self._started.ended.done():
+            raise TerminalEnded("The program has ended.")
+        return self._started
+
+
+def _resize(program: _Program, columns: int, rows: int) -> None:
+    program.emulation.resize(columns, rows)
+    with contextlib.suppress(OSError):
+        program.child.resize(columns, rows)

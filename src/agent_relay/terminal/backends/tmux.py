@@ -58,6 +58,8 @@ class TmuxTerminal:
         self._server = server
         self._agent = agent
         self._listener = listener
+        self._client = ControlClient(server, self)
+        self._reader = PaneReader(self._client)
         self._modes = ModeTracker()
         self._saw_all = True
         self._person_value: bytes | None = None
@@ -65,7 +67,6 @@ class TmuxTerminal:
         self._mark = EndMarkFinder()
         self._watching: asyncio.Task[None] | None = None
         self._letting_go: asyncio.Task[None] | None = None
-        self._pane = ""
         self._session = ""
         self._gate = ""
         self._tty = ""
@@ -111,11 +112,8 @@ class TmuxTerminal:
         await self._let_go_if_over()
 
     async def _open(self, pane: str) -> None:
-        self._pane = pane
         self._ended = asyncio.get_running_loop().create_future()
-        self._client = ControlClient(self._server, pane, self)
-        self._reader = PaneReader(pane, self._client)
-        await self._client.open(dict(os.environ))
+        await self._client.open(pane, dict(os.environ))
         facts = await self._display(f"#{{session_id}} #{{pane_pid}} #{{pid}} #{{pane_tty}} #{{{GATE_OPTION}}}")
         self._session, pid, server_pid, self._tty, self._gate = facts.split(" ")
         self._pid, self._server_pid = int(pid), int(server_pid)
@@ -157,11 +155,11 @@ class TmuxTerminal:
         await self._leave_copy_mode()
         for start in range(0, len(data), _KEYS_A_COMMAND):
             keys = [f"{byte:x}" for byte in data[start : start + _KEYS_A_COMMAND]]
-            await self._client.ask(("send-keys", "-t", self._pane, "-H", *keys))
+            await self._client.ask(("send-keys", "-t", self._client.pane, "-H", *keys))
 
     async def press(self, key: Key) -> None:
         await self._leave_copy_mode()
-        await self._client.ask(("send-keys", "-t", self._pane, key.value))
+        await self._client.ask(("send-keys", "-t", self._client.pane, key.value))
 
     async def paste(self, text: str) -> None:
         text = clean_paste(text)
@@ -169,12 +167,12 @@ class TmuxTerminal:
             return
         await self._leave_copy_mode()
         name = f"agent-relay-{os.getpid()}-{next(_numbers)}"
-        paste = f"paste-buffer -p -d -b {name} -t {self._pane}"
+        paste = f"paste-buffer -p -d -b {name} -t {self._client.pane}"
         # Over the line we have: another client takes a while to start, in which a dialog may open where we looked. Whether
         # the program still runs is asked in the same breath: tmux falls over when it pastes into a dead pane.
         await self._client.ask(
             ("set-buffer", "-b", name, "--", text),
-            ("if-shell", "-F", "-t", self._pane, "#{pane_dead}", f"delete-buffer -b {name}", paste),
+            ("if-shell", "-F", "-t", self._client.pane, "#{pane_dead}", f"delete-buffer -b {name}", paste),
             answers=3,
         )
 
@@ -191,7 +189,7 @@ class TmuxTerminal:
         self._check_running()
         if await self._display("#{pane_in_mode}") != "0":
             with contextlib.suppress(TmuxFailed):  # they left it themselves
-                await self._client.ask(("send-keys", "-t", self._pane, "-X", "cancel"))
+                await self._client.ask(("send-keys", "-t", self._client.pane, "-X", "cancel"))
 
     # --- looking -------------------------------------------------------------------------------------------------------
 
@@ -200,21 +198,21 @@ class TmuxTerminal:
 
     async def draw(self, at: Callable[[], None]) -> Drawing:
         self._check_running()
-        sight = await ask_view(self._client, self._pane, at)
+        sight = await ask_view(self._client, self._client.pane, at)
         return Drawing(sight.columns, sight.rows, draw(sight).encode() + self._modes.redo_keys())
 
     async def resize(self, columns: int, rows: int) -> None:
         self._check_running()
         await self._client.ask(
-            ("resize-window", "-t", self._pane, "-x", str(columns), "-y", str(rows)),
+            ("resize-window", "-t", self._client.pane, "-x", str(columns), "-y", str(rows)),
             # That made the size a manual one; without this a person who attaches would be stuck with it.
-            ("set-option", "-w", "-u", "-t", self._pane, "window-size"),
+            ("set-option", "-w", "-u", "-t", self._client.pane, "window-size"),
         )
 
     async def person(self) -> PersonSeen:
         listed, facts = await self._client.ask(
             ("list-clients", "-t", self._session, "-F", "#{client_control_mode} #{client_created} #{client_activity}"),
-            ("display-message", "-p", "-t", self._pane, "#{pane_in_mode}"),
+            ("display-message", "-p", "-t", self._client.pane, "#{pane_in_mode}"),
         )
         people = [line.split() for line in listed if line.startswith(b"0 ")]
         # Attaching counts as activity too. Only whole seconds are known, so the latest possible moment is assumed.
@@ -234,7 +232,7 @@ class TmuxTerminal:
             os.close(tty)
 
     async def _display(self, wanted: str) -> str:
-        (lines,) = await self._client.ask(("display-message", "-p", "-t", self._pane, wanted))
+        (lines,) = await self._client.ask(("display-message", "-p", "-t", self._client.pane, wanted))
         return b"".join(lines).decode("utf-8", "replace")
 
     # --- the person's own terminal -----------------------------------------------------------------------------------------
@@ -292,7 +290,7 @@ class TmuxTerminal:
         status = await self.wait()
         with contextlib.suppress(TmuxGone):
             # Reset first: one that had to be killed may have left the mode on that tmux dies of (`END_MARK`).
-            await self._server.run(("send-keys", "-R", "-t", self._pane), ("kill-session", "-t", self._session))
+            await self._server.run(("send-keys", "-R", "-t", self._client.pane), ("kill-session", "-t", self._session))
         await self.close()
         return status
 

@@ -73,9 +73,9 @@ def _read_error(answer: control.Answer) -> Exception:
 
 
 class ControlClient:
-    def __init__(self, server: TmuxServer, pane: str, owner: ClientOwner) -> None:
+    def __init__(self, server: TmuxServer, owner: ClientOwner) -> None:
         self._server = server
-        self._pane = pane
+        self.pane = ""  # once it is open
         self._owner = owner
         self._parser = control.ControlParser()
         self._requests: deque[_Request] = deque()
@@ -90,10 +90,11 @@ class ControlClient:
     def has_flow_control(self) -> bool:
         return self._server.tmux.version >= FLOW_CONTROL_SINCE
 
-    async def open(self, environment: dict[str, str]) -> None:
+    async def open(self, pane: str, environment: dict[str, str]) -> None:
+        self.pane = pane
         flags = ["-f", f"ignore-size,pause-after={PAUSE_AFTER_S}"] if self.has_flow_control else []
         # -E: attaching must not change the environment of what the session starts later.
-        arguments = ["-C", "attach-session", "-E", *flags, "-t", self._pane]
+        arguments = ["-C", "attach-session", "-E", *flags, "-t", self.pane]
         self._process = await asyncio.create_subprocess_exec(
             *self._server.base,
             *arguments,
@@ -170,12 +171,12 @@ class ControlClient:
 
     def _handle(self, event: control.Event) -> None:
         match event:
-            case control.Output(pane, data) if pane == self._pane.encode():
+            case control.Output(pane, data) if pane == self.pane.encode():
                 self._owner.pane_wrote(data)
             case control.Answer(is_ours=True) if self._requests:
                 if self._requests[0].take(event):
                     self._requests.popleft()
-            case control.Paused(pane) if pane == self._pane.encode():
+            case control.Paused(pane) if pane == self.pane.encode():
                 self._owner.pane_output_lost()
                 self._continue()
             case control.Notice(b"session-changed") if self._attached is not None and not self._attached.done():
@@ -189,7 +190,7 @@ class ControlClient:
 
     def _continue(self) -> None:
         """All that was sent has been read, so more may come."""
-        self._tell("refresh-client", "-A", f"{self._pane}:continue")
+        self._tell("refresh-client", "-A", f"{self.pane}:continue")
 
     def _watch_for_stall(self, size_bytes: int) -> None:
         """tmux stops reading a pane while we are behind, and has been seen not to begin again when we have caught up,

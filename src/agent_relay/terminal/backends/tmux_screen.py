@@ -45,8 +45,7 @@ class _Look(NamedTuple):
 
 
 class PaneReader:
-    def __init__(self, pane: str, client: ControlClient) -> None:
-        self._pane = pane
+    def __init__(self, client: ControlClient) -> None:
         self._client = client
         self._positions = Positions()
         self._watch = ScrollWatch()
@@ -58,7 +57,7 @@ class PaneReader:
 
     async def adopt(self) -> None:
         """For a pane that somebody else has been reading: its positions go on, and what scrolled off counts as read."""
-        said, facts = await self._client.ask(("show-options", "-qv", "-t", self._pane, BASE_OPTION), self._ask_facts())
+        said, facts = await self._client.ask(("show-options", "-qv", "-t", self._client.pane, BASE_OPTION), self._ask_facts())
         text = b"".join(said).decode("ascii", "replace").strip()
         self._stored_base = int(text) if text.lstrip("-").isdigit() else 0
         self._positions = Positions(self._stored_base)
@@ -93,8 +92,8 @@ class PaneReader:
         taken: list[Scrolled] = []
         said, rows, joined = await self._client.ask(
             self._ask_facts(),
-            ("capture-pane", "-p", "-e", "-t", self._pane, "-S", str(-above)),
-            ("capture-pane", "-p", "-J", "-t", self._pane, "-S", str(-above)),
+            ("capture-pane", "-p", "-e", "-t", self._client.pane, "-S", str(-above)),
+            ("capture-pane", "-p", "-J", "-t", self._client.pane, "-S", str(-above)),
             at_answer=lambda: taken.append(self._watch.take()),
         )
         facts, is_alternate, title = _parse_facts(said)
@@ -103,13 +102,13 @@ class PaneReader:
         return _Look(facts, is_alternate, title, first_visible, unread, min(above, facts.history), rows, joined)
 
     def _ask_facts(self) -> tuple[str, ...]:
-        return ("display-message", "-p", "-t", self._pane, _FACTS)
+        return ("display-message", "-p", "-t", self._client.pane, _FACTS)
 
     async def _remember_base(self) -> None:
         """Seldom: only when tmux has thrown lines away."""
         if self._positions.base != self._stored_base:
             self._stored_base = self._positions.base
-            await self._client.ask(("set-option", "-t", self._pane, BASE_OPTION, str(self._stored_base)))
+            await self._client.ask(("set-option", "-t", self._client.pane, BASE_OPTION, str(self._stored_base)))
 
 
 def _parse_facts(lines: Lines) -> tuple[PaneFacts, bool, str]:

@@ -44,6 +44,7 @@ class DoorSelection:
         self.current: Door | None = None
         self.is_decided = False  # False: the first door is still being tried
         self.introduces = False
+        self.version = ""  # of the program, as the door in use tells it
 
     def call_when_changed(self, callback: Callable[[], None]) -> None:
         """Whenever another door is in use, or none."""
@@ -84,7 +85,7 @@ class DoorSelection:
         if probe.note:
             self._notes.append(((door.name,), probe.note))
         self._trial = trial
-        self.introduces = probe.introduces
+        self.introduces, self.version = probe.introduces, probe.version
         self._use(door)
         return True
 

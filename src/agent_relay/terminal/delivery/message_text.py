@@ -17,8 +17,17 @@ from msgspec import Struct
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.protocol.visible_text import clean, reveal
 from agent_relay.sdk.messages import Message
+from agent_relay.sdk.results import TASK_KIND
 from agent_relay.terminal.doors.door import DoorMessage
-from agent_relay.terminal.output.parser import BLOCK_OPEN, CLOSE, DEFAULT_PREFIX, OLDER_PREFIXES, OPEN, THINKING_PREFIXES
+from agent_relay.terminal.output.parser import (
+    BLOCK_OPEN,
+    CLOSE,
+    DEFAULT_PREFIX,
+    OLDER_PREFIXES,
+    OPEN,
+    THINKING_PREFIXES,
+    is_task_id,
+)
 
 _NAMESPACE = uuid.UUID("6f1d3a52-6a0e-4b5f-9a3c-8c2f0c6f7a11")
 SHOWN_BLOCK_OPEN = BLOCK_OPEN[1:-1]  # as a CLI that renders Markdown shows it
@@ -87,9 +96,18 @@ def render(message: ShownMessage, room: Room, prefix: str = DEFAULT_PREFIX, doub
         where = f"agent-relay read {id_to_read(message.id)}"
         told = f"This message was handed to you by {doubted_door}, but you may not have seen it. If you did not: {where}"
         return fit(head, told, "", room)
-    asks = f"\n({sender} is waiting for your answer: start it with `{prefix}{sender}`.)"
-    tail = asks if message.awaits_answer else ""
+    tail = f"\n({_how_to_answer(message, sender, prefix)})" if message.awaits_answer else ""
     return fit(head, quote(message.body, prefix), tail, room, id_to_read(message.id))
+
+
+def _how_to_answer(message: ShownMessage, sender: str, prefix: str) -> str:
+    if message.kind != TASK_KIND or message.thread is None or not is_task_id(message.thread):
+        return f"{sender} is waiting for your answer: start it with `{prefix}{sender}`."
+    task = message.thread
+    return (
+        f"{sender} is waiting for your result: give it once, when you have finished. Begin a line with `{prefix}result {task} "
+        f"{OPEN}`, then the whole result, then `{CLOSE}`; or run `agent-relay result {task} -` with the result on standard input."
+    )
 
 
 def fit(head: str, body: str, tail: str, room: Room, message_id: str = "") -> str:
@@ -133,7 +151,8 @@ def _how_to_write(wording: Wording) -> str:
         f"you are {wording.name}, one of several agents that can write to each other. To send a message, begin a line of your "
         f"answer with `{prefix}AgentName` (the agent's name instead of AgentName; `*` for all, `#general` for a channel), a "
         f"space, and the text; for several lines put `{OPEN}` after the name and `{CLOSE}` at the end of the text. Messages "
-        "to you arrive as `Relay message from …`."
+        f"to you arrive as `Relay message from …`. To vote on a proposal, begin a line with `{prefix}vote ID approve` (or "
+        "`reject`, `abstain`; its id instead of ID) and your reason."
         f"{others if signed_prefix else ''}"
     )
 

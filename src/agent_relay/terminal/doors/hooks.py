@@ -1,4 +1,5 @@
-"""Hooks of a CLI: a socket for each agent, private to the user, and the commands and scripts that lead to it.
+"""Hooks of a CLI: a socket for each agent, private to the user, the commands and scripts that lead to it, and the session that
+they tell of.
 
 A hook is answered with the text it should print, or with nothing, which leaves the decision to the CLI. A handler that
 fails or takes too long says nothing.
@@ -13,19 +14,24 @@ import logging
 import os
 import secrets
 import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from agent_relay.interpreter import run_script
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
+from agent_relay.terminal.doors.door import Decision
+from agent_relay.terminal.doors.requests import HookRequests
 from agent_relay.terminal.files.private_files import make_private_folder, replace_private
 
 CLIENT = Path(__file__).with_name("hook_client.py")
 MAX_INPUT_BYTES = 16_777_216
 _HEAD_S = 5.0
+LOOK_S = 1.0
+BUSY_LOOK_S = 0.1  # while something is on its way
 _log = logging.getLogger("agent_relay.terminal")
 
 Handler = Callable[[str, dict[str, Any]], Awaitable[str | None]]
@@ -137,3 +143,88 @@ class HookServer:
         except Exception:  # noqa: BLE001 - the CLI decides by itself then
             _log.exception("the hook %s was not answered", event)
             return None
+
+
+R = TypeVar("R", bound=HookRequests[Any])
+
+
+class HookedSession(ABC, Generic[R]):
+    """A running session, as its hooks and its session file tell of it. It is looked at when a hook came, and every second.
+
+    `title`: that of the CLI. `socket`: where its hooks are heard, empty for one that has none.
+    """
+
+    def __init__(self, title: str, socket: str, requests: R) -> None:
+        self._title = title
+        self._hooks = HookServer(socket, self._take_hook) if socket else None
+        self._looking = asyncio.Lock()
+        self._due = asyncio.Event()  # there is something to look for
+        self._tasks: list[asyncio.Task[None]] = []
+        self.requests = requests
+        self.is_over = False
+
+    async def listen(self) -> None:
+        """Raises OSError where the hooks cannot be listened to."""
+        if self._hooks is not None:
+            await self._hooks.open()
+
+    def watch(self) -> None:
+        self._tasks.append(asyncio.create_task(self._run()))
+
+    async def close(self) -> None:
+        self.is_over = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.requests.close()
+        if self._hooks is not None:
+            await self._hooks.close()
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._tasks) and not self.is_over
+
+    async def answer(self, request_id: str, decision: Decision) -> None:
+        if self.is_open:
+            await self.look()  # a person may have answered a moment ago
+        self.requests.answer(request_id, decision)
+
+    def hurry(self) -> None:
+        """Something is to be looked for from now on."""
+        self._due.set()
+
+    async def look(self) -> None:
+        """Reads what is new, and tells it."""
+        async with self._looking:
+            await self._look()
+
+    async def _run(self) -> None:
+        while not self.is_over:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(BUSY_LOOK_S if self._is_busy else LOOK_S):
+                    await self._due.wait()
+            self._due.clear()
+            try:
+                await self.look()
+                self._tend()
+            except Exception:  # noqa: BLE001 - a fault must not end as silence
+                _log.exception("the session of %s cannot be watched", self._title)
+                self._fail(f"The session of {self._title} can no longer be watched.")
+
+    @property
+    def _is_busy(self) -> bool:
+        """Something is on its way, and looked for more often."""
+        return self.requests.is_open
+
+    @abstractmethod
+    async def _take_hook(self, event: str, given: dict[str, Any]) -> str | None:
+        """The answer to a hook, as it prints it."""
+
+    @abstractmethod
+    async def _look(self) -> None: ...
+
+    def _tend(self) -> None:
+        """After every look that was not asked for."""
+
+    def _fail(self, reason: str) -> None:
+        """A look went wrong. The next one may not."""

@@ -136,23 +136,45 @@ class VersionLookup:
         try:
             key = _key(self._path) if self._path else ""
             if key:
-                self._version = self._remembered(key) or self._ask(key)
+                self._version = _recall(self._cache_path, key) or self._ask(key)
         finally:
             self._is_done.set()
-
-    def _remembered(self, key: str) -> str:
-        entry = load_private(self._cache_path, _Cache).versions.get(key)
-        return entry.version if entry is not None and 0 <= time.time() - entry.asked_at < KEPT_S else ""
 
     def _ask(self, key: str) -> str:
         version = ask_version(self._path or "", self._environment)
         if version:
-            cache = load_private(self._cache_path, _Cache)
-            latest = sorted(cache.versions.items(), key=lambda item: item[1].asked_at)[-_MAX_KEPT + 1 :]
-            cache.versions = {**dict(latest), key: _Entry(version, time.time())}
-            with contextlib.suppress(OSError):  # it is asked again the next time
-                save_private(self._cache_path, cache)
+            _remember(self._cache_path, key, version)
         return version
+
+
+def recall_version(program: str, environment: Mapping[str, str], folder: str) -> str:
+    """The version that the program said before, without asking it; empty where that was too long ago."""
+    key = _find_key(program, environment)
+    return _recall(os.path.join(folder, CACHE_FILE), key) if key else ""
+
+
+def remember_version(program: str, environment: Mapping[str, str], folder: str, version: str) -> None:
+    key = _find_key(program, environment)
+    if key and version:
+        _remember(os.path.join(folder, CACHE_FILE), key, version)
+
+
+def _find_key(program: str, environment: Mapping[str, str]) -> str:
+    path = shutil.which(program, path=environment.get("PATH"))
+    return _key(path) if path else ""
+
+
+def _recall(cache_path: str, key: str) -> str:
+    entry = load_private(cache_path, _Cache).versions.get(key)
+    return entry.version if entry is not None and 0 <= time.time() - entry.asked_at < KEPT_S else ""
+
+
+def _remember(cache_path: str, key: str, version: str) -> None:
+    cache = load_private(cache_path, _Cache)
+    latest = sorted(cache.versions.items(), key=lambda item: item[1].asked_at)[-_MAX_KEPT + 1 :]
+    cache.versions = {**dict(latest), key: _Entry(version, time.time())}
+    with contextlib.suppress(OSError):  # it is asked again the next time
+        save_private(cache_path, cache)
 
 
 def _key(path: str) -> str:

@@ -42,13 +42,28 @@ class LeaveCommand(Struct, frozen=True, tag="leave"):
     channel: str
 
 
+class VoteCommand(Struct, frozen=True, tag="vote"):
+    proposal: str  # its id, or the short one
+    choice: str
+    reason: str = ""
+
+
+class ResultCommand(Struct, frozen=True, tag="result"):
+    """The result of a task, by the task's id."""
+
+    task: str
+    body: str
+
+
 class FileCommand(Struct, frozen=True, tag="file"):
     """Send the message that stands in this file of the agent's outbox."""
 
     name: str
 
 
-Command: TypeAlias = SendCommand | SpawnCommand | ReleaseCommand | JoinCommand | LeaveCommand | FileCommand
+Command: TypeAlias = (
+    SendCommand | SpawnCommand | ReleaseCommand | JoinCommand | LeaveCommand | VoteCommand | ResultCommand | FileCommand
+)  # fmt: skip
 
 
 class Spoken(Struct, frozen=True):
@@ -81,6 +96,10 @@ def sounds_like(one: Command, other: Command) -> bool:
             return one.target == other.target and one.kind == other.kind and _same_words(one.body, other.body)
         case SpawnCommand(), SpawnCommand():
             return (one.name, one.cli) == (other.name, other.cli) and _same_words(one.task, other.task)
+        case VoteCommand(), VoteCommand():
+            return (one.proposal, one.choice) == (other.proposal, other.choice) and _same_words(one.reason, other.reason)
+        case ResultCommand(), ResultCommand():
+            return one.task == other.task and _same_words(one.body, other.body)
         case _:
             return one == other
 
@@ -90,7 +109,9 @@ def words_of(command: Command) -> str:
     match command:
         case SendCommand():
             return f"{command.target} {_MARKS.sub('', command.body)}"
-        case SpawnCommand() | ReleaseCommand() | JoinCommand() | LeaveCommand() | FileCommand():
+        case ResultCommand():
+            return f"result {command.task} {_MARKS.sub('', command.body)}"
+        case SpawnCommand() | ReleaseCommand() | JoinCommand() | LeaveCommand() | VoteCommand() | FileCommand():
             return repr(command)
 
 

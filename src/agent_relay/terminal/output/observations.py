@@ -12,20 +12,24 @@ import msgspec
 from msgspec import Struct
 
 from agent_relay.terminal.output.document import DocumentLine
+from agent_relay.terminal.output.item_types import ItemType, find_item_type, read_command
 from agent_relay.terminal.output.json_fields import as_list, as_text
-from agent_relay.terminal.output.transcripts.records import Record, Spending, Taking, ToolCall, ToolResult
+from agent_relay.terminal.output.transcripts.file_changes import FileChange, read_patch
+from agent_relay.terminal.output.transcripts.records import Record, Saying, Spending, Taking, Thinking, ToolCall, ToolResult
 from agent_relay.terminal.profiles.profile import Kind, Profile, Transcript, compile_pattern
 from agent_relay.terminal.screen.dialogs import NOWHERE, OpenDialog, digest_of
 
 MAX_NOTICED = 2_000  # characters of a line; what a CLI says of itself stands at the beginning of a short one
 _FACTORS = {"k": 1_000, "K": 1_000, "M": 1_000_000}
-MAX_OUTPUT_CHARACTERS = 2_000  # of what a tool was given or printed; the CLI keeps the whole
+MAX_OUTPUT_CHARACTERS = 2_000  # of what a tool was given or printed, or the agent said; the CLI keeps the whole
+_PATCH = "*** Begin Patch"
 
 
 class ToolStarted(Struct, frozen=True, tag="tool_started"):
     id: str
     name: str
     input: str = ""  # what it was given, as JSON
+    item_type: ItemType = "tool_call"
 
 
 class ToolEnded(Struct, frozen=True, tag="tool_ended"):
@@ -33,6 +37,16 @@ class ToolEnded(Struct, frozen=True, tag="tool_ended"):
     name: str
     is_error: bool
     output: str = ""
+
+
+class Uttered(Struct, frozen=True, tag="uttered"):
+    """A message or a thought of the agent, whole. `started_ms` is 0 where the record does not say when it began."""
+
+    id: str
+    item_type: ItemType
+    text: str
+    at_ms: int
+    started_ms: int = 0
 
 
 class PermissionAsked(Struct, frozen=True, tag="permission"):
@@ -54,15 +68,18 @@ class TokensUsed(Struct, frozen=True, tag="tokens"):
 
 
 class FileTouched(Struct, frozen=True, tag="file"):
-    operation: str  # read, write or edit
+    operation: str  # read, write, edit, create or delete
     path: str
+    lines_changed: int | None = None
+    diff: str = ""
 
 
 class CommandRun(Struct, frozen=True, tag="command"):
     command: str
     exit_code: int | None
-    duration_ms: int
+    duration_ms: int | None  # None: the record does not say
     output: str = ""
+    stderr: str = ""  # where the record has it apart
 
 
 class MessageTaken(Struct, frozen=True, tag="taken"):
@@ -73,7 +90,7 @@ class MessageTaken(Struct, frozen=True, tag="taken"):
 
 
 Observation: TypeAlias = (
-    ToolStarted | ToolEnded | PermissionAsked | QuestionAsked | TokensUsed | FileTouched | CommandRun | MessageTaken
+    ToolStarted | ToolEnded | Uttered | PermissionAsked | QuestionAsked | TokensUsed | FileTouched | CommandRun | MessageTaken
 )
 
 
@@ -92,7 +109,9 @@ class TranscriptObserver:
         match record:
             case ToolCall():
                 self._calls[record.id] = record
-                return [ToolStarted(record.id, record.name, show_input(record.arguments)), *self._asked(record)]
+                item_type = find_item_type(self._transcript, record.name, record.arguments)
+                started = ToolStarted(record.id, record.name, show_input(record.arguments), item_type)
+                return [started, *self._asked(record)]
             case ToolResult():
                 return self._ended(record)
             case Spending():
@@ -104,20 +123,24 @@ class TranscriptObserver:
                 ]  # fmt: skip
             case Taking():
                 return [MessageTaken(record.text, record.message_id)]
-            case _:
-                return []
+            case Saying() | Thinking():
+                return [utter(record)] if record.id else []
 
     def _asked(self, call: ToolCall) -> list[Observation]:
         return [asked(dialog) for dialog in questions_of(call)] if call.name in self._transcript.questions else []
 
-    def _touched(self, call: ToolCall) -> list[Observation]:
+    def _touched(self, call: ToolCall, result: ToolResult) -> list[Observation]:
+        """As the result shows it; else as far as the call itself tells."""
         kinds = (("read", self._transcript.reads), ("write", self._transcript.writes), ("edit", self._transcript.edits))
-        return [
-            FileTouched(operation, path)
-            for operation, names in kinds
-            if call.name in names
-            for path in _paths_of(call)
-        ]  # fmt: skip
+        usual = next((operation for operation, names in kinds if call.name in names), "")
+        patch = _patch_of(call) if usual or call.name in self._transcript.commands else ""
+        if result.changes is not None:
+            changes = list(result.changes)
+        elif patch:
+            changes = read_patch(patch)
+        else:
+            changes = [FileChange(usual, path) for path in _paths_of(call)] if usual else []
+        return [FileTouched(each.operation or usual or "edit", each.path, each.lines_changed, each.diff) for each in changes]
 
     def _ended(self, result: ToolResult) -> list[Observation]:
         call = self._calls.pop(result.id, None)
@@ -126,26 +149,28 @@ class TranscriptObserver:
         if call is None or not result.was_run:
             return found
         if not result.is_error:
-            found += self._touched(call)
+            found += self._touched(call, result)
         if call.name in self._transcript.commands:
-            duration_ms = max(result.at_ms - call.at_ms, 0)
-            code = result.exit_code if result.exit_code is not None else (None if result.is_error else 0)
-            found.append(CommandRun(command_of(call), code, duration_ms, output))
+            stdout = output if result.stdout is None else result.stdout[:MAX_OUTPUT_CHARACTERS]
+            stderr = result.stderr[:MAX_OUTPUT_CHARACTERS]
+            found.append(CommandRun(read_command(call.arguments), result.exit_code, _find_duration(call, result), stdout, stderr))
         return found
+
+
+def utter(said: Saying | Thinking) -> Uttered:
+    kind: ItemType = "message" if isinstance(said, Saying) else "thinking"
+    return Uttered(said.id, kind, said.text[:MAX_OUTPUT_CHARACTERS], said.at_ms, said.started_ms)
+
+
+def _find_duration(call: ToolCall, result: ToolResult) -> int | None:
+    """With the time a person took to allow it, unless the record says how long it ran."""
+    if result.duration_ms is not None:
+        return result.duration_ms
+    return max(result.at_ms - call.at_ms, 0) if call.at_ms and result.at_ms else None
 
 
 def show_input(arguments: dict[str, Any]) -> str:
     return msgspec.json.encode(arguments).decode()[:MAX_OUTPUT_CHARACTERS] if arguments else ""
-
-
-def command_of(call: ToolCall) -> str:
-    for name in ("command", "cmd", "script"):
-        value = call.arguments.get(name)
-        if isinstance(value, str):
-            return value
-        if isinstance(value, list):
-            return " ".join(str(part) for part in value)
-    return ""
 
 
 def questions_of(call: ToolCall) -> list[OpenDialog]:
@@ -164,11 +189,14 @@ def _paths_of(call: ToolCall) -> list[str]:
         value = call.arguments.get(name)
         if isinstance(value, str):
             return [value]
-    patch = call.arguments.get("input") or call.arguments.get("patch")
-    if isinstance(patch, str):
-        marks = ("*** Add File: ", "*** Update File: ", "*** Delete File: ")
-        return [line[len(mark) :].strip() for line in patch.splitlines() for mark in marks if line.startswith(mark)]
     return []
+
+
+def _patch_of(call: ToolCall) -> str:
+    """The patch it was given, by itself or as the text of a command."""
+    given = [call.arguments.get(name) for name in ("input", "patch", "patchText")]
+    patch = next((text for text in given if isinstance(text, str)), "") or read_command(call.arguments)
+    return patch if _PATCH in patch else ""
 
 
 def notice(profile: Profile, line: DocumentLine) -> list[Observation]:

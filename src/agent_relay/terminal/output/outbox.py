@@ -54,6 +54,7 @@ class SentFile(Struct, frozen=True, omit_defaults=True):
     queued: int
     await_ms: int | None = None  # it was a question, and its answer is waited for so long
     session_id: str | None = None  # it was a `spawn`: the new agent's session
+    proposal: dict[str, Any] | None = None  # it was a `propose`, a `vote` or a `withdraw`: the proposal now
 
 
 Leave = Callable[[dict[str, Any]], bool]  # what came of it later, for whoever waits; False: nobody does any more

@@ -25,10 +25,12 @@ from agent_relay.terminal.output.commands import (
     JoinCommand,
     LeaveCommand,
     ReleaseCommand,
+    ResultCommand,
     SendCommand,
     SpawnCommand,
     Spoken,
     Unfinished,
+    VoteCommand,
 )
 from agent_relay.terminal.output.prose import Fence, Prose
 
@@ -38,11 +40,16 @@ THINKING_PREFIXES = ("->thinking:", "@thinking:")
 OPEN, CLOSE = "<<<", ">>>"
 BLOCK_OPEN, BLOCK_CLOSE = "[[RELAY]]", "[[/RELAY]]"
 TOPIC = "topic:"  # before a topic, which would pass for a name
-PLACEHOLDERS = frozenset({"AgentName", "Agent-Name", "AGENT", "NAME", "TARGET", "RECIPIENT", "TO"})
+PLACEHOLDERS = frozenset({"AgentName", "Agent-Name", "AGENT", "NAME", "TARGET", "RECIPIENT", "TO", "ID", "TASK"})
 MAX_BODY_CHARACTERS = 1_000_000  # a frame holds 1 MiB; a longer body could not be sent anyway
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+_PROPOSAL = re.compile(r"prop_[0-9A-Za-z]{26}|[0-9a-fA-F]{8,64}", re.ASCII)
+_CHOICE = re.compile(r"[A-Za-z]{1,20}", re.ASCII)  # anything that may be meant as one; the daemon says what there is
 _KIND = re.compile(r"[a-z][a-z0-9_.-]{0,63}", re.ASCII)
+_TASK_ID = re.compile(
+    r"(?=\D{0,127}\d)[A-Za-z0-9][\w.:-]{0,127}", re.ASCII
+)  # the digit tells it from a word to an agent `result`
 _NOT_CLOSED = f"The message was opened with {OPEN} but not closed with {CLOSE}."
 _BLOCK_NOT_CLOSED = f"The block was opened with {BLOCK_OPEN} but not closed with {BLOCK_CLOSE}."
 
@@ -247,10 +254,19 @@ def read_topic(text: str) -> str | None:
 _MEMBERSHIP: dict[str, type[JoinCommand] | type[LeaveCommand]] = {"join": JoinCommand, "leave": LeaveCommand}
 
 
+def is_task_id(text: str) -> bool:
+    """Fit for `result`: an id without a digit could be the first word of a message."""
+    return _TASK_ID.fullmatch(text) is not None
+
+
 def _reads_as_head(head: str, kind: str) -> bool:
     words = head.split()
     if words[:1] == ["spawn"] and kind == "message":
         return len(words) == 3 and is_name(words[1])
+    if words[:1] == ["vote"] and kind == "message" and len(words) == 3:
+        return _names_proposal(words[1])
+    if words[:1] == ["result"] and kind == "message":
+        return len(words) == 2 and is_task_id(words[1])
     return len(words) == 1 and (read_target(words[0]) is not None or read_topic(words[0]) is not None)
 
 
@@ -263,9 +279,30 @@ def _read_inline(text: str, kind: str) -> Command | None:
     if kind == "message" and target == "release":
         name, _, reason = body.partition(" ")
         return ReleaseCommand(name, _unquote(reason.strip())) if is_name(name) and name not in PLACEHOLDERS else None
+    if kind == "message" and target == "result" and (is_task_id(task := body.partition(" ")[0]) or task in PLACEHOLDERS):
+        result = body.partition(" ")[2].strip()
+        return ResultCommand(task, result) if result and task not in PLACEHOLDERS else None
     if kind == "message" and target in _MEMBERSHIP and is_channel(body):
         return _MEMBERSHIP[target](body)
+    if kind == "message" and target == "vote" and _names_proposal(body):
+        return _read_vote(body)
     return _send(target, body, kind) if body else None
+
+
+def _names_proposal(text: str) -> bool:
+    """Else it is a message to an agent called so."""
+    first = text.partition(" ")[0]
+    return first in PLACEHOLDERS or _PROPOSAL.fullmatch(first.strip("[]")) is not None
+
+
+def _read_vote(text: str) -> VoteCommand | None:
+    """`3f9c2a11 approve and a reason`. The `approve|reject|abstain` of our own instructions is none."""
+    proposal, _, rest = text.partition(" ")
+    choice, _, reason = rest.strip().partition(" ")
+    proposal, choice = proposal.strip("[]"), choice.strip("`'\".,:;").lower()
+    if proposal in PLACEHOLDERS or _CHOICE.fullmatch(choice) is None:
+        return None
+    return VoteCommand(proposal, choice, _unquote(reason.strip()))
 
 
 def _send(target: str, body: str, kind: str) -> SendCommand | None:
@@ -278,8 +315,12 @@ def _send(target: str, body: str, kind: str) -> SendCommand | None:
 
 def _read_fenced(head: str, kind: str, body: str) -> Command | None:
     words = head.split()
+    if len(words) == 3 and words[0] == "vote":
+        return _read_vote(f"{words[1]} {words[2]} {body}")
     if len(words) == 3:
         return _spawn(words[1], words[2], body)
+    if len(words) == 2:
+        return ResultCommand(words[1], body) if body.strip() else None
     return _send(words[0], body, kind) if body.strip() else None
 
 

@@ -19,7 +19,7 @@ from agent_relay.terminal.output.lines import read_lines
 from agent_relay.terminal.output.parser import BLOCK_CLOSE, BLOCK_OPEN, DEFAULT_PREFIX, CommandParser, Syntax
 from agent_relay.terminal.profiles.profile import Kind, Profile
 from agent_relay.terminal.screen.contents import Screen
-from agent_relay.terminal.screen.own_text import echo_key
+from agent_relay.terminal.screen.own_text import common_length, echo_key
 from agent_relay.terminal.screen.state import ScreenState, State
 
 _ANSWER = frozenset({Kind.AGENT, Kind.TOOL, Kind.STATUS})
@@ -159,7 +159,7 @@ class ScreenListener:
         ends = list(accumulate(len(key) for key in keys))
         for echo in tuple(self._echoes):
             for start in _places(echo.key[:_HEAD], shown):
-                size = _common(echo.key, shown, start)
+                size = common_length(echo.key, shown, start)
                 for line, key, end in zip(lines, keys, ends, strict=True):
                     line.is_echo |= bool(key) and start < end <= start + size
                 if size == len(echo.key) and echo in self._echoes:
@@ -171,9 +171,3 @@ def _places(words: str, text: str) -> Iterator[int]:
     while start >= 0:
         yield start
         start = text.find(words, start + 1)
-
-
-def _common(words: str, text: str, start: int) -> int:
-    """The number of characters of the words stand there."""
-    longest = min(len(words), len(text) - start)
-    return next((size for size in range(longest) if words[size] != text[start + size]), longest)

@@ -141,6 +141,8 @@ class Transcript(Struct, frozen=True, forbid_unknown_fields=True):
     reads: tuple[str, ...] = ()  # tools that read a file
     writes: tuple[str, ...] = ()  # tools that write one
     edits: tuple[str, ...] = ()  # tools that change one
+    searches: tuple[str, ...] = ()  # tools that look for something
+    plans: tuple[str, ...] = ()  # tools that write down a plan
     questions: tuple[str, ...] = ()  # tools that ask the person
     input_includes_cache: bool = False  # the input tokens it reports contain the cached ones
 

@@ -16,8 +16,10 @@ from agent_relay.terminal.output.commands import (
     JoinCommand,
     LeaveCommand,
     ReleaseCommand,
+    ResultCommand,
     SendCommand,
     SpawnCommand,
+    VoteCommand,
 )
 from agent_relay.terminal.output.json_fields import decode_object
 from agent_relay.terminal.output.observations import (
@@ -30,6 +32,7 @@ from agent_relay.terminal.output.observations import (
     TokensUsed,
     ToolEnded,
     ToolStarted,
+    Uttered,
 )
 from agent_relay.terminal.output.transcripts.find import READERS, reader_for
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
@@ -201,10 +204,14 @@ def _command_fields(event: CommandSeen) -> dict[str, Any]:
             return {"kind": "spawn", "name": command.name, "cli": command.cli, "task": command.task}
         case ReleaseCommand() as command:
             return {"kind": "release", "name": command.name}
+        case ResultCommand() as command:
+            return {"kind": "result", "task": command.task, "body": command.body}
         case JoinCommand() as command:
             return {"kind": "join", "channel": command.channel}
         case LeaveCommand() as command:
             return {"kind": "leave", "channel": command.channel}
+        case VoteCommand() as command:
+            return {"kind": "vote", "proposal": command.proposal, "choice": command.choice, "reason": command.reason}
         case FileCommand() as command:
             return {"kind": "file", "name": command.name}
 
@@ -232,11 +239,18 @@ def _observation_fields(seen: Observation) -> dict[str, Any]:
                 "cacheWriteTokens": seen.cache_write_tokens,
             }
         case ToolStarted():
-            return {"kind": "tool", "phase": "started", "id": seen.id, "name": seen.name}
+            return {"kind": "tool", "phase": "started", "id": seen.id, "name": seen.name, "itemType": seen.item_type}
         case ToolEnded():
             return {"kind": "tool", "phase": "ended", "id": seen.id, "name": seen.name, "isError": seen.is_error}
         case FileTouched():
-            return {"kind": "tool", "phase": "file", "operation": seen.operation, "filePath": seen.path}
+            return {
+                "kind": "tool",
+                "phase": "file",
+                "operation": seen.operation,
+                "filePath": seen.path,
+                "linesChanged": seen.lines_changed,
+                "diff": seen.diff or None,
+            }
         case CommandRun():
             return {
                 "kind": "tool",
@@ -244,6 +258,10 @@ def _observation_fields(seen: Observation) -> dict[str, Any]:
                 "command": seen.command,
                 "exitCode": seen.exit_code,
                 "duration": seen.duration_ms,
+                "stdout": seen.output or None,
+                "stderr": seen.stderr or None,
             }
+        case Uttered():
+            return {"kind": "item", "itemType": seen.item_type, "id": seen.id, "text": seen.text}
         case MessageTaken():
             return {"kind": "taken", "text": seen.text, "messageId": seen.message_id}

@@ -40,16 +40,16 @@ _Piece: TypeAlias = bytes | tuple[int, int]
 class _Ear(ControlClient):
     """Also tells of sizes, at their place among the output."""
 
-    def __init__(self, server: TmuxServer, pane: str, owner: ClientOwner, resized: Callable[[int, int], None]) -> None:
-        super().__init__(server, pane, owner)
+    def __init__(self, server: TmuxServer, owner: ClientOwner, resized: Callable[[int, int], None]) -> None:
+        super().__init__(server, owner)
         self._resized = resized
-        self._number = pane.removeprefix("%").encode()
 
     def _handle(self, event: Event) -> None:
         match event:
             case Notice(b"layout-change", rest):
                 sizes = (match.groups() for match in _SIZE.finditer(rest))
-                size = next(((int(columns), int(rows)) for columns, rows, pane in sizes if pane == self._number), None)
+                number = self.pane.removeprefix("%").encode()
+                size = next(((int(columns), int(rows)) for columns, rows, pane in sizes if pane == number), None)
                 if size is not None:
                     self._resized(*size)
             case _:
@@ -58,7 +58,7 @@ class _Ear(ControlClient):
 
 class PaneRecording:
     def __init__(self, server: TmuxServer, pane: str) -> None:
-        self._client = _Ear(server, pane, self, self._pane_resized)
+        self._client = _Ear(server, self, self._pane_resized)
         self._pane = pane
         self._mark = EndMarkFinder()
         self._recorder: Recorder | None = None
@@ -69,7 +69,7 @@ class PaneRecording:
 
     async def run(self, make: MakeRecorder, stopping: asyncio.Event, seconds: float | None) -> End:
         """Until the program ends, `stopping` is set or the time is over. Raises TmuxGone when there is nothing to record."""
-        await self._client.open(dict(os.environ))
+        await self._client.open(self._pane, dict(os.environ))
         try:
             await self._draw(make)
             drawing = asyncio.create_task(self._draw_when_due(make))

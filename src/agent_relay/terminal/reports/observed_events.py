@@ -7,7 +7,15 @@ from collections import OrderedDict
 from typing import Any, TypeAlias
 
 from agent_relay.events.costs import separate_cache
-from agent_relay.terminal.output.observations import CommandRun, FileTouched, Observation, TokensUsed, ToolEnded, ToolStarted
+from agent_relay.terminal.output.observations import (
+    CommandRun,
+    FileTouched,
+    Observation,
+    TokensUsed,
+    ToolEnded,
+    ToolStarted,
+    Uttered,
+)
 
 UNKNOWN_MODEL = "unknown"
 _MAX_TEXT = 20_000
@@ -33,11 +41,14 @@ class ObservedEvents:
                 return self._end(seen)
             case TokensUsed():
                 return [("tokens.used", self._tokens(seen))]
-            case FileTouched(operation=operation, path=path):
-                return [("file.operation", {"operation": operation, "filePath": path[:_MAX_TEXT]})] if path else []
-            case CommandRun(command=command, exit_code=code, duration_ms=duration, output=output):
+            case Uttered():
+                return _utter(seen)
+            case FileTouched():
+                return _touch(seen) if seen.path else []
+            case CommandRun(command=command, exit_code=code, duration_ms=duration, output=output, stderr=stderr):
                 fields = {"command": command[:_MAX_TEXT], "exitCode": code, "duration": duration}
-                return [("command.executed", fields | ({"stdout": output} if output else {}))]
+                printed = {name: text for name, text in (("stdout", output), ("stderr", stderr)) if text}
+                return [("command.executed", fields | printed)]
             case _:
                 return []
 
@@ -47,7 +58,7 @@ class ObservedEvents:
         now = self._started[tool.id] = _now_ms()
         if len(self._started) > _MAX_OPEN:
             self._started.popitem(last=False)
-        fields = {"itemId": tool.id, "itemType": "tool_call", "startedAt": now, "metadata": {"tool": tool.name}}
+        fields = {"itemId": tool.id, "itemType": tool.item_type, "startedAt": now, "metadata": {"tool": tool.name}}
         return [("item.started", fields), *_part(tool.id, "tool_input", tool.input)]
 
     def _end(self, tool: ToolEnded) -> list[Told]:
@@ -74,6 +85,24 @@ class ObservedEvents:
             "usageId": f"{self._run_id}:{seen.id}" if seen.id else None,
         }
         return {name: value for name, value in fields.items() if value is not None}
+
+
+def _utter(said: Uttered) -> list[Told]:
+    """Begun, said and done at once: the record is written when it is whole."""
+    at_ms = said.at_ms or _now_ms()
+    begun = {"itemId": said.id, "itemType": said.item_type, "startedAt": said.started_ms or at_ms}
+    duration = max(0, at_ms - said.started_ms) if said.started_ms else None
+    done = {"itemId": said.id, "completedAt": at_ms, "duration": duration}
+    return [("item.started", begun), *_part(said.id, "text", said.text), ("item.completed", done)]
+
+
+def _touch(file: FileTouched) -> list[Told]:
+    fields: dict[str, Any] = {"operation": file.operation, "filePath": file.path[:_MAX_TEXT]}
+    if file.lines_changed is not None:
+        fields["linesChanged"] = file.lines_changed
+    if file.diff:
+        fields["diff"] = file.diff
+    return [("file.operation", fields)]
 
 
 def _part(item_id: str, kind: str, content: str) -> list[Told]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from msgspec.structs import replace
 
 from agent_relay.protocol.requests import QUESTION, AgentRequest, PermissionRequest, QuestionRequest
-from agent_relay.terminal.doors.door import Resolution
+from agent_relay.terminal.doors.door import Decision, Resolution
 from agent_relay.terminal.profiles.profile import Profile
 from agent_relay.terminal.reports.reporter import Reporter
 from agent_relay.terminal.requests.choices import can_allow
@@ -27,6 +27,7 @@ SCREEN_REQUEST = "screen"  # begins the ids of requests that were found on the s
 BLINK_S = 0.5  # a dialog that is not to be seen for so long may be a screen half drawn
 OTHER_VIEW_S = 1.5  # a hook takes 50 ms, a drawing a little more: so long a request waits for its other view
 OUTCOME_S = 2.0  # after its dialog has closed: so long the door may take to say how
+MAX_CONFIRMATIONS = 5  # open at once: a screen full of such lines must not hide what else is asked
 STALE_S = 5.0  # a dialog that is still there so long after the door said it is over is open, whatever the door says
 PERSON, OURS = "person", "door"
 _ANSWERS = {"approve": Resolution.ALLOWED, "deny": Resolution.DENIED, "answer": Resolution.ANSWERED}
@@ -226,6 +227,37 @@ class OpenRequests:
             elif entry.closed_at is None and entry.told is None:
                 times.append(self._due_at(entry))
         self._timer = asyncio.get_running_loop().call_at(min(times), self._settle) if times else None
+
+
+class Confirmations:
+    """Those that the relay itself asks of a person. No dialog stands on the agent's screen for it, so it is answered from the
+    page or the command line alone. It is open until somebody answers, and ends with the wrapper."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._open: dict[str, tuple[str, Callable[[Decision], None]]] = {}  # by request id: what it is about, and who waits
+
+    def ask(self, tool: str, words: str, text: str, decided: Callable[[Decision], None]) -> bool:
+        """False where too many are open. The same words are asked about once."""
+        if any(words == known for known, _ in self._open.values()):
+            return True
+        if len(self._open) >= MAX_CONFIRMATIONS:
+            return False
+        id_ = f"relay-{secrets.token_hex(4)}"
+        self._open[id_] = words, decided
+        # Read off a screen: no rule approves it.
+        self._reporter.asked(PermissionRequest(id_, text, tool, words or None, options=("allow", "deny"), is_exact=False))
+        return True
+
+    def answer(self, request_id: str, decision: Decision) -> bool:
+        """False: it is no request of ours."""
+        _, decided = self._open.pop(request_id, ("", None))
+        if decided is None:
+            return False
+        resolution = Resolution.ALLOWED if decision.is_allowed else Resolution.DENIED
+        self._reporter.resolved(request_id, resolution, "door")  # whoever answered is told that it was carried out
+        decided(decision)
+        return True
 
 
 def request_of(profile: Profile, dialog: OpenDialog) -> AgentRequest:

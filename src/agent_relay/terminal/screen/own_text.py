@@ -72,14 +72,14 @@ def _find(key: str, shown: str, marks: list[_Mark]) -> set[_Mark]:
     found: set[_Mark] = set()
     at = shown.find(key[:_HEAD])
     while at >= 0:
-        size = _common(key, shown, at)
+        size = common_length(key, shown, at)
         found |= _whole_rows(marks, at, at + size, is_over=size == len(key))
         at = shown.find(key[:_HEAD], at + max(size, 1))
     # Its beginning may have scrolled off. Further down only a beginning counts: a message may hold the very words of a dialog.
     end = next((index for index in range(len(shown)) if marks[index].row != marks[0].row), len(shown))
     inside = key.find(shown[:end]) if end >= _PART else -1
     if inside >= 0 and marks[0] not in found:
-        size = _common(key[inside:], shown, 0)
+        size = common_length(key[inside:], shown, 0)
         found |= _whole_rows(marks, 0, size, is_over=inside + size == len(key))
     return found
 
@@ -91,8 +91,8 @@ def _whole_rows(marks: list[_Mark], start: int, end: int, *, is_over: bool) -> s
     return set(marks[start:end])
 
 
-def _common(words: str, text: str, start: int) -> int:
-    """The number of characters of the words stand there."""
+def common_length(words: str, text: str, start: int) -> int:
+    """The number of characters, from the first, in which the words and the text from `start` on are the same."""
     longest = min(len(words), len(text) - start)
     return next((size for size in range(longest) if words[size] != text[start + size]), longest)
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agent_relay.transports.arc.hub import Hub
     from agent_relay.transports.arc.registrar import Record
 
+
 T = TypeVar("T")
 
 _OVER = frozenset({Phase.CLOSING, Phase.GONE})
@@ -353,3 +354,17 @@ class ArcConnection(asyncio.Protocol):
     def abort(self) -> None:
         if self.phase is not Phase.GONE:
             self._transport.abort()
+
+
+class RemoteArcConnection(ArcConnection):
+    """Of an agent at another host of the cluster. Implements `ports.connection.RemoteConnection`."""
+
+    __slots__ = ()
+
+    @property
+    def host(self) -> str:
+        return self.address.partition("/")[0]
+
+    @property
+    def owner_proof(self) -> str:
+        return ""  # no token makes an agent over ARC the owner

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent_relay.ports.clock import Clock
@@ -53,7 +52,7 @@ class Unwelcome(Exception):  # noqa: N818 - named by the condition
 class Desk:
     def __init__(
         self, registrar: Registrar, invitations: Invitations, hub: Hub, names: AgentNames, settings: ArcSettings,
-        clock: Clock, is_owner: Callable[[str], bool],
+        clock: Clock,
     ) -> None:  # fmt: skip
         self._registrar = registrar
         self._invitations = invitations
@@ -61,7 +60,6 @@ class Desk:
         self._names = names
         self.settings = settings
         self._clock = clock
-        self._is_owner = is_owner  # by the bearer's token
         self._registrations = Tries(settings.registrations_per_hour, HOUR_MS)
         self._failures = Tries(settings.failed_auths_per_minute, MINUTE_MS)
 
@@ -87,10 +85,10 @@ class Desk:
             raise _too_many("Too many failed attempts from this address.", wait_ms)
         self._failures.add(source, now)
 
-    async def register(self, wanted: str | None, invite: str | None, bearer: str, address: str) -> dict[str, Any]:
+    async def register(self, wanted: str | None, invite: str | None, address: str, *, is_owner: bool) -> dict[str, Any]:
         """Raises Unwelcome. Those whom the owner lets in are counted apart from everybody else: strangers cannot use up what the
         owner may do."""
-        if self._is_owner(bearer):
+        if is_owner:
             return await self._register(wanted, f"owner {source_of(address)}")
         if invite is not None:
             return await self._register_invited(wanted, invite, address)

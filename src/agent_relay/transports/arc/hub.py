@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from typing import Any
 
@@ -16,7 +17,7 @@ from agent_relay.protocol.arc.codes import ArcCode, ArcProblem, CloseCode
 from agent_relay.protocol.states import CloseReason
 from agent_relay.protocol.ulid import encode_bits, encode_time
 from agent_relay.transports.arc.commands import Commands
-from agent_relay.transports.arc.connection import ArcConnection
+from agent_relay.transports.arc.connection import ArcConnection, RemoteArcConnection
 from agent_relay.transports.arc.deliveries import Deliveries
 from agent_relay.transports.arc.frames import encode_text
 from agent_relay.transports.arc.hooks import HookRunner
@@ -45,6 +46,7 @@ class Hub:
         self.deliveries = Deliveries(registrar.records)
         self.connections: dict[str, ArcConnection] = {}  # the one that speaks for each agent
         self._all: set[ArcConnection] = set()  # also those that are being closed
+        self._forgotten = asyncio.Event()  # one of them was
         self._sources: Counter[str] = Counter()
         self._watchers: set[ArcConnection] = set()  # told who comes and goes
         self._random = encode_bits(entropy.bits(60), 12)
@@ -63,7 +65,8 @@ class Hub:
     def attach(self, record: Record, transport: asyncio.Transport, address: str) -> ArcConnection:
         """The agent's new connection takes the place of the one it had."""
         self.pump.begin_turn()
-        connection = ArcConnection(self, record, transport, address)
+        kind = RemoteArcConnection if "/" in address else ArcConnection
+        connection = kind(self, record, transport, address)
         before = self.connections.get(record.agent_id)
         self.connections[record.agent_id] = connection
         self._all.add(connection)
@@ -92,6 +95,7 @@ class Hub:
         """Its socket is closed."""
         if connection in self._all:
             self._all.discard(connection)
+            self._forgotten.set()
             source = source_of(connection.address)
             self._sources[source] -= 1
             if not self._sources[source]:
@@ -114,9 +118,11 @@ class Hub:
         self.pump.begin_turn()
         for connection in list(self.connections.values()):
             connection.end(CloseCode.SHUTDOWN, "The relay is stopping.", CloseReason.SHUTDOWN)
-        until = asyncio.get_running_loop().time() + _STOP_S
-        while self._all and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)  # a handful of times, at the very end
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_S):
+                while self._all:
+                    self._forgotten.clear()
+                    await self._forgotten.wait()
         for connection in list(self._all):
             connection.abort()
         for hook in self.hooks:

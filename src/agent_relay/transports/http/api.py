@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
@@ -13,10 +13,12 @@ from agent_relay.ports.callers import HttpCallers
 from agent_relay.ports.pages import Assets
 from agent_relay.ports.service import RelayService
 from agent_relay.ports.watchers import AgentFileReader, Budgets, LiveScreens, ScreenReader, Workspaces
+from agent_relay.protocol.hosts import ClusterFacts
 from agent_relay.transports.arc.desk import Desk
 from agent_relay.transports.http.errors import unavailable
 from agent_relay.transports.http.guesses import Guesses
 from agent_relay.transports.http.keyboards import Keyboards
+from agent_relay.transports.http.mcp.sessions import McpSessions
 from agent_relay.transports.http.metrics import Metrics
 from agent_relay.transports.http.page_keys import PageKeys
 from agent_relay.transports.http.repeats import Repeats
@@ -40,7 +42,7 @@ class Api(Struct, frozen=True):
     usage: UsageBoard
     workspaces: Workspaces
     assets: Assets
-    token: str | None  # None: nobody is asked for one
+    token_hash: str | None  # None: nobody is asked for a token
     page_keys: PageKeys
     guesses: Guesses
     is_encrypted: bool  # HTTPS
@@ -50,6 +52,8 @@ class Api(Struct, frozen=True):
     arc: Desk | None = None
     callers: HttpCallers | None = None  # None: nobody asks in whose terminal a request was made
     is_ready: Callable[[], bool] = bool
+    mcp: McpSessions = field(default_factory=McpSessions)
+    see_cluster: Callable[[], ClusterFacts] | None = None  # None: the daemon is alone
 
 
 def need(part: T | None, what: str) -> T:

@@ -56,7 +56,7 @@ def build_application(api: Api) -> Application:
 
 
 async def _answer(api: Api, route: Route, call: Call, path: str, receive: Receive) -> Any:
-    """What the route answers; bytes are JSON."""
+    """The route's answer; bytes are JSON."""
     if call.key is not None:
         return await api.repeats.answer(call.key, path, call.body, lambda: route.handle(api, call))
     if getattr(call.body, "waits", False):
@@ -142,7 +142,7 @@ async def _send_parts(send: Send, flow: Flow) -> None:
 
 
 async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """What the work gives; where its reader hangs up first, the work is cancelled, and HttpError raised."""
+    """The result of the work; where its reader hangs up first, the work is cancelled, and HttpError raised."""
     tasks = working, gone = asyncio.ensure_future(work), asyncio.ensure_future(_wait_until_gone(receive))
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -7,8 +7,17 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from agent_relay.events.types import EVENT_TYPES
+from agent_relay.events.types import EVENT_TYPES, VoteName
 from agent_relay.protocol.payloads import LARGEST_NUMBER
+from agent_relay.protocol.proposals import (
+    DEFAULT_TIMEOUT_MS,
+    MAX_BODY,
+    MAX_PARTICIPANTS,
+    MAX_REASON,
+    MAX_TIMEOUT_MS,
+    MAX_TITLE,
+    MAX_WEIGHT,
+)
 from agent_relay.transports.http.repeats import KEY
 
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -33,6 +42,7 @@ Types = Annotated[
 ]
 # Only described, and checked by the router: msgspec cannot do it (docs/gotchas.md).
 Target = Annotated[str, Meta(extra_json_schema={"pattern": f"^{NAME}$"})]
+Participant = Annotated[str, Meta(extra_json_schema={"pattern": f"^#?{NAME}$"})]
 Targets = Annotated[
     str,
     Meta(
@@ -68,6 +78,7 @@ class NewSession(Body, rename="camel"):
         | None
     ) = None
     environment: dict[str, str] | None = None
+    host: Annotated[str, Meta(min_length=1, max_length=32, description="The host of the cluster to run it on.")] | None = None
 
 
 class PageCodeBody(Body):
@@ -105,6 +116,26 @@ class NewMessage(Body, kw_only=True):
 
 class MemberBody(Body):
     agent: Annotated[Target, Meta(description="The agent that joins or leaves; without it, you.")] | None = None
+
+
+class NewProposal(Body):
+    title: Annotated[str, Meta(min_length=1, max_length=MAX_TITLE)]
+    participants: Annotated[
+        list[Participant],
+        Meta(min_length=1, max_length=MAX_PARTICIPANTS, description="Names, or `#channel` for its other members."),
+    ]
+    rule: Literal["majority", "unanimous", "quorum", "weighted"] = "majority"
+    quorum: (
+        Annotated[str, Meta(pattern="^[0-9]{1,7}%?$", description="How many must approve: `3`, or a share such as `60%`.")] | None
+    ) = None
+    weights: dict[str, Annotated[int, Meta(ge=1, le=MAX_WEIGHT)]] = {}
+    timeout_ms: Annotated[int, Meta(ge=1, le=MAX_TIMEOUT_MS)] = DEFAULT_TIMEOUT_MS
+    body: Annotated[str, Meta(max_length=MAX_BODY)] = ""
+
+
+class VoteBody(Body):
+    vote: VoteName
+    reason: Annotated[str, Meta(max_length=MAX_REASON)] | None = None
 
 
 class Decision(Body):
@@ -149,6 +180,10 @@ class LinesQuery(Struct):
 
 class PageQuery(Struct):
     limit: Limit = 100
+
+
+class ProposalsQuery(Struct):
+    state: Annotated[Literal["open", "all"], Meta(description="`all` has those that have ended, too.")] = "open"
 
 
 class MessagesQuery(Struct, rename={"with_": "with", "from_": "from"}):

@@ -11,7 +11,7 @@ import ipaddress
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from agent_relay.ports.callers import VIA_HTTP, Caller
 from agent_relay.transports.callers import Callers
@@ -25,12 +25,11 @@ _LOCAL, _REMOTE, _INODE = 1, 2, 9
 _MOST_AT_ONCE = 8
 
 
-class TracedHttp:
-    """`ports.callers.HttpCallers`."""
+class HttpTracer:
+    """Looks for processes of this machine."""
 
-    def __init__(self, callers: Callers, check: Check) -> None:
+    def __init__(self, callers: Callers) -> None:
         self._callers = callers
-        self.check = check
         self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
 
     async def find(self, client: Address, server: Address) -> Caller:
@@ -45,6 +44,25 @@ class TracedHttp:
             return Caller(via=VIA_HTTP, is_lost=_is_of_this_machine(client[0]))
         found = [self._callers.trace(look_at(pid), VIA_HTTP) for pid in pids]
         return next((caller for caller in found if caller.agent is not None), found[0])
+
+
+class TracedHttp(HttpTracer):
+    """`ports.callers.HttpCallers`. `ask_edge`: what a request from another host is told by; None for one from here."""
+
+    def __init__(
+        self, callers: Callers, check: Check, ask_edge: Callable[[Address], Awaitable[Caller] | None] = lambda _: None
+    ) -> None:
+        super().__init__(callers)
+        self.check = check
+        self._ask_edge = ask_edge
+
+    async def find(self, client: Address, server: Address) -> Caller:
+        asked = self._ask_edge(client)
+        if asked is not None:
+            return await asked
+        if "/" in client[0]:
+            return Caller(via=VIA_HTTP, is_lost=True)  # of another host, and gone
+        return await super().find(client, server)
 
 
 def find_holders(client: Address, server: Address) -> list[int]:

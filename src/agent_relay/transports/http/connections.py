@@ -8,11 +8,13 @@ owner out; so it is the oldest of those that nobody knows which makes room, of t
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Awaitable
+from typing import Protocol, runtime_checkable
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from agent_relay.ports.callers import Caller
 from agent_relay.transports.source import source_of
 
 Client = tuple[str, int]  # address and port
@@ -24,13 +26,20 @@ class Line(Protocol):
     def abort(self) -> None: ...
 
 
+@runtime_checkable
+class RemoteLine(Line, Protocol):
+    """One whose other end is on another host of the cluster."""
+
+    def ask_caller(self) -> Awaitable[Caller]: ...
+
+
 class Connections:
     def __init__(self, most: int, most_unknown: int) -> None:
         self._most = most  # in all
         self._most_unknown = most_unknown  # of one address, before they have shown a token
         self._unknown: dict[str, dict[Client, Line]] = {}  # by source; the oldest first
         self._where: dict[Client, str] = {}  # the source of each unknown one
-        self._known: set[Client] = set()
+        self._known: dict[Client, Line] = {}
 
     def __len__(self) -> int:
         return len(self._where) + len(self._known)
@@ -55,12 +64,18 @@ class Connections:
     def know(self, client: Client) -> None:
         """It has shown a token, and stays for as long as it likes."""
         if client in self._where:
+            line = self._unknown[self._where[client]][client]
             self.closed(client)
-            self._known.add(client)
+            self._known[client] = line
+
+    def ask_caller(self, client: Client) -> Awaitable[Caller] | None:
+        """None: it is not from another host."""
+        line = self._known.get(client) or self._unknown.get(self._where.get(client, ""), {}).get(client)
+        return line.ask_caller() if isinstance(line, RemoteLine) else None
 
     def closed(self, client: Client) -> None:
         """Or turned into something that is counted elsewhere."""
-        self._known.discard(client)
+        self._known.pop(client, None)
         who = self._where.pop(client, None)
         if who is not None:
             del self._unknown[who][client]

@@ -76,7 +76,7 @@ def _field(name: str, schema: dict[str, Any], note: str) -> str:
 
 
 def _kind(schema: dict[str, Any]) -> str:
-    """What it may be, in a few words."""
+    """The kind of value, in a few words."""
     if "$ref" in schema:
         name = html.escape(_name(schema))
         return f'<a href="#{name}">{name}</a>'

@@ -7,8 +7,10 @@ that somebody let in with a code.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import ipaddress
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -31,7 +33,7 @@ _CHALLENGE = (("www-authenticate", "Bearer"),)
 class Rules(Struct, frozen=True):
     host: str  # what the server is bound to
     port: int
-    token: str | None  # None: nobody is asked for one
+    token_hash: str | None  # None: nobody is asked for one
     keys: PageKeys
     origins: frozenset[str]  # other pages that may come in
     max_body_bytes: int
@@ -39,6 +41,19 @@ class Rules(Struct, frozen=True):
     open_folders: tuple[str, ...] = ()  # nor does it to read anything in these
     bare_paths: frozenset[str] = frozenset()  # look themselves at what kind of body they are given
     scheme: str = "http"
+
+
+class Bound(Protocol):
+    """The address a server is bound to."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def scheme(self) -> str: ...
 
 
 class WrongToken(HttpError):  # noqa: N818 - named by the condition
@@ -90,22 +105,22 @@ def _check_host(rules: Rules, headers: _Headers) -> None:
         raise HttpError(FORBIDDEN, ErrorCode.PERMISSION_DENIED, "The Host of this request is not this server.", reason="host")
 
 
-def is_own_host(rules: Rules, said: str) -> bool:
+def is_own_host(bound: Bound, said: str) -> bool:
     try:
         parts = urlsplit(f"//{said}")
         name, port = parts.hostname or "", parts.port
     except ValueError:
         return False
-    if (port or _PORTS[rules.scheme]) != rules.port or parts.path or parts.query or parts.fragment or parts.username is not None:
+    if (port or _PORTS[bound.scheme]) != bound.port or parts.path or parts.query or parts.fragment or parts.username is not None:
         return False
     name = name.lower()
-    if name in _OWN_NAMES or name == rules.host.lower():
+    if name in _OWN_NAMES or name == bound.host.lower():
         return True
     try:
         address = ipaddress.ip_address(name)
     except ValueError:
         return False  # a name that is not ours, wherever it leads today
-    return address.is_loopback or not is_loopback(rules.host)
+    return address.is_loopback or not is_loopback(bound.host)
 
 
 def is_loopback(host: str) -> bool:
@@ -150,7 +165,7 @@ def allowed_origin(rules: Rules, headers: list[tuple[bytes, bytes]]) -> str | No
 
 
 def _check_token(rules: Rules, method: str, path: str, headers: _Headers) -> bool:
-    if rules.token is None:
+    if rules.token_hash is None:
         return True
     if is_open(rules, method, path):
         return False
@@ -158,7 +173,7 @@ def _check_token(rules: Rules, method: str, path: str, headers: _Headers) -> boo
     if said is None and _is_of_a_page(rules, headers):
         return True
     scheme, _, token = (said or "").partition(" ")
-    if scheme.lower() == "bearer" and is_token(rules.token, token.strip()):
+    if scheme.lower() == "bearer" and is_token(rules.token_hash, token.strip()):
         return True
     # Not where it lies: whoever reads this may be anybody, and need not learn the owner's folders.
     where = f"It is in the file {API_TOKEN_FILE} of the daemon's state directory; for the dashboard run `agent-relay open`."
@@ -168,8 +183,13 @@ def _check_token(rules: Rules, method: str, path: str, headers: _Headers) -> boo
     raise HttpError(UNAUTHORIZED, ErrorCode.PERMISSION_DENIED, sentence, _CHALLENGE, reason="token")
 
 
-def is_token(token: str, said: str) -> bool:
-    return hmac.compare_digest(said.encode("utf-8", "replace"), token.encode())
+def hash_token(token: str) -> str:
+    """As it is compared: of another host's token nobody here has more."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def is_token(token_hash: str, said: str) -> bool:
+    return hmac.compare_digest(hash_token(said), token_hash)
 
 
 def _is_of_a_page(rules: Rules, headers: _Headers) -> bool:

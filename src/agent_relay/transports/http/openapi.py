@@ -38,7 +38,7 @@ _KEY_PARAMETER: Json = {
 _TAGS = {
     "server": "The server itself", "sessions": "Start and stop agents", "agents": "Agents, and commands to them",
     "permissions": "Permission requests and questions", "events": "Events", "messages": "Messages",
-    "channels": "Channels and their members",
+    "channels": "Channels and their members", "proposals": "Proposals and votes",
     "costs": "Tokens, prices, budgets", "arc": "Agents over WebSocket",
     "workspaces": "Project directories, and older routes to agents",
 }  # fmt: skip

@@ -56,7 +56,7 @@ def read_query(route: Route, raw: bytes) -> Any:
 
 @cache
 def _parameters(kind: type[Struct]) -> dict[str, bool]:
-    """Which there are, and whether each is a whole number: in a query everything is text."""
+    """The parameters there are, and whether each is a whole number: in a query everything is text."""
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     return {field.encode_name: _is_whole(field.type) for field in info.fields}
@@ -128,7 +128,7 @@ def _mistyped(error: msgspec.ValidationError, what: str, kind: type[Struct]) -> 
 
 
 def _sentence(text: str, kind: type[Struct], path: str) -> str:
-    """What msgspec says, in words of people who write JSON; of a pattern, what it is for."""
+    """The error of msgspec in the words of people who write JSON; of a pattern, what it is for."""
     if _PATTERN in text:
         about = _described(kind, path, "description")
         return f"has an invalid format{': ' if about else ''}{str(about).rstrip('.')}"
@@ -143,6 +143,6 @@ def _sentence(text: str, kind: type[Struct], path: str) -> str:
 
 
 def _described(kind: type[Struct], path: str, key: str) -> Any:
-    """What the schema says of that field; nothing where it says nothing."""
+    """The schema's word on that field; empty where it has none."""
     found = msgspec.json.schema_components([kind])[1][kind.__name__]["properties"].get(path, {})
     return next((each[key] for each in [found, *found.get("anyOf", [])] if key in each), "")

@@ -14,7 +14,8 @@ def all_sessions(api: Api) -> list[SessionView]:
     known = {session.session_id for session in started}
     others = [
         SessionView(
-            agent.session_id, agent.name, agent.cli, "running" if agent.connected else "offline", agent.registered_at
+            agent.session_id, agent.name, agent.cli, "running" if agent.connected else "offline", agent.registered_at,
+            host=agent.host,
         )
         for agent in api.service.agents()
         if agent.session_id and agent.session_id not in known

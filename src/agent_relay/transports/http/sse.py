@@ -22,6 +22,8 @@ _FIRST = b": events follow\n\n"  # so that whoever is between passes the answer'
 _FIRST_OF_TERMINALS = b": terminals follow\n\n"
 _HEARTBEAT = b": heartbeat\n\n"
 
+Encode = Callable[[Record], bytes]
+
 
 class Streams:
     def __init__(self, bus: EventBus, most: int, heartbeat_s: float = HEARTBEAT_S, lost_s: float = LOST_S) -> None:
@@ -36,10 +38,14 @@ class Streams:
     def count(self) -> int:
         return len(self._open)
 
-    def open(self, wanted: EventFilter, after_seq: int | None, since_ms: int | None) -> EventStream:
-        """Raises RelayError where there are too many."""
+    def open(
+        self, wanted: EventFilter, after_seq: int | None, since_ms: int | None, encode: Encode | None = None
+    ) -> EventStream:  # fmt: skip
+        """Raises RelayError where there are too many. `encode`: how a record is told, where it is not as an event of ours."""
         self._check_room()
-        stream = EventStream(self._bus, wanted, after_seq, since_ms, self._heartbeat_s, self._lost_s, self._open.discard)
+        stream = EventStream(
+            self._bus, wanted, after_seq, since_ms, self._heartbeat_s, self._lost_s, self._open.discard, encode or encode_sse
+        )
         self._open.add(stream)
         return stream
 
@@ -70,13 +76,14 @@ class EventStream:
 
     def __init__(
         self, bus: EventBus, wanted: EventFilter, after_seq: int | None, since_ms: int | None, heartbeat_s: float,
-        lost_s: float, on_close: Callable[[EventStream], None],
+        lost_s: float, on_close: Callable[[EventStream], None], encode: Encode,
     ) -> None:  # fmt: skip
         self._news = asyncio.Event()
         self._lost = asyncio.Event()
         self._heartbeat_s = heartbeat_s
         self._lost_s = lost_s
         self._on_close = on_close
+        self._encode = encode
         self._is_over = False
         self._subscription: Subscription = bus.subscribe(
             wanted, after_seq=after_seq, since_ms=since_ms, on_news=self._hear
@@ -90,7 +97,7 @@ class EventStream:
             records = subscription.take(_AT_ONCE)
             if records:
                 losing = loop.call_later(self._lost_s, self._lost.set)  # of a replay nobody falls behind
-                yield b"".join(map(encode_sse, records))
+                yield b"".join(map(self._encode, records))
                 losing.cancel()
             elif subscription.is_over:
                 return  # too far behind, or the store cannot be read: the reader comes again with Last-Event-ID

@@ -18,17 +18,18 @@ from agent_relay.transports.http.routes import (
     data,
     events,
     legacy,
+    mcp,
     messages,
-    page_keys,
+    proposals,
     requests,
     sessions,
     terminals,
 )
 
 ROUTES: tuple[Route, ...] = (
-    *dashboard.ROUTES, *about.ROUTES, *page_keys.ROUTES, *sessions.ROUTES, *agents.ROUTES, *data.ROUTES, *terminals.ROUTES,
-    *requests.ROUTES, *events.ROUTES, *messages.ROUTES, *channels.ROUTES, *costs.ROUTES,
-    *legacy.ROUTES, *arc.ROUTES,
+    *about.ROUTES, *dashboard.ROUTES, *sessions.ROUTES, *agents.ROUTES, *data.ROUTES,
+    *terminals.ROUTES, *requests.ROUTES, *events.ROUTES, *messages.ROUTES, *channels.ROUTES, *proposals.ROUTES, *costs.ROUTES,
+    *mcp.ROUTES, *legacy.ROUTES, *arc.ROUTES,
 )  # fmt: skip
 FLAT_PATHS = frozenset(route.path for route in ROUTES if route.is_flat)
 OPEN_PATHS = frozenset((route.method, route.path) for route in ROUTES if route.is_open)

@@ -1,4 +1,4 @@
-"""What clients are answered, as structs: the JSON has their names in camelCase, as the events do."""
+"""Answers to clients, as structs: the JSON has their names in camelCase, as the events do."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import UNSET, Struct, field
 
-from agent_relay.events.types import AnyEvent
+from agent_relay.events.types import AnyEvent, VoteName
 from agent_relay.ports.service import Step
 from agent_relay.protocol.reports import UnusedDoor
 
 V = TypeVar("V", bound=Struct)
 
+RuleName = Literal["majority", "unanimous", "quorum", "weighted"]
 AgentStateName = Literal["starting", "idle", "working", "waiting", "offline"]
 
 
@@ -58,6 +59,34 @@ class Health(Struct, rename="camel"):
 
 class Ready(Struct):
     ready: bool
+
+
+class HostView(Struct, rename="camel"):
+    """`load`: 1 is as much work as the machine has cores. `behind`: records of the log that its copy does not have yet.
+    `clock_ms`: how far its clock is ahead of the one of the host that answers."""
+
+    host: str
+    role: Literal["seat", "edge", "lost"]
+    version: str
+    agents: int
+    load: float
+    position: int
+    behind: int
+    clock_ms: int
+    heard_at: int
+    starts: list[str]
+    is_self: bool
+    is_excluded: bool
+
+
+class HostList(Struct):
+    """Without a cluster, all of it is empty. `host` is the one that answers."""
+
+    project: str
+    host: str
+    seat: str
+    trouble: str
+    hosts: list[HostView]
 
 
 class Store(Struct, rename="camel"):
@@ -110,6 +139,7 @@ class AgentView(Struct, rename="camel"):
     inflight: int
     registered_at: int
     last_seen_at: int
+    host: str = ""  # of the cluster, where it is or was last; "": there is no cluster
     waiting_for: str | None = None
     paused: bool = False
     door: str | None = None
@@ -120,6 +150,7 @@ class AgentView(Struct, rename="camel"):
     open_requests: int = 0  # permissions and questions that wait for a person
     subscriptions: list[str] = []
     channels: list[str] = []
+    capabilities: list[str] = []  # what it and the daemon agreed on
     meta: dict[str, Any] = {}
     model: str | None = None  # the one it last used
     total_tokens: int = 0
@@ -236,6 +267,38 @@ class ChannelList(Struct):
     next_cursor: str | None = None
 
 
+class VoteView(Struct):
+    vote: VoteName
+    at: int
+    reason: str | None
+    heard: Literal["screen"] | None
+
+
+class ProposalView(Struct, rename="camel"):
+    """`departed`: participants that left the relay without a vote. `outcome` is null while it is open."""
+
+    proposal_id: str
+    title: str
+    description: str
+    proposed_by: str
+    participants: list[str]
+    consensus_type: RuleName
+    quorum: str | None
+    weights: dict[str, int]
+    proposed_at: int
+    expires_at: int
+    votes: dict[str, VoteView]
+    departed: list[str]
+    outcome: Literal["approved", "rejected", "timeout", "withdrawn"] | None
+    resolved_at: int | None
+    resolution: str
+
+
+class ProposalList(Struct):
+    proposals: list[ProposalView]
+    next_cursor: str | None = None
+
+
 class Membership(Struct):
     channel: str
     agent: str
@@ -307,6 +370,7 @@ class SessionView(Struct, rename="camel"):
     started_at: int
     cwd: str | None = None
     backend: str | None = None
+    host: str = ""  # of the cluster; "": there is no cluster
     permission_mode: str | None = None  # None: what its CLI's own settings say
     spawned_by: str | None = None  # None: it connected by itself
     task: str | None = None

@@ -17,8 +17,8 @@ import pytest
 from agent_relay.cli.demo.evidence import Arrival, Crash, Evidence, compare, judge
 from agent_relay.cli.demo.game import GAME, NAMES, OPENING, Saying, all_sayings, script_of
 from agent_relay.cli.demo.reports import Report, Reports
+from agent_relay.cli.demo.show import as_json, holds, show_summary
 from agent_relay.cli.demo.stage import Stage
-from agent_relay.cli.demo.summary import as_json, holds, show_summary
 from agent_relay.cli.demo.transcript import Transcript
 from agent_relay.cli.demo.view import View
 from agent_relay.cli.output.screen import Screen

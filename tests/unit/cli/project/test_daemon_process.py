@@ -53,6 +53,14 @@ def test_nobody(folder: Path) -> None:
     assert knock(str(folder / "dead.sock"), 1).answer is Answer.NOBODY
 
 
+def test_a_host_without_its_cluster_is_a_daemon_of_ours(folder: Path) -> None:
+    refusal = b'{"v":2,"type":"ERROR","id":"e","ts":1,"payload":{"code":"SERVICE_UNAVAILABLE","message":"no seat","fatal":true}}'
+    with listen(folder / "s.sock") as listener:
+        answer_with(listener, encode_frame(refusal))
+        found = knock(str(folder / "s.sock"), 5)
+    assert (found.answer, found.pid) == (Answer.RELAY, os.getpid())
+
+
 def test_somebody_who_says_nothing(folder: Path) -> None:
     with listen(folder / "s.sock"):
         found = knock(str(folder / "s.sock"), 0.2)

@@ -57,7 +57,7 @@ def test_each_text_is_given_to_the_loop(tmp_path: Path) -> None:
         given: asyncio.Queue[str] = asyncio.Queue()
         with (tmp_path / "file").open("rb") as file:
             follow(given.put_nowait, said.append, file.fileno())
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 return await given.get()
 
     assert asyncio.run(take()) == "hi there"

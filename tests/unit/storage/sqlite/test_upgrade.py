@@ -1,4 +1,4 @@
-"""A database of the first schema, opened by this version: what waited waits, and the ids that were used are known.
+"""A database of an earlier schema, opened by this version: what waited waits, and the ids that were used are known.
 
 The whole upgrade, with a daemon, kills and full disks, is in the integration tests.
 """
@@ -23,14 +23,14 @@ from tests.support.store_driver import make_agent, make_message, number_at
 
 from .stores import opened
 
-BOTH = pytest.mark.parametrize("which", ["v1-closed", "v1-killed"])
+ALL = pytest.mark.parametrize("which", ["v1-closed", "v1-killed", "v2-closed", "v2-killed"])
 
 
 def body_of(tail: bytes) -> str:
     return str(msgspec.json.decode(b"{" + tail)["payload"]["body"])
 
 
-@BOTH
+@ALL
 def test_what_was_owed_waits_for_each_of_its_recipients(which: str, tmp_path: Path) -> None:
     said = read_said(which)
     with opened(unpack(which, tmp_path / "state")) as driver:
@@ -40,7 +40,7 @@ def test_what_was_owed_waits_for_each_of_its_recipients(which: str, tmp_path: Pa
         assert len(driver.owed(limit=10_000)) == sum(map(len, said["owed"].values()))
 
 
-@BOTH
+@ALL
 def test_what_waits_is_counted(which: str, tmp_path: Path) -> None:
     said = read_said(which)
     with opened(unpack(which, tmp_path / "state")) as driver:
@@ -57,7 +57,7 @@ def test_what_waits_is_counted(which: str, tmp_path: Path) -> None:
         assert before == {}
 
 
-@BOTH
+@ALL
 def test_the_ids_that_were_used_are_known(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sent, "LISTED_EVERY", 4)
     said = read_said(which)

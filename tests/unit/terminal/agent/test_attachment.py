@@ -37,7 +37,7 @@ def play(server: TmuxServer, scene: Callable[[TmuxTerminal, Recorder], Awaitable
     async def run() -> None:
         recorder = Recorder()
         terminal = TmuxTerminal(server, NAME, recorder)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await terminal.start(["cat"], cwd="/", environment=ENVIRONMENT)
             try:
                 await scene(terminal, recorder)

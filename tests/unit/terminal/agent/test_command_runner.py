@@ -25,13 +25,14 @@ from agent_relay.terminal.output.commands import (
     JoinCommand,
     LeaveCommand,
     ReleaseCommand,
+    ResultCommand,
     SendCommand,
     SpawnCommand,
 )
 from agent_relay.terminal.output.watcher import SCREEN, TRANSCRIPT, CommandSeen
 from agent_relay.terminal.reports.relay_link import RelayLink
 from agent_relay.terminal.reports.reporter import Reporter
-from agent_relay.terminal.requests.confirmations import Confirmations
+from agent_relay.terminal.requests.open_requests import Confirmations
 from agent_relay.testing.daemon import DaemonProcess
 
 
@@ -324,5 +325,40 @@ def test_a_file_that_shows_the_secret_of_another_run_is_not_sent(tmp_path: Path)
         for name in ("old", "other", "none"):
             answer = parse_headers(Path(stage.home.outbox, f"{name}.error").read_text("utf-8"))
             assert (answer.code, "AGENT_RELAY_TOKEN" in answer.body) == ("PERMISSION_DENIED", True)
+
+    play(tmp_path, scene)
+
+
+def test_the_result_of_a_task_is_the_answer_to_its_question(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        asked = await stage.bob.ask("Alice", "Count them.", 40, thread="task-1", kind="task")
+        stage.questions.add(await stage.alice.receive())
+        stage.say(ResultCommand("task-1", "three"))
+        reply = await stage.bob.answer_to(asked, 40)
+        assert (reply.body, reply.data, reply.by) == ("three", {"task": "task-1"}, "Alice")
+        assert stage.answered == [asked.message_id]
+        assert stage.questions.of("Bob") is None
+        stage.say(ResultCommand("task-1", "three"))  # the same once more: nothing happens
+        stage.say(ResultCommand("task-1", "four"))
+        stage.say(ResultCommand("task-2", "four"))
+        await passes(lambda: len(stage.told) == 2)
+        assert "already has a result" in stage.told[0]
+        assert "was given no task 'task-2'" in stage.told[1]
+        await stage.hears_nothing_more()
+
+    play(tmp_path, scene)
+
+
+def test_a_file_gives_a_result_or_says_why_there_is_none(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        outbox = Path(stage.home.outbox)
+        asked = await stage.bob.ask("Alice", "Count them.", 40, thread="task-1", kind="task")
+        (outbox / "one").write_text(stage.signed("KIND: result\nTHREAD: task-1\nTYPE: error\n\nThere is no list.\n"))
+        await stage.runner.outbox.sweep()
+        reply = await stage.bob.answer_to(asked, 40)
+        assert (reply.body, reply.data) == ("There is no list.", {"task": "task-1", "error": "There is no list."})
+        (outbox / "two").write_text(stage.signed("KIND: result\nTHREAD: task-9\n\nx\n"))
+        await stage.runner.outbox.sweep()
+        assert "was given no task 'task-9'" in (outbox / "two.error").read_text()
 
     play(tmp_path, scene)

@@ -22,7 +22,7 @@ def play(scene: Callable[[Callable[[str], RelayClient]], Awaitable[None]]) -> No
     with DaemonProcess() as daemon:
 
         async def run() -> None:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 await scene(lambda name: daemon.connect(name, reconnect_attempts=0))
 
         asyncio.run(run())

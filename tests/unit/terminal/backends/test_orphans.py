@@ -35,7 +35,7 @@ async def main():
     own = await asyncio.create_subprocess_exec("/bin/sh", "-c", "exit 7")
     said = subprocess.run([sys.executable, "-Ic", {DETACH!r}], capture_output=True, text=True).stdout
     print(int(said) == os.getpid())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while orphans.dead_children():
             await asyncio.sleep(0.02)
     print(await own.wait())

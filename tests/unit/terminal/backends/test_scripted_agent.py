@@ -26,7 +26,7 @@ def play(folder: Path, scene: Scene, **script: Any) -> None:
         terminal = PtyTerminal(recorder)
         await terminal.start(files.argv, cwd=str(folder), environment=ENVIRONMENT, columns=60, rows=15)
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 await files.until("started")
                 await recorder.until(LOOKS[script.get("look", "plain")].prompt.encode())
                 await scene(terminal, recorder, files)

@@ -80,7 +80,7 @@ class Desk:
 def play(scene: Callable[[Desk], Awaitable[None]], profile: Profile = PROFILES["generic"]) -> Desk:
     async def run() -> Desk:
         desk = Desk(profile)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await scene(desk)
         return desk
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.terminal.doors import hook_door
+from agent_relay.terminal.doors import hooks
 from agent_relay.terminal.doors.claude import session as claude_session
 from agent_relay.terminal.doors.claude.launch import ClaudeLauncher
 from agent_relay.terminal.doors.door import Door
@@ -193,7 +193,7 @@ class Looks:
             return found
 
         patch.setattr(claude_session, name, counted)
-        patch.setattr(hook_door, "LOOK_S", 0.05)
+        patch.setattr(hooks, "LOOK_S", 0.05)
 
     async def pass_by(self) -> None:
         """One that began after this has ended, with all that follows from it: they take turns, and the next is there."""

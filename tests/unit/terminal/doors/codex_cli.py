@@ -285,7 +285,7 @@ def play(folder: Path, scene: Scene, *, begins: bool = True) -> Heard:
         if begins:
             cli.begin()
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 if begins:
                     await door.open()
                 await scene(cli, heard, door)

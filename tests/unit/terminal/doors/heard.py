@@ -100,7 +100,7 @@ def play_on(make: Callable[[Path], S], scene: Callable[[S], Awaitable[None]]) ->
     async def run(folder: Path) -> S:
         stage = make(folder)
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 await scene(stage)
         finally:
             await stage.close()

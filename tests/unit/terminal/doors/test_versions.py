@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from agent_relay.terminal.doors import versions
-from agent_relay.terminal.doors.versions import CACHE_FILE, VersionLookup, ask_version, numbers_of
+from agent_relay.terminal.doors.versions import (
+    CACHE_FILE,
+    VersionLookup,
+    ask_version,
+    numbers_of,
+    recall_version,
+    remember_version,
+)
 
 
 def program(folder: Path, says: str, name: str = "opencode") -> str:
@@ -76,3 +83,16 @@ def test_numbers_are_compared_as_numbers() -> None:
     assert numbers_of("1.17.0-beta.2") == numbers_of("1.17.0") == (1, 17, 0)
     assert numbers_of("1.9") < numbers_of("1.17.0") < numbers_of("1.17.19") < numbers_of("2")
     assert numbers_of("unknown") == numbers_of("") == ()
+
+
+def test_a_version_is_remembered_without_asking(tmp_path: Path) -> None:
+    path = program(tmp_path, "exit 1")
+    environ = {"PATH": "/usr/bin:/bin"}
+    assert recall_version(path, environ, str(tmp_path)) == ""
+    remember_version(path, environ, str(tmp_path), "")
+    assert recall_version(path, environ, str(tmp_path)) == ""
+    remember_version(path, environ, str(tmp_path), "2.1.325")
+    assert recall_version(path, environ, str(tmp_path)) == "2.1.325"
+    assert recall_version("no-such-program", environ, str(tmp_path)) == ""
+    Path(path).write_text("#!/bin/sh\nexit 2\n# another one\n")
+    assert recall_version(path, environ, str(tmp_path)) == ""

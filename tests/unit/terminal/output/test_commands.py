@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agent_relay.terminal.output.commands import FileCommand, ReleaseCommand, SendCommand, SpawnCommand, sounds_like
+from agent_relay.terminal.output.commands import (
+    FileCommand,
+    ReleaseCommand,
+    ResultCommand,
+    SendCommand,
+    SpawnCommand,
+    sounds_like,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,6 +24,8 @@ from agent_relay.terminal.output.commands import FileCommand, ReleaseCommand, Se
         (SendCommand(("B",), "a"), SendCommand(("B",), "a", "thinking"), False),
         (SpawnCommand("D", "claude", "do *it*"), SpawnCommand("D", "claude", "do it"), True),
         (SpawnCommand("D", "claude", "x"), SpawnCommand("D", "codex", "x"), False),
+        (ResultCommand("t-1", "a *b*"), ResultCommand("t-1", "a b"), True),
+        (ResultCommand("t-1", "a"), ResultCommand("t-2", "a"), False),
         (FileCommand("a"), FileCommand("a"), True),
         (FileCommand("a"), ReleaseCommand("a"), False),
     ],

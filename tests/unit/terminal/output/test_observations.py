@@ -15,9 +15,11 @@ from agent_relay.terminal.output.observations import (
     ToolEnded,
     ToolStarted,
     TranscriptObserver,
+    Uttered,
     notice,
 )  # fmt: skip
-from agent_relay.terminal.output.transcripts.records import Record, Spending, Taking, ToolCall, ToolResult
+from agent_relay.terminal.output.transcripts.file_changes import FileChange
+from agent_relay.terminal.output.transcripts.records import Record, Saying, Spending, Taking, Thinking, ToolCall, ToolResult
 from agent_relay.terminal.profiles.profile import Kind, profile_for
 
 
@@ -29,7 +31,7 @@ def observe(cli: str, *records: Record) -> list[Observation]:
 
 
 def test_a_command_is_told_with_its_result() -> None:
-    seen = observe("claude", ToolCall("1", "Bash", {"command": "ls"}, 1000), ToolResult("1", 1500, output="a"))
+    seen = observe("claude", ToolCall("1", "Bash", {"command": "ls"}, 1000), ToolResult("1", 1500, output="a", exit_code=0))
     assert seen == [
         ToolStarted("1", "Bash", '{"command":"ls"}'),
         ToolEnded("1", "Bash", False, "a"),
@@ -52,7 +54,14 @@ def test_a_command_that_was_refused_was_not_run() -> None:
         (
             "codex",
             ToolCall("1", "apply_patch", {"input": "*** Begin Patch\n*** Update File: a.py\n+x"}, 0),
-            FileTouched("edit", "a.py"),
+            FileTouched("edit", "a.py", 1, "+x"),
+        ),
+        (
+            "codex",
+            ToolCall(
+                "1", "exec_command", {"cmd": "apply_patch <<'E'\n*** Begin Patch\n*** Delete File: a.py\n*** End Patch\nE"}, 0
+            ),
+            FileTouched("delete", "a.py"),
         ),
     ],
 )
@@ -66,7 +75,7 @@ def test_commands_given_as_lists() -> None:
     seen = observe(
         "codex", ToolCall("1", "shell", {"command": ["bash", "-lc", "ls"]}, 0), ToolResult("1", 0, exit_code=2, is_error=True)
     )
-    assert seen[-1] == CommandRun("bash -lc ls", 2, 0)
+    assert seen[-1] == CommandRun("bash -lc ls", 2, None)
 
 
 def test_a_result_whose_call_was_not_seen() -> None:
@@ -88,6 +97,30 @@ def test_questions_of_the_model() -> None:
     (_, asked) = observe("claude", ToolCall("1", "AskUserQuestion", {"questions": questions}, 0))
     assert isinstance(asked, QuestionAsked)
     assert (asked.dialog.question, asked.dialog.options) == ("Which?", ("A", "B"))
+
+
+def test_what_the_record_shows_of_a_change_goes_before_the_name_of_the_tool() -> None:
+    call = ToolCall("1", "Write", {"file_path": "a.py"}, 0)
+    made, changed = FileChange("create", "a.py", 1, "+x"), FileChange("", "a.py", 2, "-x\n+y")
+    assert FileTouched("create", "a.py", 1, "+x") in observe("claude", call, ToolResult("1", 1, changes=(made,)))
+    assert FileTouched("write", "a.py", 2, "-x\n+y") in observe("claude", call, ToolResult("1", 1, changes=(changed,)))
+
+
+def test_an_exit_code_or_a_duration_that_nobody_knows_is_not_made_up() -> None:
+    seen = observe("codex", ToolCall("1", "exec_command", {"cmd": "sleep 9"}, 0), ToolResult("1", 5))
+    assert seen[-1] == CommandRun("sleep 9", None, None)
+
+
+def test_what_a_command_printed_is_told_apart_where_the_record_does() -> None:
+    result = ToolResult("1", 9_000, output="a\nb", exit_code=0, stdout="a", stderr="b" * 3_000, duration_ms=7)
+    assert observe("claude", ToolCall("1", "Bash", {"command": "x"}, 1), result)[-1] == CommandRun("x", 0, 7, "a", "b" * 2_000)
+
+
+def test_words_and_thoughts() -> None:
+    assert observe("codex", Saying("m", "hello", 9, "gpt", 4), Thinking("t", "hm", 3)) == [
+        Uttered("m", "message", "hello", 9, 4), Uttered("t", "thinking", "hm", 3),
+    ]  # fmt: skip
+    assert observe("codex", Saying("", "who?", 9)) == []
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------------

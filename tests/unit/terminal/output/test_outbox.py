@@ -62,7 +62,7 @@ class Post:
 def play(folder: Path, scene: Callable[[Outbox, Post], Awaitable[None]]) -> Post:
     async def run() -> Post:
         post = Post()
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(120):
             await scene(Outbox(str(folder), post.send), post)
         return post
 
@@ -438,7 +438,7 @@ def play_plainly(folder: Path, scene: Callable[[Outbox, PlainPost], Awaitable[No
     post = PlainPost()
 
     async def run() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await scene(Outbox(str(folder), post.send), post)
 
     asyncio.run(run())

@@ -13,10 +13,12 @@ from agent_relay.terminal.output.commands import (
     JoinCommand,
     LeaveCommand,
     ReleaseCommand,
+    ResultCommand,
     SendCommand,
     SpawnCommand,
     Spoken,
     Unfinished,
+    VoteCommand,
 )
 from agent_relay.terminal.output.parser import MAX_BODY_CHARACTERS, CommandParser, Syntax
 from tests.unit.terminal.recorded_screens import CASES, EXPECTED
@@ -73,6 +75,18 @@ COMMANDS: dict[str, tuple[str, list[Command]]] = {
     "spawn, task without quotes": ("->relay:spawn Dev codex fix the tests", [SpawnCommand("Dev", "codex", "fix the tests")]),
     "spawn, fenced task": ("->relay:spawn Dev claude <<<\none\ntwo>>>", [SpawnCommand("Dev", "claude", "one\ntwo")]),
     "release": ("->relay:release Dev", [ReleaseCommand("Dev")]),
+    "vote": ("->relay:vote 3f9c2a11 approve", [VoteCommand("3f9c2a11", "approve")]),
+    "vote, with a reason": ("- ->relay:vote [3f9c2a11] Reject: too slow", [VoteCommand("3f9c2a11", "reject", "too slow")]),
+    "vote, fenced reason": ("->relay:vote 3f9c2a11 abstain <<<\none\ntwo>>>", [VoteCommand("3f9c2a11", "abstain", "one\ntwo")]),
+    "vote, by the whole id": (
+        "->relay:vote prop_01M7Q8Q3FKSH2SCR3GM5J80000 approve", [VoteCommand("prop_01M7Q8Q3FKSH2SCR3GM5J80000", "approve")],
+    ),
+    "a word that is no vote is for the daemon to refuse": ("->relay:vote 3f9c2a11 maybe", [VoteCommand("3f9c2a11", "maybe")]),
+    "an agent called vote": ("->relay:vote please have a look", [SendCommand(("vote",), "please have a look")]),
+    "result": ("->relay:result task-3fa9-1 no problems", [ResultCommand("task-3fa9-1", "no problems")]),
+    "result, fenced": ('->relay:result t.1 <<<\n{"a":\n 1}\n>>>', [ResultCommand("t.1", '{"a":\n 1}')]),
+    "a message to an agent of that name": ("->relay:result well done", [send("result", "well done")]),
+    "result, fenced on one line": ("->relay:result t.1 <<<yes>>>", [ResultCommand("t.1", "yes")]),
     "after a diff": ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n\n->relay:Bob done", [send("Bob", "done")]),
     "after a fence": ("```\nx\n```\n->relay:Bob done", [send("Bob", "done")]),
     "after a longer fence": ("````\n```\n->relay:Bob no\n````\n->relay:Bob yes", [send("Bob", "yes")]),
@@ -86,6 +100,8 @@ def test_commands_are_understood(text: str, expected: list[Command]) -> None:
 
 
 SILENT = {
+    "result without a value": "->relay:result t.1",
+    "result of the placeholder": "->relay:result TASK yes",
     "escaped": "\\->relay:Bob hello",
     "in the middle of a line": "say ->relay:Bob hello",
     "inline code": "`->relay:Bob hello`",
@@ -111,6 +127,9 @@ SILENT = {
     "echo of an injected message": "Relay message from Alice [abc12345]: ->relay:Bob hello",
     "spawn without a CLI": "->relay:spawn Dev",
     "release without a name": "->relay:release",
+    "the vote of our own notices": "->relay:vote 3f9c2a11 approve|reject|abstain",
+    "the vote of our own introduction": "->relay:vote ID approve and your reason",
+    "vote without a choice": "->relay:vote 3f9c2a11",
     "file with a path": "->relay-file:../secret",
     "block not at the start": 'see [[RELAY]]{"to":"B","body":"x"}[[/RELAY]]',
     "block in a fence": '```\n[[RELAY]]{"to":"B","body":"x"}[[/RELAY]]\n```',

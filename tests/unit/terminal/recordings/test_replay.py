@@ -170,7 +170,7 @@ def test_lines_are_json_with_a_time_and_a_kind(path: Path) -> None:
         assert json.loads(json.dumps(line)) == line
         assert line["t"] >= last
         last = line["t"]
-        assert line["kind"] in {"state", "message", "permission", "question", "tokens", "tool", "taken", "unfinished"}
+        assert line["kind"] in {"state", "message", "permission", "question", "tokens", "tool", "item", "taken", "unfinished"}
 
 
 @pytest.mark.parametrize(
@@ -178,6 +178,7 @@ def test_lines_are_json_with_a_time_and_a_kind(path: Path) -> None:
     [
         ('->relay:spawn Dev claude "x"', "spawn", {"name": "Dev", "cli": "claude", "task": "x"}),
         ("->relay:release Dev", "release", {"name": "Dev"}),
+        ("->relay:vote 3f9c2a11 approve", "vote", {"proposal": "3f9c2a11", "choice": "approve"}),
         ("->relay-file:m1", "file", {"name": "m1"}),
         ("->thinking:Bob hm", "message", {"to": "Bob", "body": "hm", "message_kind": "thinking"}),
         ("->relay:A,B x", "message", {"to": "A,B"}),
@@ -188,9 +189,36 @@ def test_every_kind_of_command_has_its_line(tmp_path: Path, text: str, kind: str
     file.write_text(
         json.dumps({"type": "assistant", "uuid": "1", "message": {"content": [{"type": "text", "text": text}]}}) + "\n"
     )
-    (line,) = replay(file)
+    said, line = replay(file)
+    assert (said["kind"], said["itemType"], said["text"]) == ("item", "message", text)
     assert line["kind"] == kind
     assert fields.items() <= line.items()
+
+
+def test_the_work_of_an_agent_is_shown(tmp_path: Path) -> None:
+    content = [
+        {"type": "thinking", "thinking": "Run them."},
+        {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "pytest -q"}},
+        {"type": "tool_use", "id": "t2", "name": "Write", "input": {"file_path": "/p/a.py", "content": "a\nb\n"}},
+    ]
+    ran = {"type": "tool_result", "tool_use_id": "t1", "is_error": False, "content": "2 passed\nslow"}
+    wrote = {"type": "tool_result", "tool_use_id": "t2", "is_error": False, "content": "File created"}
+    made = {"type": "create", "filePath": "/p/a.py", "content": "a\nb\n", "structuredPatch": []}
+    records = [
+        {"type": "assistant", "uuid": "1", "timestamp": 1_000_000_000_000, "message": {"content": content}},
+        {"type": "user", "uuid": "2", "timestamp": 1_000_000_000_400, "message": {"content": [ran]},
+         "toolUseResult": {"stdout": "2 passed", "stderr": "slow"}},
+        {"type": "user", "uuid": "3", "timestamp": 1_000_000_000_500, "message": {"content": [wrote]}, "toolUseResult": made},
+    ]  # fmt: skip
+    file = tmp_path / "s.jsonl"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    lines = list(replay(file, "claude"))
+    assert [line.get("itemType") or line["phase"] for line in lines] == [
+        "thinking", "test_run", "tool_call", "ended", "command", "ended", "file",
+    ]  # fmt: skip
+    command, touched = lines[4], lines[6]
+    assert (command["exitCode"], command["duration"], command["stdout"], command["stderr"]) == (0, 400, "2 passed", "slow")
+    assert (touched["operation"], touched["linesChanged"], touched["diff"]) == ("create", 2, "@@ -0,0 +1,2 @@\n+a\n+b")
 
 
 # --- which CLI, which file ---------------------------------------------------------------------------------------------

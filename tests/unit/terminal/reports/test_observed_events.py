@@ -11,6 +11,7 @@ from agent_relay.terminal.output.observations import (
     TokensUsed,
     ToolEnded,
     ToolStarted,
+    Uttered,
 )
 from agent_relay.terminal.reports.observed_events import ObservedEvents
 
@@ -75,3 +76,24 @@ def test_files_and_commands() -> None:
 def test_what_is_told_in_another_way_is_not_told_here() -> None:
     assert ObservedEvents("run").of(MessageTaken("hello")) == []
     assert ObservedEvents("run").of(FileTouched("read", "")) == []
+
+
+def test_a_message_is_begun_said_and_done() -> None:
+    begun, said, done = check_all(Uttered("m1", "message", "hello", 1_500, 1_000))
+    assert (begun["itemType"], begun["startedAt"], done["completedAt"], done["duration"]) == ("message", 1_000, 1_500, 500)
+    assert said["delta"] == {"type": "text", "content": "hello"}
+
+
+def test_a_thought_without_words_or_a_beginning() -> None:
+    begun, done = check_all(Uttered("t1", "thinking", "", 1_500))
+    assert (begun["itemType"], begun["startedAt"], done["duration"]) == ("thinking", 1_500, None)
+
+
+def test_a_change_of_a_file_has_what_is_known_of_it() -> None:
+    assert check(FileTouched("create", "a", 2, "+x\n+y"))["linesChanged"] == 2
+    assert set(check(FileTouched("edit", "a"))) == {"type", "operation", "filePath"}
+
+
+def test_a_command_has_both_its_outputs() -> None:
+    told = check(CommandRun("ls", 1, None, "out", "err"))
+    assert (told["exitCode"], told["duration"], told["stdout"], told["stderr"]) == (1, None, "out", "err")

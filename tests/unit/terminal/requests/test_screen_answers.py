@@ -417,7 +417,7 @@ class Desk:
 
     def answer(self, decision: Decision, digest: str | None = None) -> None:
         async def run() -> None:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 await self.answerer.answer(digest or self.dialog.digest, decision)
 
         asyncio.run(run())
@@ -550,7 +550,7 @@ def test_answers_take_turns_and_share_the_keyboard() -> None:
     async def run() -> list[BaseException | None]:
         answerer = ScreenAnswerer(cast("Terminal[Screen]", desk), desk.watcher, desk.profile, desk.read, keyboard)
         answers = (answerer.answer(desk.dialog.digest, decision) for decision in (DENY, ALLOW))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             return await asyncio.gather(*answers, return_exceptions=True)
 
     first, second = asyncio.run(run())

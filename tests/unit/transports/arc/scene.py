@@ -85,9 +85,7 @@ class Scene:
         self.registrar.start([ArcRow("ann-1", "h", 0), ArcRow("bob-1", "i", 0)])
         self.hub: Hub = Hub(pump, self.registrar, names, cast("Any", None), settings, clock, harness.entropy, [])  # type: ignore[arg-type]
         self.invitations = Invitations(self.saved, clock, harness.entropy, [])  # type: ignore[arg-type]
-        self.desk = Desk(
-            self.registrar, self.invitations, self.hub, names, settings, clock, is_owner=lambda bearer: bearer == "owner's"  # type: ignore[arg-type]
-        )  # fmt: skip
+        self.desk = Desk(self.registrar, self.invitations, self.hub, names, settings, clock)  # type: ignore[arg-type]
 
     def close_desk(self) -> None:
         """Nobody may register without being let in."""

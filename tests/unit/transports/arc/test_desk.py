@@ -17,7 +17,7 @@ from tests.unit.transports.arc.scene import Scene, play
 async def register_all(
     scene: Scene, names: list[str], *, invite: str | None = None, bearer: str = "", address: str = "10.0.0.1"
 ) -> list[Any]:
-    tasks = [asyncio.create_task(scene.desk.register(name, invite, bearer, address)) for name in names]
+    tasks = [asyncio.create_task(scene.desk.register(name, invite, address, is_owner=bearer == "owner's")) for name in names]
     while not all(task.done() for task in tasks):
         await scene.settle()
     return await asyncio.gather(*tasks, return_exceptions=True)

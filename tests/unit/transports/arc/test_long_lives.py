@@ -45,7 +45,7 @@ class Served:
 
     @asynccontextmanager
     async def connect(self, agent_id: str) -> AsyncIterator[ClientConnection]:
-        registering = asyncio.create_task(self.scene.desk.register(agent_id, None, "owner's", "127.0.0.1"))
+        registering = asyncio.create_task(self.scene.desk.register(agent_id, None, "127.0.0.1", is_owner=True))
         while not registering.done():
             await self.scene.settle()
         headers = {"Authorization": f"Bearer {registering.result()['token']}"}
@@ -68,11 +68,16 @@ def serve(act: Callable[[Served], Awaitable[None]]) -> None:
     async def main() -> None:
         scene = Scene()
         api: Any = SimpleNamespace(
-            page_keys=None, metrics=None, guesses=None, arc=scene.desk, streams=SimpleNamespace(stop=lambda: None)
+            page_keys=None,
+            metrics=None,
+            guesses=None,
+            arc=scene.desk,
+            token_hash=None,
+            streams=SimpleNamespace(stop=lambda: None),
         )
         listener = socket.create_server(("127.0.0.1", 0))
         server = HttpServer(
-            api, listener, "127.0.0.1", None, frozenset(), 1_048_576, Connections(100, 100), hub=scene.hub
+            api, listener, "127.0.0.1", frozenset(), 1_048_576, Connections(100, 100), hub=scene.hub
         )  # fmt: skip
         await server.start()
         try:

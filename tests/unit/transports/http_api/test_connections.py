@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from agent_relay.ports.callers import Caller
 from agent_relay.transports.http.connections import Client, Connections, PatientProtocol
 
 DEADLINE_S = 60.0
@@ -19,6 +20,11 @@ class Line:
 
     def abort(self) -> None:
         self.is_open = False
+
+
+class RemoteLine(Line):
+    async def ask_caller(self) -> Caller:
+        return Caller("Bob", host="b")
 
 
 def open_lines(places: Connections, address: str, count: int, start: int = 1) -> list[tuple[Client, Line]]:
@@ -58,6 +64,21 @@ def test_in_all_it_is_whoever_has_the_most_that_makes_room() -> None:
     assert are_open(many) == [False, True, True, True, True]
     assert are_open(one + other) == [True, True]
     assert len(places) == 6
+
+
+def test_only_connections_from_another_host_can_be_asked_who_they_are() -> None:
+    places = Connections(10, 10)
+    (local,) = open_lines(places, "127.0.0.1", 1)
+    remote = ("b/127.0.0.1", 7)
+    places.opened(remote, RemoteLine())
+    assert places.ask_caller(local[0]) is None
+    for _ in range(2):  # before it has shown a token, as for a route that asks for none, and after
+        asked = places.ask_caller(remote)
+        assert asked is not None
+        assert asyncio.run(asked) == Caller("Bob", host="b")  # type: ignore[arg-type]
+        places.know(remote)
+    places.closed(remote)
+    assert places.ask_caller(remote) is None
 
 
 def test_where_everybody_has_a_token_the_next_is_refused() -> None:

@@ -24,7 +24,7 @@ const read = atMostEvery(READ_MS, async () => {
   try {
     conversations.value = (await get("conversations", { limit: WANTED })).conversations;
   } catch (error) {
-    if (error.status > 0) console.error(error);
+    if (!error.isAway) console.error(error);
   }
 });
 

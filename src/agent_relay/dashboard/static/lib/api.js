@@ -14,6 +14,7 @@ export class ApiError extends Error {
     this.code = problem?.code ?? null;
     this.details = problem?.details ?? {};
     this.retryable = problem?.retryable ?? status === 0;
+    this.isAway = status === 0 || this.code === "SERVICE_UNAVAILABLE"; // the stream shows it, and everything is read again afterwards
   }
 }
 

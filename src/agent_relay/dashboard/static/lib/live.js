@@ -15,8 +15,8 @@ const LONGEST_WAIT_MS = 15_000;
 const MOST_REPLAYED = 5_000; // beyond that reading anew is faster
 const CAUGHT_UP_MS = 400;
 
-/** `state`: connecting, live, replaying or reconnecting. `retryAt`: when the next attempt is made, ms. */
-export const connection = signal({ state: "connecting", retryAt: 0 });
+/** `state`: connecting, live, replaying or reconnecting. `retryAt`: when the next attempt is made, ms. `reason`: why, where it was said. */
+export const connection = signal({ state: "connecting", retryAt: 0, reason: "" });
 /** The number of the newest event that was seen. */
 export const lastSeq = signal(null);
 
@@ -51,12 +51,14 @@ export async function follow(from) {
   addEventListener("offline", () => abort?.abort());
   document.addEventListener("visibilitychange", () => document.hidden || comeBack());
   for (;;) {
+    let reason = "";
     try {
       await connect();
-    } catch {
-      // Whatever it was: it is shown as reconnecting, and tried again.
+    } catch (error) {
+      // Whatever it was: it is shown as reconnecting, and tried again. A host that cannot reach its cluster says so itself.
+      if (error.isAway && error.status) reason = error.message;
     }
-    await pause();
+    await pause(reason);
   }
 }
 
@@ -71,7 +73,7 @@ async function connect() {
   if (attempt > 0) await skipWhatIsTooMuch();
   const headers = lastSeq.value === null ? {} : { "Last-Event-ID": String(lastSeq.value) };
   const response = await open(url("events/sse"), { headers, signal: abort.signal });
-  if (replayUntil !== null && lastSeq.value < replayUntil) connection.value = { state: "replaying", retryAt: 0 };
+  if (replayUntil !== null && lastSeq.value < replayUntil) connection.value = { state: "replaying", retryAt: 0, reason: "" };
   else goLive();
   attempt = 0;
   await readEvents(response.body, take, () => { heardAt = Date.now(); });
@@ -103,7 +105,7 @@ function take({ type, id, data }) {
 function goLive() {
   clearTimeout(caughtUpTimer);
   replayUntil = null;
-  if (connection.value.state !== "live") connection.value = { state: "live", retryAt: 0 };
+  if (connection.value.state !== "live") connection.value = { state: "live", retryAt: 0, reason: "" };
 }
 
 const hand = oncePerFrame(() => {
@@ -129,11 +131,11 @@ function safely(work) {
   }
 }
 
-async function pause() {
+async function pause(reason) {
   attempt += 1;
   const longest = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (attempt - 1));
   const wait = longest * (0.7 + Math.random() * 0.3);
-  connection.value = { state: "reconnecting", retryAt: Date.now() + wait };
+  connection.value = { state: "reconnecting", retryAt: Date.now() + wait, reason };
   await new Promise((resolve) => {
     wake = resolve;
     setTimeout(resolve, wait);

@@ -24,6 +24,12 @@ export const isReady = signal(false);
 export const asking = computed(() => new Set([...permissions.value.values(), ...questions.value.values()].map((each) => each.agentName)));
 export const attentionCount = computed(() => permissions.value.size + questions.value.size);
 
+/** Proposals that are open, as GET /api/v1/proposals says. */
+const openProposals = signal([]);
+/** How many of them wait for your vote. */
+export const votesAsked = computed(() => openProposals.value.filter(({ participants, votes }) => (
+  participants.some(isYou) && !Object.keys(votes).some(isYou))).length);
+
 const OLDER_NAMES = ["http"]; // that earlier versions sent under from here
 const SPARE_NAMES = 9;
 
@@ -49,6 +55,7 @@ export const readRequests = atMostEvery(REQUESTS_MS, () => {
   read("permissions", (found) => { permissions.value = byKey(found.permissions, "requestId"); });
   read("questions", (found) => { questions.value = byKey(found.questions, "questionId"); });
 });
+export const readProposals = atMostEvery(REQUESTS_MS, () => read("proposals", (found) => { openProposals.value = found.proposals; }));
 export const readNumbers = atMostEvery(NUMBERS_MS, () => {
   read("status", (found) => { status.value = found; });
 });
@@ -66,6 +73,7 @@ export async function start() {
 function readAll() {
   readAgents();
   readRequests();
+  readProposals();
   readNumbers();
   readCosts();
 }
@@ -77,6 +85,7 @@ function listen() {
   onEvents(["agent.spawned", "agent.released", "session.*", "message.*"], readAgents);
   onEvents(["permission.resolved", "question.resolved"], dropResolved);
   onEvents(["permission.*", "question.*"], readRequests);
+  onEvents(["consensus.*"], readProposals);
   onEvents(["tokens.used", "message.*"], readNumbers);
   onEvents(["tokens.used"], readCosts);
   onEvents(["budget.exceeded"], (events) => events.forEach((event) => {
@@ -120,7 +129,7 @@ async function read(path, take) {
       if (path === "agents") isReady.value = true;
     });
   } catch (error) {
-    if (error.status > 0) console.error(error); // without an answer at all, the stream shows it and everything is read again
+    if (!error.isAway) console.error(error);
   }
 }
 

@@ -46,6 +46,7 @@ function Runs({ agent }) {
     <dt>CLI</dt>
     <dd class="line" style=${{ "--gap": "5px" }}>${agent.cli ? html`<${CliIcon} cli=${agent.cli} />${agent.cli}` : "unknown"}</dd>
     ${agent.model && html`<dt>Model</dt><dd>${agent.model}</dd>`}
+    ${agent.host && html`<dt>Host</dt><dd>${agent.host}</dd>`}
     ${agent.door && html`<dt>Door</dt><dd>${agent.door}<${BetterDoors} agent=${agent} /></dd>`}
     ${agent.meta?.cwd && html`<dt>Folder</dt><dd class="mono">${agent.meta.cwd}</dd>`}
     <dt>Session</dt><dd class="mono">${agent.sessionId}</dd>

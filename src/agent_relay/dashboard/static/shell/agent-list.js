@@ -26,7 +26,7 @@ const hidden = computed(() => others.value.filter(isHidden).length);
 const shown = computed(() => {
   const word = wanted.value.trim().toLowerCase();
   const found = others.value.filter((agent) => (word
-    ? agent.name.toLowerCase().includes(word) || agent.cli?.includes(word)
+    ? agent.name.toLowerCase().includes(word) || agent.cli?.includes(word) || agent.host === word
     : showsOffline.value || !isHidden(agent)));
   return found.sort((one, other) => ORDER[stateOf(one)] - ORDER[stateOf(other)] || one.name.localeCompare(other.name));
 });
@@ -83,6 +83,7 @@ function AgentRow({ agent }) {
       <span class="line"><span class="name clip grow">${agent.name}</span><${Queue} agent=${agent} />
         ${agent.estimatedCostUsd ? html`<span class="cost tabular">${showCost(agent.estimatedCostUsd)}</span>` : null}</span>
       <span class="about"><${CliIcon} cli=${agent.cli} /><span class="state">${showState(agent)}</span>
+        ${agent.host && html`<span class="clip" data-host=${agent.host}>· ${agent.host}</span>`}
         ${agent.model && html`<span class="clip">· ${agent.model}</span>`}</span>
       ${showHold(agent) && html`<span class="about hold"><span class="clip" title=${showHold(agent)}>${showHold(agent)}</span></span>`}
     </span>

@@ -37,7 +37,8 @@ function toMain(event) {
 
 function Banner() {
   if (connection.value.state !== "reconnecting" || !isReady.value) return null;
-  return html`<div class="banner" role="status"><span>The daemon does not respond. This page may be out of date; nothing is lost.</span>
+  const why = connection.value.reason || "The daemon does not respond.";
+  return html`<div class="banner" role="status"><span>${why} This page may be out of date; nothing is lost.</span>
     <${Button} small onClick=${reconnectNow}>Try now<//></div>`;
 }
 

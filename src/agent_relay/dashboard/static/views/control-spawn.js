@@ -1,7 +1,7 @@
 // Starting an agent: which CLI, its name, its first task, and where it works.
 
-import { html, render, useState } from "../lib/ui.js";
-import { post } from "../lib/api.js";
+import { html, render, useEffect, useState } from "../lib/ui.js";
+import { get, post } from "../lib/api.js";
 import { go, link } from "../lib/router.js";
 import { agents, readAgents } from "../lib/store.js";
 import { say } from "../lib/toasts.js";
@@ -30,10 +30,20 @@ function close() {
 
 const freeName = () => NAMES.find((name) => !agents.value.has(name)) ?? "";
 
+/** The hosts of the cluster that take part now; none where there is no cluster. */
+function useHosts() {
+  const [hosts, setHosts] = useState([]);
+  useEffect(() => {
+    get("hosts").then((found) => setHosts(found.hosts.filter(({ role, isExcluded }) => role !== "lost" && !isExcluded)), () => {});
+  }, []);
+  return hosts;
+}
+
 function SpawnDialog({ onClose }) {
   const [cli, setCli] = useState("claude");
   const [other, setOther] = useState("");
-  const [fields, setFields] = useState({ agent: freeName(), task: "", cwd: "" });
+  const [fields, setFields] = useState({ agent: freeName(), task: "", cwd: "", host: "" });
+  const hosts = useHosts();
   const [problem, setProblem] = useState(null);
   const [isStarting, setStarting] = useState(false);
   const set = (name) => (event) => setFields({ ...fields, [name]: event.currentTarget.value });
@@ -42,9 +52,9 @@ function SpawnDialog({ onClose }) {
     event.preventDefault();
     setStarting(true);
     setProblem(null);
-    const { agent, task, cwd } = fields;
+    const { agent, task, cwd, host } = fields;
     try {
-      const { agentName } = await post("sessions", { agent: agent.trim(), cli: cli === "other" ? other.trim() : cli, ...(task && { task }), ...(cwd && { cwd }) });
+      const { agentName } = await post("sessions", { agent: agent.trim(), cli: cli === "other" ? other.trim() : cli, ...(task && { task }), ...(cwd && { cwd }), ...(host && { host }) });
       readAgents();
       onClose();
       say(`${agentName} is starting.`, { tone: "success", action: { label: "Show its terminal", run: () => go(link("terminals", [], { agents: agentName })) } });
@@ -72,6 +82,10 @@ function SpawnDialog({ onClose }) {
         <textarea id="spawn-task" class="input" rows="4" value=${fields.task} onInput=${set("task")} placeholder="Its first message: what it should do." /></div>
       <div class="field"><label for="spawn-cwd">Directory <span class="faint">(optional)</span></label>
         <input id="spawn-cwd" class="input mono" value=${fields.cwd} onInput=${set("cwd")} placeholder="the project" autocomplete="off" spellcheck="false" /></div>
+      ${hosts.length > 1 && html`<div class="field"><label for="spawn-host">Host</label>
+        <select id="spawn-host" class="input" value=${fields.host} onChange=${set("host")}>
+          <option value="">the least loaded that allows it</option>
+          ${hosts.map(({ host }) => html`<option key=${host} value=${host}>${host}</option>`)}</select></div>`}
       ${problem && html`<p class="note bad" role="alert">${problem.message}</p>`}
     </form><//>`;
 }

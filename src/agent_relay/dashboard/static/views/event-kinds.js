@@ -24,7 +24,7 @@ const words = {
   "session.ended": (event) => `ended: ${event.reason}`,
   "item.started": (event) => `began ${itemWords[event.itemType] ?? event.itemType}`,
   "item.delta": (event) => event.delta.content,
-  "item.completed": (event) => `finished after ${showDuration(event.duration)}`,
+  "item.completed": (event) => (event.duration === null ? "finished" : `finished after ${showDuration(event.duration)}`),
   "permission.requested": (event) => `asks: ${event.command ?? event.filePath ?? event.description}`,
   "permission.resolved": (event) => `${event.resolution} by ${event.resolvedBy}`,
   "question.requested": (event) => `asks: ${event.question}`,
@@ -34,18 +34,28 @@ const words = {
   "agent.spawned": (event) => `was started by ${event.spawnedBy}${event.task ? `: ${event.task}` : ""}`,
   "agent.released": (event) => `was released by ${event.releasedBy}: ${event.reason}`,
   "consensus.proposed": (event) => `proposes: ${event.title}`,
-  "consensus.resolved": (event) => `was ${event.outcome}`,
+  "consensus.vote": (event) => `votes ${event.vote}${event.reason ? `: ${event.reason}` : ""}`,
+  "consensus.resolved": (event) => `${outcomeWords[event.outcome] ?? event.outcome}${event.resolution ? `: ${event.resolution}` : ""}`,
+  "pattern.started": (event) => `began ${event.pattern} with ${showNumber(event.total)} tasks (${event.runId})`,
+  "pattern.progress": (event) => `${event.done} of ${event.total}: ${event.agent || event.task} ${event.step.replace("_", " ")}${event.error ? `: ${event.error}` : ""}`,
+  "pattern.ended": (event) => `${event.outcome} ${event.runId}${event.totalTokens ? ` with ${showNumber(event.totalTokens)} tokens` : ""}`,
   "tokens.used": (event) => `${showNumber(tokensOf(event))} tokens of ${event.model}`,
   "file.operation": (event) => `${event.operation} ${event.filePath}${event.linesChanged ? ` (${event.linesChanged} lines)` : ""}`,
   "command.executed": (event) => event.command,
   "agent.state": (event) => `is ${event.state}${event.waitingFor ? `: ${event.waitingFor}` : ""}`,
   "budget.exceeded": (event) => `${showCost(event.spentUsd)} of ${showCost(event.limitUsd)} spent (${event.budget})`,
   "loop.detected": (event) => event.text,
+  "access.denied": (event) => `was refused (${event.action} ${event.to}): ${event.rule}`,
   "stream.gap": (event) => `Events before number ${event.oldest} ${gapWords[event.reason] ?? "are no longer kept"}.`,
 };
 
 const gapWords = {
   killed: "may be missing: the daemon was killed", unwritten: "are missing: the disk refused them", damaged: "are damaged and cannot be read",
+};
+
+const outcomeWords = {
+  approved: "the proposal was approved", rejected: "the proposal was rejected", timeout: "the proposal was not decided in time",
+  withdrawn: "the proposal was withdrawn",
 };
 
 const itemWords = {

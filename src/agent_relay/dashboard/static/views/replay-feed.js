@@ -32,6 +32,7 @@ function Step({ step, before, player, isLast }) {
   </article>`;
 }
 
+const took = (event) => (event.duration === null ? "" : showDuration(event.duration)); // null: the agent's record does not say
 const nameOf = (step) => (step.agent ? showName(step.agent) : "The relay");
 const Who = ({ step, children }) => html`<div class="line rp-who"><strong>${nameOf(step)}</strong>${children}</div>`;
 
@@ -45,7 +46,7 @@ const bodies = {
     <div class="prose" dangerouslySetInnerHTML=${{ __html: renderMarkdown(step.event.body) }} />`, // cleaned there
 
   item: ({ step, ended, at }) => html`<${Who} step=${step}><span class="muted">${step.text}</span>
-      <span class="faint rp-end tabular">${ended ? showDuration(ended.duration) : html`<span class="spinner" />`}</span><//>
+      <span class="faint rp-end tabular">${ended ? took(ended) : html`<span class="spinner" />`}</span><//>
     <${Output} text=${step.parts.filter((part) => part.ts <= at).map((part) => part.text).join("")} />`,
 
   request: ({ step, ended }) => html`<${Who} step=${step}><span class="muted">${step.event.tool ? `asks to use ${step.event.tool}` : "asks"}</span>
@@ -55,7 +56,7 @@ const bodies = {
 
   command: ({ step }) => html`<${Who} step=${step}><span class="muted">ran</span>
       <span class="rp-end line"><${Exit} code=${step.event.exitCode} />
-        <span class="faint tabular">${showDuration(step.event.duration)}</span></span><//>
+        <span class="faint tabular">${took(step.event)}</span></span><//>
     <${Output} text=${[`$ ${step.event.command}`, step.event.stdout, step.event.stderr].filter(Boolean).join("\n")} />`,
 
   file: ({ step }) => html`<${Who} step=${step}><span class="muted">${step.event.operation}</span><code class="clip">${step.event.filePath}</code>

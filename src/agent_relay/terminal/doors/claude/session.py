@@ -33,13 +33,15 @@ from agent_relay.terminal.doors.claude.record import (
 )
 from agent_relay.terminal.doors.claude.requests import ClaudeRequests
 from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, DoorState, Whereabouts
-from agent_relay.terminal.doors.hook_door import HookedSession
+from agent_relay.terminal.doors.hooks import HookedSession
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.signals import Decided, Given, NotGiven, Signal
+from agent_relay.terminal.output.item_types import find_item_type
 from agent_relay.terminal.output.json_fields import as_dict, as_text
 from agent_relay.terminal.output.observations import MAX_OUTPUT_CHARACTERS, Observation, ToolEnded, ToolStarted, show_input
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
+from agent_relay.terminal.profiles.profile import profile_for
 
 TOOL_STARTED, TOOL_ENDED = "ToolStarted", "ToolEnded"
 START_S = 60.0  # a start with its first dialogs; a program that shows no record by then keeps none
@@ -58,7 +60,10 @@ def observe_tool(event: str, given: dict[str, Any]) -> ToolStarted | ToolEnded |
     if not id_ or given.get("agent_id"):
         return None
     if event == TOOL_STARTED:
-        return ToolStarted(id_, name, show_input(as_dict(given.get("tool_input"))))
+        arguments = as_dict(given.get("tool_input"))
+        transcript = profile_for("claude").transcript
+        item_type = find_item_type(transcript, name, arguments) if transcript is not None else "tool_call"
+        return ToolStarted(id_, name, show_input(arguments), item_type)
     response = given.get("tool_response")
     was_stopped = bool(as_dict(response).get("interrupted"))
     return ToolEnded(id_, name, was_stopped, _output_of(response)[:MAX_OUTPUT_CHARACTERS])

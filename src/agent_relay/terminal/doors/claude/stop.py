@@ -15,10 +15,10 @@ import msgspec
 
 from agent_relay.terminal.doors.claude.session import ClaudeSession, RecordWait
 from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, DoorState, NotTaken, Probe, Whereabouts
-from agent_relay.terminal.doors.hook_door import MAX_BYTES, Spool, size_of
 from agent_relay.terminal.doors.hooks import marker_path
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed
+from agent_relay.terminal.doors.spool import MAX_BYTES, Spool, size_of
 from agent_relay.terminal.output.observations import Observation
 
 

@@ -28,12 +28,12 @@ import msgspec
 from agent_relay.terminal.doors.codex.record import KNOWN, Codex, CodexSignals, find_message, remember
 from agent_relay.terminal.doors.codex.requests import CodexHookRequests
 from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
-from agent_relay.terminal.doors.hook_door import MAX_BYTES, HookedSession, Spool, size_of
-from agent_relay.terminal.doors.hooks import event_script, hook_command, marker_path, notice_command, while_marked
+from agent_relay.terminal.doors.hooks import HookedSession, event_script, hook_command, marker_path, notice_command, while_marked
 from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.signals import Decided, Given, Signal, TurnBegan, TurnEnded
+from agent_relay.terminal.doors.spool import MAX_BYTES, Spool, size_of
 from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.json_fields import as_dict, as_text
 from agent_relay.terminal.output.observations import Observation

@@ -24,8 +24,9 @@ from agent_relay.terminal.doors.codex.app_server import RequestId, Unreachable
 from agent_relay.terminal.doors.door import Decision, DoorError, DoorListener, NotOpen, Resolution
 from agent_relay.terminal.doors.requests import DOOR, PERSON, Asked, DoorRequests, HookRequests, cut
 from agent_relay.terminal.doors.signals import Decided
+from agent_relay.terminal.output.item_types import read_command
 from agent_relay.terminal.output.json_fields import as_dict, as_list, as_text
-from agent_relay.terminal.output.observations import Observation, command_of
+from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.records import ToolCall
 
 COMMAND = "item/commandExecution/requestApproval"
@@ -208,7 +209,7 @@ class _HookRequest(Asked):
 
     def fits(self, call: ToolCall) -> bool:
         """A patch may be part of a command."""
-        ran = command_of(call) or as_text(call.arguments.get("input"))
+        ran = read_command(call.arguments) or as_text(call.arguments.get("input"))
         return self.command in ran if self.is_patch else self.command == ran
 
 

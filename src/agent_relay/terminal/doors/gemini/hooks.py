@@ -20,12 +20,12 @@ from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
 from agent_relay.terminal.doors.gemini.record import KNOWN, GeminiSignals, was_given
 from agent_relay.terminal.doors.gemini.requests import QUESTION_TOOL, GeminiRequests, tool_of
-from agent_relay.terminal.doors.hook_door import HookedSession, Spool
-from agent_relay.terminal.doors.hooks import marker_path
+from agent_relay.terminal.doors.hooks import HookedSession, marker_path
 from agent_relay.terminal.doors.known import KnownSession
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.signals import Decided, Given, ModelAnswered, Signal, TurnEnded
+from agent_relay.terminal.doors.spool import Spool
 from agent_relay.terminal.doors.versions import is_known
 from agent_relay.terminal.output.json_fields import as_dict, as_text
 from agent_relay.terminal.output.observations import Observation

@@ -21,9 +21,10 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from agent_relay.terminal.doors.opencode.loopback_http import HttpFailed, HttpRefused, LoopbackHttp
-from agent_relay.terminal.output.json_fields import as_count, as_dict, as_text, decode_object
+from agent_relay.terminal.output.json_fields import as_count, as_dict, as_list, as_text, decode_object
 from agent_relay.terminal.output.observations import Observation, TranscriptObserver
-from agent_relay.terminal.output.transcripts.records import Record, Seen, Spending, ToolCall, ToolResult
+from agent_relay.terminal.output.transcripts.file_changes import MAX_CHANGES, FileChange, read_content, read_diff
+from agent_relay.terminal.output.transcripts.records import Record, Seen, Spending, Thinking, ToolCall, ToolResult
 from agent_relay.terminal.profiles.profile import Transcript
 
 SILENCE_S = 45.0  # it sends a sign of life every ten seconds
@@ -34,7 +35,8 @@ _log = logging.getLogger("agent_relay.terminal")
 _MAX_MESSAGES = 2_000
 V = TypeVar("V")
 _TOOLS = Transcript(
-    shape="opencode", home="", commands=("bash",), reads=("read",), writes=("write",), edits=("edit", "apply_patch")
+    shape="opencode", home="", commands=("bash",), reads=("read",), writes=("write",), edits=("edit", "apply_patch"),
+    searches=("grep", "glob", "websearch", "codesearch"), plans=("todowrite",),
 )  # fmt: skip
 _ENDED = ("completed", "error")
 _MAX_MODELS = 500
@@ -231,6 +233,11 @@ class Notices:
     def note_part(self, part: dict[str, Any]) -> None:
         if part.get("type") == "tool":
             self._note_tool(part, as_dict(part.get("state")))
+        elif part.get("type") == "reasoning" and as_text(part.get("messageID")) in self._models:
+            times, id_ = as_dict(part.get("time")), as_text(part.get("id"))
+            ended_ms = as_count(times.get("end"))
+            if ended_ms:
+                self._tell(id_, Thinking(id_, as_text(part.get("text")), ended_ms, as_count(times.get("start"))))
         elif part.get("type") == "step-finish":
             tokens, id_ = as_dict(part.get("tokens")), as_text(part.get("id"))
             cache = as_dict(tokens.get("cache"))
@@ -246,11 +253,12 @@ class Notices:
             arguments = {**given, "file_path": given["filePath"]} if "filePath" in given else given
             self._tell(f"{id_}:start", ToolCall(id_, as_text(part.get("tool")), arguments, as_count(times.get("start"))))
         if status in _ENDED:
-            is_error, code = status == "error", as_dict(state.get("metadata")).get("exit")
+            told = as_dict(state.get("metadata"))
+            is_error, code = status == "error", told.get("exit")
             output = as_text(state.get("error") if is_error else state.get("output"))
             result = ToolResult(
                 id_, as_count(times.get("end")), is_error, was_run=not is_error, output=output,
-                exit_code=code if isinstance(code, int) else None,
+                exit_code=code if isinstance(code, int) else None, changes=_read_changes(told, as_dict(state.get("input"))),
             )  # fmt: skip
             self._tell(f"{id_}:end", result)
 
@@ -258,6 +266,25 @@ class Notices:
         if self._seen.is_new(id_):
             for observation in self._observer.observe(record):
                 self._noticed(observation)
+
+
+def _read_changes(told: dict[str, Any], given: dict[str, Any]) -> tuple[FileChange, ...] | None:
+    """Changes that a tool made: of a patch each file, else the one it was given."""
+    if isinstance(told.get("files"), list):
+        found = [_read_file(file) for file in as_list(told["files"])[:MAX_CHANGES]]
+        return tuple(change for change in found if change.path)
+    path, diff = as_text(given.get("filePath")), as_text(told.get("diff"))
+    if not path or not (diff or "exists" in told):
+        return None
+    if told.get("exists") is False:
+        return (read_content(path, as_text(given.get("content"))),)
+    return (read_diff("", path, diff),)
+
+
+def _read_file(file: dict[str, Any]) -> FileChange:
+    operation = {"add": "create", "delete": "delete"}.get(as_text(file.get("type")), "edit")
+    path = as_text(file.get("movePath")) or as_text(file.get("filePath"))
+    return read_diff(operation, path, as_text(file.get("patch")) or as_text(file.get("diff")))
 
 
 class HandedIds(Struct, frozen=True):

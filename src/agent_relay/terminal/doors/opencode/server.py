@@ -41,7 +41,8 @@ from agent_relay.terminal.doors.opencode.loopback_http import (
 from agent_relay.terminal.doors.opencode.requests import OpencodeRequests
 from agent_relay.terminal.doors.opencode.sessions import OwnSessions, Sessions, session_id, wait_for_view
 from agent_relay.terminal.output.json_fields import as_dict, as_list, as_text
-from agent_relay.terminal.output.observations import Observation
+from agent_relay.terminal.output.observations import Observation, utter
+from agent_relay.terminal.output.transcripts.records import Saying
 
 START_S = 120.0  # a first start fetches things; nothing can be typed meanwhile either
 FIRST_ANSWER_S = 1.0  # who asks while it is starting is never answered, who asks again is; a busy machine needs longer
@@ -342,6 +343,7 @@ class OpencodeServer:
         if self._is_over or ended_ms < self._own.since_ms or self._sessions.is_child(session):
             return
         self._listener.door_heard(text, part)
+        self._listener.door_noticed(utter(Saying(part, text, ended_ms)))
         self._own.note_heard(ended_ms)
 
     def _tell_state(self) -> None:

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from agent_relay.terminal.output.json_fields import as_count, as_dict, as_list, as_text, texts_of, time_ms
+from agent_relay.terminal.output.transcripts.file_changes import FileChange, read_content, read_hunks
 from agent_relay.terminal.output.transcripts.records import (
     Record,
     Saying,
@@ -17,6 +18,7 @@ from agent_relay.terminal.output.transcripts.records import (
     SessionReader,
     Spending,
     Taking,
+    Thinking,
     ToolCall,
     ToolResult,
 )
@@ -50,6 +52,8 @@ class ClaudeReader(SessionReader):
         found: list[Record] = []
         if not record.get("isSidechain"):
             text = "\n".join(text for text in texts_of(message.get("content"), "text") if text)
+            thoughts = [part for part in as_list(message.get("content")) if part.get("type") == "thinking"]
+            found += [Thinking(f"{id_}:{n}", as_text(part.get("thinking")), at_ms) for n, part in enumerate(thoughts)]
             found += [Saying(id_, text, at_ms, model)] if text else []
             found += [
                 ToolCall(as_text(part.get("id")), as_text(part.get("name")), as_dict(part.get("input")), at_ms)
@@ -81,8 +85,16 @@ def _read_user(record: dict[str, Any], id_: str) -> list[Record]:
             # A refusal by a hook or a rule reads as whatever its author wrote; newer versions name it as what it is.
             refused = bool(part.get("is_error")) and (bool(record.get("toolDenialKind")) or output.startswith(_REFUSALS))
             code = re.match(r"(?:Error: )?Exit code (\d+)", output)
-            is_error, exit_code = bool(part.get("is_error")), int(code[1]) if code else None
-            found.append(ToolResult(as_text(part.get("tool_use_id")), at_ms, is_error, not refused, output, exit_code))
+            is_error = bool(part.get("is_error"))
+            exit_code = int(code[1]) if code else None if is_error else 0
+            told = as_dict(record.get("toolUseResult"))
+            found.append(
+                ToolResult(
+                    as_text(part.get("tool_use_id")), at_ms, is_error, not refused, output, exit_code,
+                    stdout=as_text(told.get("stdout")) if "stdout" in told else None, stderr=as_text(told.get("stderr")),
+                    changes=_read_change(told),
+                )
+            )  # fmt: skip
     origin = as_dict(record.get("origin"))
     text = "\n".join(texts_of(content, "text"))
     if (
@@ -92,6 +104,16 @@ def _read_user(record: dict[str, Any], id_: str) -> list[Record]:
     ):
         found.append(Taking(id_, text, at_ms, as_text(origin.get("msg_id")) or None))
     return found
+
+
+def _read_change(told: dict[str, Any]) -> tuple[FileChange, ...] | None:
+    """The change that a tool's own result shows beside what the agent was told of it."""
+    path, hunks = as_text(told.get("filePath")), told.get("structuredPatch")
+    if not path or not isinstance(hunks, list):
+        return None
+    if told.get("type") == "create":
+        return (read_content(path, as_text(told.get("content"))),)
+    return (read_hunks("", path, hunks),)
 
 
 def _read_attachment(record: dict[str, Any], id_: str) -> list[Record]:

@@ -7,6 +7,7 @@ it holds tell it from others, within the session and those that were forked from
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -20,10 +21,14 @@ from agent_relay.terminal.output.transcripts.records import (
     SessionReader,
     Spending,
     Taking,
+    Thinking,
     ToolCall,
     ToolResult,
 )
 
+_MAX_HEAD = 1_000  # characters before what a command printed
+_EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,10})$", re.MULTILINE)
+_WALL_TIME = re.compile(r"^Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds?$", re.MULTILINE)
 _SUMS = ("input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
 
 
@@ -60,7 +65,7 @@ class CodexReader(SessionReader):
             case "response_item", kind:
                 return self._read_item(payload, as_text(kind), at_ms)
             case "event_msg", "item_completed":
-                return self._read_completed(as_dict(payload.get("item")), at_ms)
+                return self._read_completed(as_dict(payload.get("item")), at_ms, as_count(payload.get("started_at_ms")))
             case "event_msg", "token_count":
                 return [] if self._has_usage_records else self._read_token_count(payload, at_ms)
             case "token_usage_record", _:
@@ -83,16 +88,23 @@ class CodexReader(SessionReader):
                 if not self._seen.is_new(f"call:{call}"):
                     return []
                 return [ToolCall(call, as_text(item.get("name")) or "local_shell", _arguments(item), at_ms)]
+            case "web_search_call":
+                return self._read_search(item, at_ms)
+            case "reasoning":
+                return self._think(item, "\n".join(texts_of(item.get("summary"))), at_ms)
             case "function_call_output" | "custom_tool_call_output":
                 call = as_text(item.get("call_id"))
                 return [_result(call, item.get("output"), at_ms)] if self._seen.is_new(f"result:{call}") else []
             case _:
                 return []
 
-    def _read_completed(self, item: dict[str, Any], at_ms: int) -> list[Record]:
+    def _read_completed(self, item: dict[str, Any], at_ms: int, started_ms: int) -> list[Record]:
         match item.get("type"):
             case "AgentMessage":
-                return self._say(item, "Text", at_ms)
+                return self._say(item, "Text", at_ms, started_ms)
+            case "Reasoning":
+                text = "\n".join(line for line in item.get("summary_text") or () if isinstance(line, str))
+                return self._think(item, text, at_ms, started_ms)
             case "UserMessage" if self._seen.is_new(f"user:{as_text(item.get('id'))}"):
                 text = "\n".join(texts_of(item.get("content")))
                 return [Taking(as_text(item.get("id")), text, at_ms, as_text(item.get("client_id")) or None)]
@@ -101,12 +113,27 @@ class CodexReader(SessionReader):
             case _:
                 return []
 
-    def _say(self, item: dict[str, Any], part_type: str, at_ms: int) -> list[Record]:
+    def _read_search(self, item: dict[str, Any], at_ms: int) -> list[Record]:
+        """A search by the model's maker: one record, written when it is done."""
+        id_ = as_text(item.get("id")) or f"search-{at_ms}"
+        if not self._seen.is_new(f"call:{id_}"):
+            return []
+        is_done = item.get("status") == "completed"
+        return [
+            ToolCall(id_, "web_search", as_dict(item.get("action")), at_ms),
+            ToolResult(id_, at_ms, is_error=not is_done, was_run=is_done),
+        ]
+
+    def _think(self, item: dict[str, Any], text: str, at_ms: int, started_ms: int = 0) -> list[Record]:
+        id_ = as_text(item.get("id")) or f"thought-{at_ms}"
+        return [Thinking(id_, text, at_ms, started_ms)] if self._seen.is_new(f"thought:{id_}") else []
+
+    def _say(self, item: dict[str, Any], part_type: str, at_ms: int, started_ms: int = 0) -> list[Record]:
         id_ = as_text(item.get("id"))
         text = "\n".join(text for text in texts_of(item.get("content"), part_type, part_type.lower()) if text)
         if not text or (id_ and not self._seen.is_new(f"said:{id_}")):
             return []
-        return [Saying(id_, text, at_ms, self._model)]
+        return [Saying(id_, text, at_ms, self._model, started_ms)]
 
     def _read_token_count(self, payload: dict[str, Any], at_ms: int) -> list[Record]:
         info = as_dict(payload.get("info"))
@@ -137,11 +164,27 @@ def _arguments(item: dict[str, Any]) -> dict[str, Any]:
 
 def _result(call: str, output: object, at_ms: int) -> ToolResult:
     if isinstance(output, list):
-        return ToolResult(call, at_ms, output="\n".join(texts_of(as_list(output))))
-    text = as_text(output) if isinstance(output, str) else msgspec.json.encode(output).decode()
+        text = "\n".join(texts_of(as_list(output)))
+    else:
+        text = as_text(output) if isinstance(output, str) else msgspec.json.encode(output).decode()
     decoded = decode_object(text) or {}
-    exit_code = as_dict(decoded.get("metadata")).get("exit_code")
+    facts = as_dict(decoded.get("metadata"))
+    printed, code, seconds = as_text(decoded.get("output")), facts.get("exit_code"), facts.get("duration_seconds")
+    if not printed:
+        printed, code, seconds = _split_head(text, code, seconds)
     refused = any(words in text[:400] for words in ("Rejected(", "rejected by user", "unsupported call", "is unavailable"))
     failed = refused or text.startswith("exec_command failed")
-    code = exit_code if isinstance(exit_code, int) else None
-    return ToolResult(call, at_ms, failed or bool(code), not refused, as_text(decoded.get("output")) or text, code)
+    exit_code = code if isinstance(code, int) else None
+    duration_ms = round(seconds * 1000) if isinstance(seconds, int | float) else None
+    return ToolResult(call, at_ms, failed or bool(exit_code), not refused, printed, exit_code, duration_ms=duration_ms)
+
+
+def _split_head(text: str, code: object, seconds: object) -> tuple[str, object, object]:
+    """Output of a command, its exit code and how long it took, of a text that says so in lines before `Output:`."""
+    head, mark, printed = text[:_MAX_HEAD].partition("Output:\n")
+    found = _EXIT_CODE.search(head)
+    if not mark or (found is None and "Process running" not in head):
+        return text, code, seconds
+    took = _WALL_TIME.search(head)
+    exit_code = code if found is None else int(found[1])
+    return printed + text[_MAX_HEAD:], exit_code, seconds if took is None else float(took[1])

@@ -7,6 +7,8 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from agent_relay.terminal.output.transcripts.file_changes import FileChange
+
 
 class Saying(Struct, frozen=True):
     """Text of the agent, as it was written."""
@@ -15,6 +17,16 @@ class Saying(Struct, frozen=True):
     text: str
     at_ms: int
     model: str | None = None
+    started_ms: int = 0
+
+
+class Thinking(Struct, frozen=True):
+    """Thoughts of the agent, as far as the CLI writes them down: the text may be a summary, or empty."""
+
+    id: str
+    text: str
+    at_ms: int
+    started_ms: int = 0
 
 
 class Taking(Struct, frozen=True):
@@ -39,7 +51,11 @@ class ToolResult(Struct, frozen=True):
     is_error: bool = False
     was_run: bool = True  # False: the person, or a rule, refused it
     output: str = ""
-    exit_code: int | None = None
+    exit_code: int | None = None  # of a command; None: the record does not say
+    stdout: str | None = None  # where the record has it apart from the output
+    stderr: str = ""
+    duration_ms: int | None = None  # where the record says it; else the times of call and result do
+    changes: tuple[FileChange, ...] | None = None  # None: the record does not show what it did to files
 
 
 class Spending(Struct, frozen=True):
@@ -54,7 +70,7 @@ class Spending(Struct, frozen=True):
     cache_write_tokens: int | None = None
 
 
-Record: TypeAlias = Saying | Taking | ToolCall | ToolResult | Spending
+Record: TypeAlias = Saying | Thinking | Taking | ToolCall | ToolResult | Spending
 
 
 class SessionHead(Struct, frozen=True):

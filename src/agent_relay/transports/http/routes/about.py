@@ -1,4 +1,4 @@
-"""The server itself: is it alive, is it ready, what can it do, how is it doing."""
+"""The server itself: is it alive, is it ready, what can it do, how is it doing, and which hosts has its cluster."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from typing import Any
 
 import msgspec
 
+from agent_relay.protocol.hosts import ClusterFacts
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.docs_page import docs_page
 from agent_relay.transports.http.errors import unavailable
 from agent_relay.transports.http.route import HTML, JSON, METRICS, Call, Route, Text
-from agent_relay.transports.http.views import Health, Ready, Status, Store, build
+from agent_relay.transports.http.views import Health, HostList, HostView, Ready, Status, Store, build
 from agent_relay.version import __version__
+
+_ALONE = ClusterFacts("", "")
 
 
 async def health(api: Api, call: Call) -> Health:
@@ -56,6 +59,12 @@ async def docs(api: Api, call: Call) -> Text:
     return Text(docs_page(msgspec.json.decode(api.description())), HTML)
 
 
+async def list_hosts(api: Api, call: Call) -> HostList:
+    del call
+    found = _ALONE if api.see_cluster is None else api.see_cluster()
+    return build(HostList, found, hosts=[build(HostView, host, role=host.role.value) for host in found.hosts])
+
+
 _TAG = "server"
 ROUTES = (
     Route("GET", "/health", health, "Whether the daemon is alive.", _TAG, Health, is_open=True),
@@ -64,4 +73,5 @@ ROUTES = (
     Route("GET", "/metrics", metrics, "Numbers for Prometheus.", _TAG, media=METRICS),
     Route("GET", "/openapi.json", openapi, "This description.", _TAG, dict[str, Any]),
     Route("GET", "/docs", docs, "This description as a page.", _TAG, media=HTML),
+    Route("GET", "/api/v1/hosts", list_hosts, "The hosts of the cluster, and how they are.", _TAG, HostList),
 )

@@ -14,7 +14,7 @@ from agent_relay.transports.arc.invitations import MOST_USES
 from agent_relay.transports.arc.upgrade import ARC_PATH, read_bearer
 from agent_relay.transports.http.api import Api, need
 from agent_relay.transports.http.errors import FlatError
-from agent_relay.transports.http.guard import NOT_JSON, is_json
+from agent_relay.transports.http.guard import NOT_JSON, is_json, is_token
 from agent_relay.transports.http.route import JSON, Call, Route, Text
 
 _USUAL_INVITATION_MS, _LONGEST_INVITATION_MS = 24 * 3_600_000, 365 * 24 * 3_600_000
@@ -108,7 +108,8 @@ class ArcAgentList(Struct):
 async def register(api: Api, call: Call) -> Any:
     async def answer() -> Any:
         wanted, invite = _read_wish(call)
-        return await _desk(api).register(wanted, invite, _token(call), call.address)
+        is_owner = api.token_hash is None or is_token(api.token_hash, _token(call))
+        return await _desk(api).register(wanted, invite, call.address, is_owner=is_owner)
 
     return await _flat(answer())
 

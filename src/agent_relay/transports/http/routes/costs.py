@@ -9,10 +9,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from agent_relay.events.budgets import Budget, BudgetWatch, Crossing
-from agent_relay.events.costs import CostBook, CostReport, Usage, cost_of, read_usage
+from agent_relay.events.costs import CostBook, CostReport, CostTrend, Usage, cost_of, find_trend, read_usage
 from agent_relay.events.filter import make_filter
 from agent_relay.events.pages import EventQuery
-from agent_relay.events.trend import CostTrend, find_trend
 from agent_relay.events.types import SessionEnded, TokensUsed
 from agent_relay.protocol.errors import ErrorCode
 from agent_relay.protocol.names import fold_name

@@ -1,5 +1,5 @@
-"""The dashboard: its page and the page's files. They hold nothing of the relay's and ask for no token; what they show comes
-from the API, which does.
+"""The dashboard: its page, the page's files, and its way in. The files hold nothing of the relay's and ask for no token; what
+they show comes from the API, for a key that a browser gets for a code.
 
 Everything comes from here and nothing from elsewhere, as the policy says to the browser. Styles that a library makes while it
 runs carry a word that is new for each answer.
@@ -11,9 +11,13 @@ import asyncio
 import secrets
 
 from agent_relay.ports.pages import Asset
+from agent_relay.protocol.encode import encode_json
 from agent_relay.transports.http.api import Api
+from agent_relay.transports.http.bodies import PageCodeBody
 from agent_relay.transports.http.errors import not_found
-from agent_relay.transports.http.route import HTML, Call, Route, Text
+from agent_relay.transports.http.guard import WrongToken, is_token
+from agent_relay.transports.http.route import HTML, JSON, Call, Route, Text
+from agent_relay.transports.http.views import ForgottenPages, PageCodeView, PageKeyView
 
 _PAGE = "index.html"
 _NONCE, _RELAY = b"{nonce}", b"{relay}"
@@ -31,6 +35,7 @@ _HARDENING = (
 )
 _ANY = "*/*"
 NOT_MODIFIED = 304
+_WRONG = "That code is not valid: each works once, within a minute. Run `agent-relay open` for a new one."
 
 
 async def page(api: Api, call: Call) -> Text:
@@ -58,8 +63,41 @@ async def _find(api: Api, path: str) -> Asset:
     return asset
 
 
+# --- the way in -----------------------------------------------------------------------------------------------------------
+
+
+async def new_code(api: Api, call: Call) -> PageCodeView:
+    del call
+    made = api.page_keys.new_code()
+    return PageCodeView(made.code, made.expires_at)
+
+
+async def new_key(api: Api, call: Call) -> Text:
+    said = call.body.code.strip()
+    if not api.page_keys.take_code(said) and not (api.token_hash is not None and is_token(api.token_hash, said)):
+        await api.guesses.punish(call.address, said)
+        raise WrongToken(_WRONG, said)
+    key = api.page_keys.new_key()
+    cookie = api.page_keys.cookie(key, secure=api.is_encrypted)
+    return Text(encode_json(PageKeyView(key.half)), JSON, headers=(("set-cookie", cookie),))
+
+
+async def forget(api: Api, call: Call) -> ForgottenPages:
+    del call
+    count = api.page_keys.forget()
+    api.streams.end_all()  # whoever still may comes again
+    return ForgottenPages(count)
+
+
 _TAG = "server"
+_KEYS = "/api/v1/page-keys"
 ROUTES = (
     Route("GET", "/", page, "The dashboard.", _TAG, media=HTML, is_open=True, errors=(404,)),
     Route("GET", "/static/{path}", file, "The files of the dashboard.", _TAG, media=_ANY, is_open=True, is_described=False),
-)
+    Route("POST", "/api/v1/page-codes", new_code, "A code that lets one browser in, once, within a minute.", _TAG,
+          PageCodeView, 201),
+    Route("POST", _KEYS, new_key, "Exchange a code for a page's key.", _TAG, PageKeyView, 201, PageCodeBody, is_open=True,
+          errors=(401, 429), description="The response sets a cookie and has the other half of the key, which the page sends as "
+          "`X-Relay-Page`. The API token is accepted instead of a code."),
+    Route("DELETE", _KEYS, forget, "Sign out all browsers.", _TAG, ForgottenPages),
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""What agents ask people: permissions and questions."""
+"""Requests of agents to people: permissions and questions."""
 
 from __future__ import annotations
 

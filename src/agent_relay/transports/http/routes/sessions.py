@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from agent_relay.events.costs import CostBook, read_usage
 from agent_relay.events.filter import make_filter
 from agent_relay.events.pages import EventQuery
-from agent_relay.events.types import CommandExecuted, FileOperation, ItemStarted, TokensUsed
+from agent_relay.events.summaries import COUNTED, SessionCount
 from agent_relay.ports.callers import Caller
 from agent_relay.ports.service import Outgoing
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -19,7 +18,6 @@ from agent_relay.transports.http.session_lookup import all_sessions, find_sessio
 from agent_relay.transports.http.views import MessageSent, SessionEnd, SessionList, SessionView, StartedSession, Summary
 
 _PAGE = 1_000
-_COUNTED = ("item.started", "file.operation", "command.executed", "tokens.used")
 
 
 async def start(api: Api, call: Call) -> StartedSession:
@@ -28,13 +26,15 @@ async def start(api: Api, call: Call) -> StartedSession:
 
 async def start_session(api: Api, asked: NewSession, caller: Caller) -> StartedSession:
     wanted = SpawnPayload(
-        asked.agent, asked.cli, asked.task, asked.cwd, environment=asked.environment or {}, permission_mode=asked.permission_mode
-    )
+        asked.agent, asked.cli, asked.task, asked.cwd, environment=asked.environment or {},
+        permission_mode=asked.permission_mode, host=asked.host,
+    )  # fmt: skip
     try:
         started = await api.service.spawn(wanted, caller)
     except RelayError as error:
-        if error.details.get("field") == "payload.permission_mode":
-            error.details["field"] = "permissionMode"
+        field = {"payload.permission_mode": "permissionMode", "payload.host": "host"}.get(str(error.details.get("field")))
+        if field is not None:
+            error.details["field"] = field
         raise
     return StartedSession(started.session_id, started.name)
 
@@ -75,23 +75,14 @@ async def release(api: Api, name: str, caller: Caller) -> None:
 
 async def summarize(api: Api, session: SessionView) -> Summary:
     """Out of the session's events, as far as they are kept."""
-    book = CostBook(api.read_prices(), session_id=session.session_id)
-    items, commands = 0, 0
-    files: set[str] = set()
-    query = EventQuery(make_filter(_COUNTED, session_id=session.session_id), since_ms=session.started_at, limit=_PAGE)
+    count = SessionCount(api.read_prices())
+    query = EventQuery(make_filter(COUNTED, session_id=session.session_id), since_ms=session.started_at, limit=_PAGE)
     async for event in read_all_events(api, query):
-        match event:
-            case ItemStarted():
-                items += 1
-            case CommandExecuted():
-                commands += 1
-            case FileOperation() as operation if operation.operation != "read":
-                files.add(operation.file_path)
-            case TokensUsed() as used:
-                book.add(read_usage(used))
-    total = book.report().total
+        count.add(event)
     duration = (session.ended_at or api.wall_ms()) - session.started_at
-    return Summary(max(0, duration), items, len(files), commands, total.total_tokens, total.estimated_cost_usd)
+    return Summary(
+        max(0, duration), count.items, len(count.files), count.commands, count.total_tokens, count.estimated_cost_usd
+    )  # fmt: skip
 
 
 _TAG = "sessions"

@@ -31,6 +31,16 @@ def test_a_tool_is_told_with_what_it_was_given_and_what_it_said(response: Any, i
     assert observe_tool(TOOL_ENDED, {**TOOL, "tool_response": response}) == ToolEnded("toolu_1", "Bash", is_error, output)
 
 
+def test_a_hook_tells_what_kind_of_work_begins() -> None:
+    tool = {**TOOL, "tool_name": "Bash", "tool_input": {"command": "pytest -q"}}
+    started = observe_tool(TOOL_STARTED, tool)
+    assert isinstance(started, ToolStarted)
+    assert started.item_type == "test_run"
+    searched = observe_tool(TOOL_STARTED, {**TOOL, "tool_name": "Grep", "tool_input": {}})
+    assert isinstance(searched, ToolStarted)
+    assert searched.item_type == "search"
+
+
 def test_a_helpers_tool_and_one_without_an_id_are_not_told() -> None:
     assert observe_tool(TOOL_STARTED, {**TOOL, "agent_id": "a1"}) is None
     assert observe_tool(TOOL_ENDED, {"tool_name": "Bash"}) is None

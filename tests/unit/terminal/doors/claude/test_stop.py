@@ -11,7 +11,7 @@ import pytest
 from agent_relay.terminal.doors.claude import record as claude_record
 from agent_relay.terminal.doors.claude import session as claude_session
 from agent_relay.terminal.doors.door import DoorShut, DoorState, NotTaken, Whereabouts
-from agent_relay.terminal.doors.hook_door import MAX_BYTES
+from agent_relay.terminal.doors.spool import MAX_BYTES
 from tests.unit.terminal.doors.claude_cli import Stage, message, play, until
 
 

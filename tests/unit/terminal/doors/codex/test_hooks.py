@@ -18,9 +18,9 @@ import pytest
 from agent_relay.terminal.doors.codex import hooks as codex_hooks
 from agent_relay.terminal.doors.codex.hooks import SCRIPT_FILE, VARIABLE, are_trusted, hook_flags, write_script
 from agent_relay.terminal.doors.door import Decision, Door, DoorError, DoorMessage, DoorShut, NotOpen, NotTaken, Whereabouts
-from agent_relay.terminal.doors.hook_door import MAX_BYTES
 from agent_relay.terminal.doors.hooks import marker_path
 from agent_relay.terminal.doors.launch import AgentPlace
+from agent_relay.terminal.doors.spool import MAX_BYTES
 from tests.unit.terminal.doors.codex_hooked import TRUST, Stage, play
 from tests.unit.terminal.doors.heard import Heard, message, until
 

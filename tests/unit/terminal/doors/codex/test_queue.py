@@ -97,7 +97,7 @@ def play(folder: Path, scene: Callable[[FakeCodex, Heard, CodexQueue], Awaitable
         door = codex.door(heard)
         await door.open()
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 await scene(codex, heard, door)
         finally:
             await door.close()

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from agent_relay.terminal.doors.opencode.events import Notices
-from agent_relay.terminal.output.observations import CommandRun, FileTouched, Observation, TokensUsed, ToolEnded, ToolStarted
+from agent_relay.terminal.output.observations import (
+    CommandRun,
+    FileTouched,
+    Observation,
+    TokensUsed,
+    ToolEnded,
+    ToolStarted,
+    Uttered,
+)
 
 COMMAND = {"command": "rm -rf build", "description": "Run the command"}
 GIVEN = '{"command":"rm -rf build","description":"Run the command"}'
@@ -50,6 +58,26 @@ def test_a_refused_command_was_not_run() -> None:
 def test_a_file_that_was_changed() -> None:
     state = {"status": "completed", "input": {"filePath": "/a/b.py"}, "output": "", "time": {"start": 1, "end": 2}}
     assert noticed(tool(state, "edit"))[-1] == FileTouched("edit", "/a/b.py")
+
+
+def test_the_lines_that_were_changed() -> None:
+    diff = "--- /a/b.py\n+++ /a/b.py\n@@ -1 +1 @@\n-was\n+is\n"
+    state = {"status": "completed", "output": "", "time": {"start": 1, "end": 2}}
+    edited = state | {"input": {"filePath": "/a/b.py"}, "metadata": {"diff": diff}}
+    assert noticed(tool(edited, "edit"))[-1] == FileTouched("edit", "/a/b.py", 2, "@@ -1 +1 @@\n-was\n+is")
+    made = state | {"input": {"filePath": "/a/n", "content": "x"}, "metadata": {"exists": False}}
+    assert noticed(tool(made, "write"))[-1] == FileTouched("create", "/a/n", 1, "@@ -0,0 +1,1 @@\n+x")
+    files = [{"filePath": "/a/b.py", "type": "delete", "patch": diff}, {"filePath": "/a/c", "type": "add", "patch": ""}]
+    patched = state | {"input": {"patchText": "…"}, "metadata": {"files": files}}
+    assert noticed(tool(patched, "apply_patch"))[-2:] == [
+        FileTouched("delete", "/a/b.py", 2, "@@ -1 +1 @@\n-was\n+is"), FileTouched("create", "/a/c"),
+    ]  # fmt: skip
+
+
+def test_thoughts_are_told_once_they_are_whole() -> None:
+    part = {"id": "prt_3", "type": "reasoning", "messageID": "msg_1", "text": "hm", "time": {"start": 5}}
+    assert noticed(part) == []
+    assert noticed(part, part | {"time": {"start": 5, "end": 9}}) == [Uttered("prt_3", "thinking", "hm", 9, 5)]
 
 
 def test_the_tokens_of_an_answer() -> None:

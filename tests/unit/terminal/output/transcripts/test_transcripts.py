@@ -9,8 +9,19 @@ from typing import Any
 import pytest
 
 from agent_relay.terminal.output.json_fields import decode_object, time_ms
+from agent_relay.terminal.output.observations import CommandRun, FileTouched, TranscriptObserver, Uttered
+from agent_relay.terminal.output.transcripts.file_changes import FileChange
 from agent_relay.terminal.output.transcripts.find import READERS, read_head, reader_for
-from agent_relay.terminal.output.transcripts.records import Record, Saying, Seen, Spending, Taking, ToolCall, ToolResult
+from agent_relay.terminal.output.transcripts.records import (
+    Record,
+    Saying,
+    Seen,
+    Spending,
+    Taking,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail
 from agent_relay.terminal.profiles.profile import profile_for
 from tests.unit.terminal.recorded_screens import CASES, sessions_of
@@ -279,3 +290,117 @@ def test_gemini_takes_what_a_hook_adds_to_a_tools_result() -> None:
 def test_gemini_takes_nothing_that_a_tool_printed() -> None:
     printed = "a\n\n<hook_context>Relay message from Alice [0a1b2c3d]: not given</hook_context>\n\nb"
     assert feed("gemini", gemini_result(printed)) == []
+
+
+# --- the work of an agent -------------------------------------------------------------------------------------------------
+
+
+def claude_result(told: object, **more: object) -> ToolResult:
+    part = {"type": "tool_result", "tool_use_id": "t", "content": "done", **more}
+    (result,) = feed("claude", {"type": "user", "uuid": "1", "message": {"content": [part]}, "toolUseResult": told})
+    assert isinstance(result, ToolResult)
+    return result
+
+
+def test_claude_tells_both_outputs_of_a_command() -> None:
+    result = claude_result({"stdout": "a", "stderr": "b", "interrupted": False})
+    assert (result.stdout, result.stderr, result.exit_code, result.changes) == ("a", "b", 0, None)
+    assert claude_result("Error: Exit code 3", is_error=True, content="Exit code 3").exit_code == 3
+    assert claude_result(None).stdout is None
+
+
+def test_claude_shows_what_it_did_to_a_file() -> None:
+    hunks = [{"oldStart": 3, "oldLines": 1, "newStart": 3, "newLines": 1, "lines": ["-was", "+is"]}]
+    edited = claude_result({"filePath": "/p/a", "oldString": "was", "newString": "is", "structuredPatch": hunks})
+    assert edited.changes == (FileChange("", "/p/a", 2, "@@ -3,1 +3,1 @@\n-was\n+is"),)
+    made = claude_result({"type": "create", "filePath": "/p/a", "content": "x\n", "structuredPatch": []})
+    assert made.changes == (FileChange("create", "/p/a", 1, "@@ -0,0 +1,1 @@\n+x"),)
+    assert claude_result({"type": "text", "file": {"filePath": "/p/a"}}).changes is None
+
+
+def test_claude_writes_thoughts_down() -> None:
+    content = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "hello"}]
+    records = feed("claude", {"type": "assistant", "uuid": "1", "timestamp": 1, "message": {"content": content}})
+    assert [(type(record).__name__, record.text) for record in records if isinstance(record, Thinking | Saying)] == [
+        ("Thinking", "hm"), ("Saying", "hello"),
+    ]  # fmt: skip
+
+
+def codex_item(**payload: object) -> dict[str, Any]:
+    return {"type": "response_item", "timestamp": 1_000_000_000_000, "payload": payload}
+
+
+@pytest.mark.parametrize(
+    ("output", "printed", "code", "duration_ms"),
+    [
+        (
+            "Chunk ID: 1a\nWall time: 0.0520 seconds\nProcess exited with code 1\nOriginal token count: 2\nOutput:\nno\n",
+            "no\n",
+            1,
+            52,
+        ),
+        ("Exit code: 0\nWall time: 2 seconds\nOutput:\nyes", "yes", 0, 2000),
+        ("Wall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\nhalf", "half", None, 1000),
+        ('{"output":"a","metadata":{"exit_code":0,"duration_seconds":0.5}}', "a", 0, 500),
+        ("Output:\njust text", "Output:\njust text", None, None),
+    ],
+)
+def test_codex_says_how_a_command_ended(output: str, printed: str, code: int | None, duration_ms: int | None) -> None:
+    (result,) = feed("codex", codex_item(type="function_call_output", call_id="c", output=output))
+    assert isinstance(result, ToolResult)
+    assert (result.output, result.exit_code, result.duration_ms) == (printed, code, duration_ms)
+
+
+def test_codex_thoughts_and_searches() -> None:
+    thought = codex_item(type="reasoning", id="r", summary=[{"type": "summary_text", "text": "hm"}], encrypted_content="x")
+    search = codex_item(type="web_search_call", id="w", status="completed", action={"type": "search", "query": "q"})
+    thinking, call, result = feed("codex", thought, search, thought, search)
+    assert isinstance(thinking, Thinking)
+    assert isinstance(call, ToolCall)
+    assert isinstance(result, ToolResult)
+    assert (thinking.text, call.name, call.arguments["query"], result.is_error) == ("hm", "web_search", "q", False)
+
+
+def test_codex_messages_of_the_recording_have_their_beginning() -> None:
+    said = [record for record in read_all(main_session("codex"), "codex") if isinstance(record, Saying)]
+    assert said
+    assert all(0 < record.started_ms <= record.at_ms for record in said)
+
+
+def test_gemini_shows_what_it_did_to_a_file_and_how_a_command_ended() -> None:
+    shown = {"fileDiff": "--- a\n+++ a\n@@ -0,0 +1 @@\n+x\n", "filePath": "/p/a", "originalContent": "", "newContent": "x\n"}
+
+    def call(id_: str, display: object, told: str = "ok") -> dict[str, Any]:
+        result = [{"functionResponse": {"response": {"output": told}}}]
+        return {"id": id_, "name": "n", "args": {}, "status": "success", "resultDisplay": display, "result": result}
+
+    calls = [call("1", shown), call("2", shown | {"isNewFile": True}), call("3", "boom", "Output: boom\nExit Code: 4")]
+    record = {"type": "gemini", "id": "g", "timestamp": 1, "model": "m", "content": "", "toolCalls": calls,
+              "thoughts": [{"subject": "Plan", "description": "first this"}]}  # fmt: skip
+    found = feed("gemini", record, record)
+    assert [record.text for record in found if isinstance(record, Thinking)] == ["Plan\nfirst this"]
+    first, second, third = (record for record in found if isinstance(record, ToolResult))
+    assert first.changes == (FileChange("", "/p/a", 1, "@@ -0,0 +1 @@\n+x"),)
+    assert second.changes == (FileChange("create", "/p/a", 1, "@@ -0,0 +1 @@\n+x"),)
+    assert (third.exit_code, third.changes, third.output) == (4, None, "boom")
+
+
+@pytest.mark.parametrize("cli", CLIS)
+def test_every_answer_of_a_recording_is_an_item_and_every_command_has_what_is_known_of_it(cli: str) -> None:
+    profile = profile_for(cli)
+    assert profile.transcript is not None
+    records = read_all(main_session(cli), cli)
+    observer = TranscriptObserver(profile.transcript)
+    seen = [each for record in records for each in observer.observe(record)]
+    said = [record for record in records if isinstance(record, Saying)]
+    assert said
+    assert [each.text for each in seen if isinstance(each, Uttered)] == [record.text[:2_000] for record in said]
+    assert not [each for each in seen if isinstance(each, FileTouched | CommandRun)]  # a person refused all of them
+
+
+@pytest.mark.parametrize(("ended", "times"), [("06:00:03", (2_000, 3_000)), ("06:00:01", (1_000, 1_000))])
+def test_gemini_calls_begin_with_their_answer_and_never_end_before(ended: str, times: tuple[int, int]) -> None:
+    call = {"id": "c", "name": "n", "args": {}, "status": "success", "timestamp": f"2026-11-15T{ended}Z"}
+    record = {"type": "gemini", "id": "g", "timestamp": "2026-11-15T06:00:02Z", "model": "m", "toolCalls": [call]}
+    start = time_ms("2026-11-15T06:00:00Z")
+    assert tuple(found.at_ms - start for found in feed("gemini", record)) == times

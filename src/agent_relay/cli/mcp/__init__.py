@@ -1,0 +1,1 @@
+"""Speakers of the MCP server: who calls its tools, as the environment says."""

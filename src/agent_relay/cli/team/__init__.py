@@ -1,0 +1,1 @@
+"""A team from one file: read, confirmed by the owner, started, and ended."""
