@@ -35,8 +35,9 @@ def until(find: Callable[[], _T], what: str) -> _T:
 
 
 def read_lines(daemon: DaemonProcess) -> list[dict[str, Any]]:
+    """All that are whole: the daemon may be in the middle of the last one."""
     path = daemon.state_dir / "events.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]] if path.exists() else []
 
 
 def last_seq(daemon: DaemonProcess) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import mcp_types as types
+from anyio import BrokenResourceError, ClosedResourceError
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
@@ -21,6 +23,7 @@ from agent_relay.version import __version__
 
 _TOOLS = [types.Tool.model_validate(to_builtins(tool)) for tool in TOOLS]
 _MOST_SUBSCRIPTIONS = 1_000
+_BROKEN_OFF = (asyncio.CancelledError, BrokenResourceError, ClosedResourceError)
 
 
 async def serve(speaker: Speaker) -> None:
@@ -30,6 +33,12 @@ async def serve(speaker: Speaker) -> None:
     try:
         async with open_streams() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
+    except BaseExceptionGroup as errors:
+        # When they are cancelled, the package's tasks end in any order: one may find its stream to another closed first.
+        task = asyncio.current_task()
+        if task is None or not task.cancelling() or errors.split(_BROKEN_OFF)[1] is not None:
+            raise
+        raise asyncio.CancelledError from None
     finally:
         await relay_server.close()
 
