@@ -196,7 +196,7 @@ def test_however_a_run_ends_nothing_is_left_and_it_goes_on_later(scene: Scene, e
     assert again.returncode == 0, again.stderr
     results = json.loads(again.stdout)["steps"]["work"]["results"]
     assert [each["result"] for each in results] == [f"{item} is done" for item in ("one", "slow1", "two", "slow2")]
-    assert len(scene.sessions()) - before == 6  # the two that had answered were not started again
+    assert len(scene.sessions()) - before == 6, heard  # the two that had answered were not started again
     scene.leaves_nothing()
     assert list((scene.stage.daemon.state_dir / "runs").iterdir()) == []
 
