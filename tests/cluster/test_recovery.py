@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -164,12 +165,23 @@ def wait_for_standing(hosts: Hosts, standing: str) -> None:
 
 
 def kill_all(hosts: Hosts) -> int:
-    """Where the log ended, once every host has all of it."""
-    ends = int(look_at_log(hosts)["last_seq"])
+    """Where the log ended. Every host has all of it, so all are stopped before they are asked: a seat still writes what its
+    clients have read, and a host that outlives it claims the seat."""
+
+    def stopped_with_all_of_it() -> bool:
+        for daemon in hosts.daemons.values():
+            os.kill(daemon.pid, signal.SIGSTOP)
+        ends = look_at_log(hosts)["last_seq"]
+        if all(position_of(daemon) == ends for daemon in hosts.daemons.values()):
+            return True
+        for daemon in hosts.daemons.values():
+            os.kill(daemon.pid, signal.SIGCONT)
+        return False
+
+    wait_for(stopped_with_all_of_it, "every host has all of it")
     for daemon in hosts.daemons.values():
-        wait_for(lambda daemon=daemon: position_of(daemon) == ends, "it has all of it")
         daemon.kill()
-    return ends
+    return int(look_at_log(hosts)["last_seq"])
 
 
 def test_a_log_that_was_restored_from_an_older_backup_is_noticed_and_repaired(hosts: Hosts) -> None:

@@ -367,7 +367,30 @@ class StoreReadingContract(StoreCase):
         driver.write(Batch(messages=messages, dead_letters=letters))
         assert driver.dead_letters() == [(letters[0], messages[0]), (letters[2], messages[2]), (letters[1], messages[1])]
         assert driver.dead_letters(1) == [(letters[0], messages[0])]
-        assert self.reopen(driver).dead_letters == [letters[1], letters[2], letters[0]]
+        assert self.reopen(driver).dead_letters == 3
+
+    def test_dead_letters_are_read_page_by_page_in_the_order_of_their_messages(self, driver: StoreDriver) -> None:
+        message, later = make_message(1, recipients=(("Bob", 1), ("carol", 1), ("Dora", 1))), make_message(2)
+        places = [(message, "Bob"), (message, "carol"), (message, "Dora"), (later, "Bob")]
+        letters = [DeadLetterRow(row.number, name, 40 - at, "REJECTED") for at, (row, name) in enumerate(places)]
+        driver.write(Batch(messages=[message, later], dead_letters=letters))
+        found, after = [], (0, "")
+        while page := driver.dead_letters(2, after):
+            found += [letter for letter, _ in page]
+            after = (found[-1].number, found[-1].recipient)
+        assert found == letters
+        assert [letter for letter, _ in driver.dead_letters(after=(message.number, "CAROL"))] == letters[2:]
+
+    def test_a_page_tells_which_of_its_messages_are_dead_letters(self, driver: StoreDriver) -> None:
+        messages = [make_message(1, recipients=(("Bob", 1), ("Carol", 1))), make_message(2), make_message(3)]
+        letters = [DeadLetterRow(messages[place].number, name, 5, "REJECTED") for place, name in ((0, "Carol"), (2, "Bob"))]
+        driver.write(Batch(messages=messages, dead_letters=letters))
+        first, third = (messages[0].number, "carol"), (messages[2].number, "bob")
+        assert driver.page().dead == {first, third}
+        assert driver.page(limit=2).dead == {third}
+        assert driver.page(search="hello").dead == {first, third}
+        assert driver.ask(driver.store.fetch, [messages[0].number, messages[1].number]).dead == {first}
+        assert driver.ask(driver.store.replay, "Bob", {("", "alice"): 0}).dead >= {third}
 
     def test_a_dead_letter_taken_up_again_is_gone(self, driver: StoreDriver) -> None:
         message = make_message(1, recipients=(("Bob", 1), ("Carol", 1)))
@@ -375,4 +398,5 @@ class StoreReadingContract(StoreCase):
         driver.write(Batch(messages=[message], dead_letters=[bob, carol]))
         driver.write(Batch(dead_letters=[DeadLetterRow(message.number, "Bob", 6, "REJECTED", active=False)]))
         assert driver.dead_letters() == [(carol, message)]
-        assert self.reopen(driver).dead_letters == [carol]
+        assert driver.page().dead == {(message.number, "carol")}
+        assert self.reopen(driver).dead_letters == 1

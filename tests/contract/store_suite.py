@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from agent_relay.ports.store import (
     Batch,
+    DeadLetterQuery,
     DeadLetterRow,
     MemberRow,
     MessageQuery,
@@ -71,7 +72,7 @@ class MessageStoreContract(StoreReadingContract, StoreBacklogContract):
         assert isinstance(driver.call(store.replay, "Bob", {}), StoreError)
         assert isinstance(driver.call(store.owed, OwedQuery()), StoreError)
         assert isinstance(driver.call(store.seen, "Bob", 0, 5), StoreError)
-        assert isinstance(driver.call(store.dead_letters, 5), StoreError)
+        assert isinstance(driver.call(store.dead_letters, DeadLetterQuery()), StoreError)
         assert isinstance(driver.call(store.prune, 0, 5), StoreError)
         assert isinstance(driver.call(store.erase, "Bob", 5), StoreError)
 

@@ -97,8 +97,11 @@ def check_whole(which: str, path: Path) -> None:
     said = read_said(which)["snapshot"]
     driver = StoreDriver(lambda post: SqliteStore(path, post))
     found = json.loads(msgspec.json.encode(driver.open()))
-    for name in ("agents", "spent_tokens", "subscriptions", "members", "dead_letters", "last_number"):
+    for name in ("agents", "spent_tokens", "subscriptions", "members", "last_number"):
         assert found[name] == said[name], name
+    letters = sorted((letter for letter, _ in driver.dead_letters()), key=lambda letter: (letter.at, letter.number))
+    assert json.loads(msgspec.json.encode(letters)) == said["dead_letters"]
+    assert found["dead_letters"] == len(letters)
     streams = {(row["topic"], row["sender"], row["recipient"]): row for row in found["streams"]}
     for row in said["streams"]:
         now = streams[row["topic"], row["sender"], row["recipient"]]

@@ -12,6 +12,7 @@ from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.ports.connection import FULL_BYTES
 from agent_relay.ports.store import (
     Batch,
+    DeadLetterQuery,
     DeadLettersDone,
     MessageQuery,
     MessageRow,
@@ -158,8 +159,8 @@ class FaultyStore:
     def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
         self._waiting.append(lambda: self._inner.seen(sender, since, limit, done))
 
-    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
-        self._waiting.append(lambda: self._inner.dead_letters(limit, done))
+    def dead_letters(self, query: DeadLetterQuery, done: DeadLettersDone) -> None:
+        self._waiting.append(lambda: self._inner.dead_letters(query, done))
 
     def prune(self, before: int, limit: int, done: PruneDone) -> None:
         self._waiting.append(lambda: self._inner.prune(before, limit, done))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from agent_relay.ports.store import (
     Batch,
     ConversationsDone,
+    DeadLetterQuery,
     DeadLettersDone,
     MessageQuery,
     MessageRow,
@@ -125,8 +126,8 @@ class ControlledStore:
     def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
         self._read(done, lambda: self._inner.seen(sender, since, limit, done))
 
-    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
-        self._read(done, lambda: self._inner.dead_letters(limit, done))
+    def dead_letters(self, query: DeadLetterQuery, done: DeadLettersDone) -> None:
+        self._read(done, lambda: self._inner.dead_letters(query, done))
 
     def prune(self, before: int, limit: int, done: PruneDone) -> None:
         self._read(done, lambda: self._inner.prune(before, limit, done))

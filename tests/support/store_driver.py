@@ -17,6 +17,7 @@ from agent_relay.ports.store import (
     AgentRow,
     BacklogRow,
     Batch,
+    DeadLetterQuery,
     DeadLetterRow,
     MessageQuery,
     MessageRow,
@@ -122,8 +123,9 @@ class StoreDriver:
         found: dict[str, int] = self.ask(self.store.seen, sender, since, limit)
         return found
 
-    def dead_letters(self, limit: int = 100) -> list[tuple[DeadLetterRow, MessageRow]]:
-        found: list[tuple[DeadLetterRow, MessageRow]] = self.ask(self.store.dead_letters, limit)
+    def dead_letters(self, limit: int = 100, after: tuple[int, str] | None = None) -> list[tuple[DeadLetterRow, MessageRow]]:
+        query = DeadLetterQuery(after=after, limit=limit)
+        found: list[tuple[DeadLetterRow, MessageRow]] = self.ask(self.store.dead_letters, query)
         return found
 
     def prune(self, before: int, limit: int = 1_000) -> int:

@@ -15,6 +15,7 @@ from agent_relay.ports.log import Log
 from agent_relay.ports.store import (
     Batch,
     ConversationsDone,
+    DeadLetterQuery,
     DeadLettersDone,
     MessageQuery,
     MessageRow,
@@ -189,8 +190,8 @@ class ClusterStore:
     def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
         self._copy.seen(sender, since, limit, done)
 
-    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
-        self._copy.dead_letters(limit, done)
+    def dead_letters(self, query: DeadLetterQuery, done: DeadLettersDone) -> None:
+        self._copy.dead_letters(query, done)
 
     def prune(self, before: int, limit: int, done: PruneDone) -> None:
         self._copy.prune(before, limit, done)

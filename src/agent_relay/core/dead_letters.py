@@ -1,17 +1,18 @@
 """Dead letters on their way back: a message that could not be delivered is sent again, on the owner's order.
 
-`queries` lists them; which there are is in the journal.
+`queries` lists them; the journal knows which of them have changed a moment ago.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_relay.core.message_lookup import find_message, unreadable
+from agent_relay.core.message_lookup import find_dead_letter, unreadable
 from agent_relay.core.registry import Registry
 from agent_relay.core.sending import Sending
-from agent_relay.ports.store import MessageRow, MessageStore, StoreError
+from agent_relay.ports.store import MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
+from agent_relay.protocol.names import fold_name
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -31,24 +32,31 @@ class DeadLetters:
     def retry(self, peer: Peer, frame: envelope.Control) -> None:
         message_id = frame.payload.id or ""
 
-        def found(row: MessageRow | RelayError) -> None:
-            if isinstance(row, RelayError) and row.code is not ErrorCode.ROUTE_NOT_FOUND:
-                peer.say_error(row, frame.id)
+        def found(page: Page | RelayError) -> None:
+            if isinstance(page, RelayError) and page.code is not ErrorCode.ROUTE_NOT_FOUND:
+                peer.say_error(page, frame.id)
                 return
-            lost = [] if isinstance(row, RelayError) else self._lost_keys(row.number)
-            if isinstance(row, RelayError) or not lost:
+            lost = [] if isinstance(page, RelayError) else self._lost_keys(page)
+            if isinstance(page, RelayError) or not lost:
                 peer.say_error(RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no dead letter {message_id}."), frame.id)
             else:
-                self._recall_and_revive(peer, frame.id, row, lost)
+                self._recall_and_revive(peer, frame.id, page.messages[0], lost)
 
         try:
-            find_message(self._store, message_id, found, among={number for number, _ in self._journal.buried})
+            find_dead_letter(self._store, message_id, found)
         except RelayError as error:
             peer.say_error(error, frame.id)
 
-    def _lost_keys(self, number: int) -> list[str]:
-        """Recipients that the dead letter could not be delivered to, and is not on its way to again."""
-        return [key for dead, key in self._journal.buried - self._reviving if dead == number]
+    def _lost_keys(self, page: Page) -> list[str]:
+        """Recipients that the message could not be delivered to, and is not on its way to again."""
+        (row,) = page.messages
+        keys = [fold_name(name) for name, _ in row.recipients]
+        return [
+            key
+            for key in keys
+            if self._journal.is_dead(row.number, key, stored=(row.number, key) in page.dead)
+            and (row.number, key) not in self._reviving
+        ]
 
     def _recall_and_revive(self, peer: Peer, request_id: str, row: MessageRow, lost: list[str]) -> None:
         sender = self._registry.find(row.sender)

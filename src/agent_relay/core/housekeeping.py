@@ -10,7 +10,7 @@ from agent_relay.core.journal import Journal
 from agent_relay.core.registry import Registry
 from agent_relay.core.spawning import Spawning
 from agent_relay.core.tokens import Tokens
-from agent_relay.ports.store import Batch, MessageStore, StoreError
+from agent_relay.ports.store import Batch, DeadLetterQuery, DeadLetterRow, MessageRow, MessageStore, StoreError
 from agent_relay.protocol.ulid import first_number_at
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _EVERY_MS = 10_000
 _MESSAGES_AT_ONCE = 500  # small enough that a sender never notices the transaction before its own
+_LETTERS_AT_ONCE = 500  # for the same reason
 
 
 class Housekeeping:
@@ -34,6 +35,7 @@ class Housekeeping:
         self._spawning = spawning
         self._done_at = context.steady_ms
         self._pruning = False
+        self._forgetting = False  # dead letters
 
     def clock_says(self, now: int) -> None:
         if now - self._done_at < _EVERY_MS:
@@ -58,9 +60,21 @@ class Housekeeping:
         self._store.prune(self._context.wall_ms - self._context.limits.message_retention_ms, _MESSAGES_AT_ONCE, pruned)
 
     def _forget_dead_letters(self) -> None:
+        """A page at a time; the next one once these are gone from the store."""
+        if self._forgetting or not self._journal.dead_letters:
+            return
+        self._forgetting = True
         oldest = first_number_at(self._context.wall_ms - self._context.limits.message_retention_ms)
-        for number, recipient in [letter for letter in self._journal.buried if letter[0] < oldest]:
-            self._journal.revived(number, recipient)
+
+        def found(letters: list[tuple[DeadLetterRow, MessageRow]] | StoreError) -> None:
+            self._forgetting = False
+            old = [] if isinstance(letters, StoreError) else [letter for letter, _ in letters if letter.number < oldest]
+            for letter in old:
+                self._journal.revived(letter.number, letter.recipient)
+            if len(old) == _LETTERS_AT_ONCE:
+                self._committer.when_written(self._forget_dead_letters)
+
+        self._store.dead_letters(DeadLetterQuery(after=(0, ""), limit=_LETTERS_AT_ONCE), found)
 
     def _forget_agents(self) -> None:
         """Whoever has been away that long, and is owed nothing, is a stranger again."""

@@ -7,6 +7,7 @@ of it in a crash means that a recipient sees a message again, with the same id a
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_relay.core.context import Context
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from agent_relay.core.messages import Delivery, Message
 
 _YOUNG_MS = 500  # most messages are settled before; only what is older is worth a row in the backlog
+_LATELY = 50_000  # changes of dead letters that are known here: far more than there can be while the store reads a page
 
 
 class Taken(NamedTuple):
@@ -37,7 +39,8 @@ class Journal:
         self._trail: list[TrailRow] = []
         self._dead_letters: list[DeadLetterRow] = []
         self._spent: list[SpentToken] = []
-        self.buried: set[tuple[int, str]] = set()  # (message, recipient) of every dead letter
+        self.dead_letters = 0  # how many there are
+        self._lately: dict[tuple[int, str], bool] = {}  # whether (message, recipient) became or ceased to be one, the newest last
         self._then: list[Callable[[], None]] = []  # what may be said once all of this is durable
         self._recent: dict[int, Message] = {}  # open messages after the checkpoint, by number
         self._backlog_added: list[BacklogRow] = []
@@ -108,11 +111,21 @@ class Journal:
     def dead(self, delivery: Delivery, code: str) -> None:
         row = DeadLetterRow(delivery.message.row.number, delivery.recipient.name, self._context.wall_ms, code)
         self._dead_letters.append(row)
-        self.buried.add((row.number, delivery.recipient.key))
+        self.dead_letters += 1
+        self._lately[(row.number, delivery.recipient.key)] = True
 
     def revived(self, number: int, recipient: str) -> None:
-        self.buried.discard((number, fold_name(recipient)))
-        self._dead_letters.append(DeadLetterRow(number, recipient, self._context.wall_ms, "", active=False))
+        """This dead letter is none any more."""
+        place = (number, fold_name(recipient))
+        if self._lately.pop(place, True):
+            self._dead_letters.append(DeadLetterRow(number, recipient, self._context.wall_ms, "", active=False))
+            self.dead_letters -= 1
+        self._lately[place] = False
+
+    def is_dead(self, number: int, key: str, *, stored: bool) -> bool:
+        """Whether this message is a dead letter for this recipient. `stored`: what the store has just said, which may be a
+        moment old."""
+        return self._lately.get((number, key), stored)
 
     def then(self, callback: Callable[[], None]) -> None:
         """Calls back once everything noted so far is durable, which is as soon as can be: somebody waits for it."""
@@ -130,7 +143,7 @@ class Journal:
 
     def resume_from(self, snapshot: Snapshot) -> None:
         self._checkpoint = self._last_number = snapshot.last_number
-        self.buried = {(row.number, fold_name(row.recipient)) for row in snapshot.dead_letters}
+        self.dead_letters = snapshot.dead_letters
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -162,6 +175,7 @@ class Journal:
         self._agents.clear()
         batch.trail, self._trail = self._trail, []
         batch.dead_letters, self._dead_letters = self._dead_letters, []
+        self._forget_what_the_store_knows(len(batch.dead_letters))
         batch.spent_tokens += self._spent
         self._spent = []
         batch.backlog_removed, self._backlog_removed = self._backlog_removed, []
@@ -184,6 +198,10 @@ class Journal:
         self._backlog_added[:0] = batch.backlog_added
         self._backlog_removed[:0] = batch.backlog_removed
         self._documents = batch.documents | self._documents  # a newer one counts
+
+    def _forget_what_the_store_knows(self, unwritten: int) -> None:
+        for place in list(islice(self._lately, max(0, len(self._lately) - _LATELY - unwritten))):
+            del self._lately[place]
 
     def _age(self) -> None:
         """Moves the checkpoint on, and what is still open before it into the backlog."""

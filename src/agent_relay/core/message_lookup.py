@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
-from agent_relay.ports.store import MessageQuery, MessageRow, MessageStore, Page, StoreError
+from agent_relay.ports.store import DeadLetterQuery, DeadLetterRow, MessageQuery, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.names import show
+from agent_relay.protocol.names import fold_name, show
 from agent_relay.protocol.short_ids import AMBIGUOUS, read_short_id, stands_for
 from agent_relay.protocol.ulid import number_of
 
@@ -14,14 +14,14 @@ SEARCHED_MESSAGES = 10_000  # the newest that a short id is looked for among: da
 _PAGE = 500
 _NAMED = 5  # of those that an ambiguous id may mean
 
-Found = Callable[["MessageRow | RelayError"], None]
+Found = Callable[["Page | RelayError"], None]  # a page of that message alone
 
 
-def find_message(store: MessageStore, wanted: str, done: Found, among: Collection[int] | None = None) -> None:
-    """Raises RelayError for what is no id at all. `among`: the numbers of the only messages that may be meant by a short id."""
+def find_message(store: MessageStore, wanted: str, done: Found) -> None:
+    """Raises RelayError for what is no id at all."""
     short = read_short_id(wanted)
     if short is not None:
-        _Search(store, short, done).begin(among)
+        _Search(store, short, done).begin()
         return
     try:
         number = number_of(wanted.removeprefix("msg_"))
@@ -35,11 +35,29 @@ def find_message(store: MessageStore, wanted: str, done: Found, among: Collectio
         if isinstance(page, StoreError):
             done(unreadable(page))
         elif page.messages and page.messages[0].id == wanted:
-            done(page.messages[0])
+            done(page)
         else:
             done(_unknown(wanted, "it may be older than the history"))
 
     store.fetch([number], found)
+
+
+def find_dead_letter(store: MessageStore, wanted: str, done: Found) -> None:
+    """The same; a short id means a dead letter."""
+    short = read_short_id(wanted)
+    if short is None:
+        find_message(store, wanted, done)
+        return
+
+    def found(letters: list[tuple[DeadLetterRow, MessageRow]] | StoreError) -> None:
+        if isinstance(letters, StoreError):
+            done(unreadable(letters))
+            return
+        rows = {row.number: row for _, row in letters}
+        dead = frozenset((letter.number, fold_name(letter.recipient)) for letter, _ in letters)
+        _Search(store, short, done).read(Page(list(rows.values()), dead=dead))
+
+    store.dead_letters(DeadLetterQuery(limit=SEARCHED_MESSAGES), found)
 
 
 class _Search:
@@ -49,30 +67,24 @@ class _Search:
         self._store = store
         self._short = short
         self._done = done
-        self._found: list[MessageRow] = []
+        self._found: list[Page] = []
         self._left = SEARCHED_MESSAGES
 
-    def begin(self, among: Collection[int] | None) -> None:
-        if among is None:
-            self._ask(None)
-        else:
-            self._store.fetch(sorted(among), self._read)
+    def begin(self, before: int | None = None) -> None:
+        self._store.find(MessageQuery(before=before, limit=_PAGE), self.read)
 
-    def _ask(self, before: int | None) -> None:
-        self._store.find(MessageQuery(before=before, limit=_PAGE), self._read)
-
-    def _read(self, page: Page | StoreError) -> None:
+    def read(self, page: Page | StoreError) -> None:
         if isinstance(page, StoreError):
             self._done(unreadable(page))
             return
-        self._found += [row for row in page.messages if stands_for(self._short, row.id)]
+        self._found += [Page([row], dead=page.dead) for row in page.messages if stands_for(self._short, row.id)]
         self._left -= len(page.messages)
         if page.next_before is not None and self._left > 0:
-            self._ask(page.next_before)
+            self.begin(page.next_before)
         elif len(self._found) == 1:
             self._done(self._found[0])
         elif self._found:
-            self._done(_ambiguous(self._found))
+            self._done(_ambiguous([page.messages[0] for page in self._found]))
         else:
             self._done(_unknown(self._short, f"a short id is looked for among the newest {SEARCHED_MESSAGES:,} messages"))
 

@@ -31,6 +31,7 @@ from agent_relay.ports.events import EventStats
 from agent_relay.ports.service import AgentFacts
 from agent_relay.ports.store import (
     Conversation,
+    DeadLetterQuery,
     DeadLetterRow,
     MessageQuery,
     MessageRow,
@@ -131,7 +132,7 @@ class Queries:
             "connected": len(self._registry.connected),
             "accepted": self._sending.receipts.accepted,
             "refused": self._sending.receipts.refused,
-            "dead_letters": len(self._journal.buried),
+            "dead_letters": self._journal.dead_letters,
             "storage": {
                 "kind": stats.kind,
                 "messages": stats.messages,
@@ -213,14 +214,14 @@ class Queries:
             if isinstance(page, StoreError):
                 peer.say_error(unreadable(page), request_id)
                 return
-            page.messages = [row for row in page.messages if not asked.pending or self._is_pending(row, to)]
+            page.messages = [row for row in page.messages if not asked.pending or self._is_pending(row, page, to)]
             self._sending.committer.when_written(lambda: self._store.steps(page.messages, lambda steps: tell(page, steps)))
 
         def tell(page: Page, steps: list[list[TrailRow]] | StoreError) -> None:
             if isinstance(steps, StoreError):
                 peer.say_error(unreadable(steps), request_id)
                 return
-            shown = [self._show(row) for row in page.messages]
+            shown = [self._show(row, page.dead) for row in page.messages]
             for message, noted in zip(shown, steps, strict=True):
                 note_refusals(message["recipients"], noted)
                 if asked.receipts:
@@ -243,33 +244,34 @@ class Queries:
 
         self._store.conversations(limit, found)
 
-    def _is_pending(self, row: MessageRow, to: str | None) -> bool:
+    def _is_pending(self, row: MessageRow, page: Page, to: str | None) -> bool:
         return any(
             status["status"] in {MessageState.QUEUED, MessageState.SENT}
-            for status in self._statuses(row)
+            for status in self._statuses(row, page.dead)
             if to is None or to[:1] == CHANNEL_MARK or fold_name(status["name"]) == fold_name(to)
         )
 
     def _explain(self, peer: Peer, request_id: str, message_id: str | None) -> None:
-        def found(row: MessageRow | RelayError) -> None:
-            if isinstance(row, RelayError):
-                peer.say_error(row, request_id)
+        def found(page: Page | RelayError) -> None:
+            if isinstance(page, RelayError):
+                peer.say_error(page, request_id)
                 return
-            self._sending.committer.when_written(lambda: self._store.trail(row, lambda trail: explain(row, trail)))
+            (row,) = page.messages
+            self._sending.committer.when_written(lambda: self._store.trail(row, lambda trail: explain(row, page, trail)))
 
-        def explain(row: MessageRow, trail: list[TrailRow] | StoreError) -> None:
+        def explain(row: MessageRow, page: Page, trail: list[TrailRow] | StoreError) -> None:
             if isinstance(trail, StoreError):
                 peer.say_error(unreadable(trail), request_id)
                 return
             steps = [_show_step(step, at) for at, step in _in_order(trail)]
-            message = self._show(row)
+            message = self._show(row, page.dead)
             note_refusals(message["recipients"], trail)
             shown, _ = take_what_fits([message], self._context.limits.max_frame_bytes - len(encode_json(steps)))
             peer.say("HISTORY_RESULT", {"messages": shown, "trail": steps, "reply_to": request_id})
 
         find_message(self._store, message_id or "", found)
 
-    def _show(self, row: MessageRow) -> dict[str, Any]:
+    def _show(self, row: MessageRow, dead: frozenset[tuple[int, str]]) -> dict[str, Any]:
         found = read_tail(row.tail)
         shown: dict[str, Any] = {
             "message_id": row.id,
@@ -284,20 +286,20 @@ class Queries:
             "priority": row.priority,
             "payload": found["payload"],
             "payload_meta": found.get("payload_meta"),
-            "recipients": self._statuses(row),
+            "recipients": self._statuses(row, dead),
             "skipped": list(row.skipped),
         }
         return shown
 
-    def _statuses(self, row: MessageRow) -> list[dict[str, Any]]:
-        return [{"name": name, "seq": seq, "status": self._status(row, name, seq)} for name, seq in row.recipients]
+    def _statuses(self, row: MessageRow, dead: frozenset[tuple[int, str]]) -> list[dict[str, Any]]:
+        return [{"name": name, "seq": seq, "status": self._status(row, name, seq, dead)} for name, seq in row.recipients]
 
-    def _status(self, row: MessageRow, name: str, seq: int) -> str:
+    def _status(self, row: MessageRow, name: str, seq: int, dead: frozenset[tuple[int, str]]) -> str:
         agent = self._registry.find(name)
         stream = None if agent is None else agent.streams.get((row.topic, fold_name(row.sender)))
         if agent is None or stream is None:
             return MessageState.UNKNOWN.value
-        if (row.number, agent.key) in self._journal.buried:
+        if self._journal.is_dead(row.number, agent.key, stored=(row.number, agent.key) in dead):
             return MessageState.DEAD.value
         if stream.is_done(seq):
             return MessageState.DELIVERED.value
@@ -310,15 +312,16 @@ class Queries:
             if isinstance(rows, StoreError):
                 peer.say_error(unreadable(rows), request_id)
                 return
+            places = frozenset((dead.number, fold_name(dead.recipient)) for dead, _ in rows)
             messages = [
-                self._show(row) | {"dead": {"to": dead.recipient, "at": dead.at, "code": dead.code}}
+                self._show(row, places) | {"dead": {"to": dead.recipient, "at": dead.at, "code": dead.code}}
                 for dead, row in rows
-                if (dead.number, fold_name(dead.recipient)) in self._journal.buried
+                if self._journal.is_dead(dead.number, fold_name(dead.recipient), stored=True)
             ]
             shown, _ = take_what_fits(messages, self._context.limits.max_frame_bytes)
             peer.say("HISTORY_RESULT", {"messages": shown, "next_cursor": None, "reply_to": request_id})
 
-        self._sending.committer.when_written(lambda: self._store.dead_letters(limit, found))
+        self._sending.committer.when_written(lambda: self._store.dead_letters(DeadLetterQuery(limit=limit), found))
 
 
 def _is_here(agent: Agent) -> bool:

@@ -175,7 +175,10 @@ class Reports:
                         raise RelayError(
                             ErrorCode.SERVICE_UNAVAILABLE, f"The store could not be read ({page}).", retry_after_ms=_RETRY_MS
                         )
-                    self._judge(claim, rows.get(claim.message_id))
+                    is_dead = self._journal.is_dead(
+                        claim.number, claim.agent.key, stored=(claim.number, claim.agent.key) in page.dead
+                    )
+                    self._judge(claim, rows.get(claim.message_id), is_dead=is_dead)
                 except RelayError as error:
                     claim.peer.say_error(error, claim.request_id)
             self._look_up()
@@ -183,12 +186,12 @@ class Reports:
         self._looking = True
         self._store.fetch([claim.number for claim in claims], found)
 
-    def _judge(self, claim: _Claim, row: MessageRow | None) -> None:
+    def _judge(self, claim: _Claim, row: MessageRow | None, *, is_dead: bool) -> None:
         agent = claim.agent
         seq = None if row is None else next((seq for name, seq in row.recipients if fold_name(name) == agent.key), None)
         stream = None if row is None else agent.streams.get((row.topic, fold_name(row.sender)))
         # What became a dead letter never arrived, as its sender was told.
-        if seq is None or stream is None or seq > stream.wire_seq or (claim.number, agent.key) in self._journal.buried:
+        if seq is None or stream is None or seq > stream.wire_seq or is_dead:
             raise RelayError(
                 ErrorCode.INVALID_TARGET, f"No message {show(claim.message_id)} was delivered to {agent.name}.", field=_FIELD
             )

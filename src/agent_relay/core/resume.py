@@ -61,7 +61,7 @@ class Resumption:
             if isinstance(page, StoreError):
                 done(RelayError(ErrorCode.SERVICE_UNAVAILABLE, f"The history could not be read ({page}).", retry_after_ms=1_000))
                 return
-            done(self._show_again(agent, behind, page.messages))
+            done(self._show_again(agent, behind, page))
 
         self._store.replay(agent.name, behind, found)
 
@@ -83,15 +83,15 @@ class Resumption:
             matched += [(stream, last_seq, len(streams) == 1) for stream in streams]
         return matched
 
-    def _show_again(self, agent: Agent, behind: dict[tuple[str, str], int], rows: list[MessageRow]) -> Points | RelayError:
+    def _show_again(self, agent: Agent, behind: dict[tuple[str, str], int], page: Page) -> Points | RelayError:
         missing = {key: _count_settled_after(agent.streams[key], last_seq) for key, last_seq in behind.items()}
         shown: list[Delivery] = []
-        for row in rows:
+        for row in page.messages:
             key = (row.topic, fold_name(row.sender))
             for place, (name, seq) in enumerate(row.recipients):
                 if fold_name(name) == agent.key and seq > behind[key] and agent.streams[key].is_done(seq):
                     missing[key] -= 1
-                    if (row.number, agent.key) in self._journal.buried:
+                    if self._journal.is_dead(row.number, agent.key, stored=(row.number, agent.key) in page.dead):
                         continue  # its sender was told that it never arrived, so it must not arrive now
                     shown.append(self._revive(agent, row, agent.streams[key], seq, place))
         if any(missing.values()):

@@ -176,6 +176,13 @@ class OwedQuery(Struct, frozen=True):
     limit: int = 500
 
 
+class DeadLetterQuery(Struct, frozen=True):
+    """The newest first; with `after`, by ascending (number, recipient) beyond that one."""
+
+    after: tuple[int, str] | None = None
+    limit: int = 500
+
+
 class Waiting(Struct, frozen=True):
     """The part of the backlog that is for a recipient."""
 
@@ -193,7 +200,7 @@ class Snapshot(Struct):
     members: list[MemberRow] = field(default_factory=list)
     streams: list[StreamRow] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
-    dead_letters: list[DeadLetterRow] = field(default_factory=list)
+    dead_letters: int = 0  # how many there are
     documents: dict[str, bytes] = field(default_factory=dict)
     last_number: int = 0  # and the checkpoint
     first_seq: int = 0  # streams that are new begin after this number
@@ -223,6 +230,7 @@ class Page(Struct):
 
     messages: list[MessageRow]
     next_before: int | None = None
+    dead: frozenset[tuple[int, str]] = frozenset()  # dead letters among them: number, and the recipient's folded name
 
 
 class Conversation(Struct, frozen=True):
@@ -305,8 +313,8 @@ class MessageStore(Protocol):
         to number, the oldest first."""
         ...
 
-    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
-        """The newest dead letters, newest first."""
+    def dead_letters(self, query: DeadLetterQuery, done: DeadLettersDone) -> None:
+        """Dead letters with their messages."""
         ...
 
     def prune(self, before: int, limit: int, done: PruneDone) -> None:

@@ -17,6 +17,8 @@ import msgspec
 from agent_relay.ports.store import (
     BacklogRow,
     Batch,
+    DeadLetterQuery,
+    DeadLetterRow,
     MessageQuery,
     MessageRow,
     MessageStore,
@@ -30,7 +32,7 @@ from agent_relay.ports.store import (
 from agent_relay.storage.posting import Post
 
 _PAGE = 500
-_TABLES = ("agents", "spent_tokens", "subscriptions", "members", "streams", "dead_letters")
+_TABLES = ("agents", "spent_tokens", "subscriptions", "members", "streams")
 
 _T = TypeVar("_T")
 _encode = msgspec.msgpack.Encoder().encode
@@ -112,6 +114,12 @@ class OpenEnd:
             yield from page
             after = (page[-1].message.number, page[-1].recipient)
 
+    def dead_letters(self) -> Iterator[list[DeadLetterRow]]:
+        after = (0, "")
+        while page := self.ask(self.store.dead_letters, DeadLetterQuery(after=after, limit=_PAGE)):
+            yield [letter for letter, _ in page]
+            after = (page[-1][0].number, page[-1][0].recipient)
+
     def trail(self, after: int = 0) -> Iterator[list[TrailRow]]:
         while page := self.end.read_trail(after, _PAGE):
             yield [row for _, row in page]
@@ -124,6 +132,7 @@ class OpenEnd:
             "messages": _sum(_encode(row) for page in self.messages() for row in page),
             "backlog": _sum(_encode((each.message.number, each.recipient, each.seq)) for each in self.owed()),
             "trail": _sum(_encode(row) for page in self.trail() for row in page),
+            "dead_letters": _sum(_encode(row) for page in self.dead_letters() for row in page),
             **snapshot,
             "documents": _sum(sorted(map(_encode, self.snapshot.documents.items()))),
         }
@@ -147,7 +156,8 @@ def copy_history(source: OpenEnd, target: OpenEnd, progress: Progress) -> None:
         for each in source.owed()
     ]
     tables = {name: getattr(found, name) for name in _TABLES}
-    rest = Batch(backlog_added=backlog, documents=found.documents, checkpoint=found.last_number, **tables)
+    letters = [letter for page in source.dead_letters() for letter in page]
+    rest = Batch(backlog_added=backlog, dead_letters=letters, documents=found.documents, checkpoint=found.last_number, **tables)
     target.ask(target.store.write, rest)
 
 

@@ -18,6 +18,7 @@ from agent_relay.ports.store import (
     BacklogRow,
     Batch,
     ConversationsDone,
+    DeadLetterQuery,
     DeadLetterRow,
     DeadLettersDone,
     MessageQuery,
@@ -83,7 +84,7 @@ class MemoryStore:
             members=list(self._members.values()),
             streams=list(self._streams.values()),
             waiting=list(waiting.values()),
-            dead_letters=sorted(self._dead.values(), key=lambda row: (row.at, row.number)),
+            dead_letters=len(self._dead),
             documents=dict(self._documents),
             last_number=self._last_number,
         )
@@ -128,10 +129,12 @@ class MemoryStore:
                     if len(found) > limit:
                         break
         more = len(found) > limit
-        self._answer_read(done, Page(found[:limit], found[limit - 1].number if more else None))
+        self._answer_read(done, self._page(found[:limit], found[limit - 1].number if more else None))
 
     def fetch(self, numbers: list[int], done: PageDone) -> None:
-        self._answer_read(done, Page([self._messages[number] for number in sorted(set(numbers)) if number in self._messages]))
+        self._answer_read(
+            done, self._page([self._messages[number] for number in sorted(set(numbers)) if number in self._messages])
+        )
 
     def trail(self, message: MessageRow, done: TrailDone) -> None:
         seqs = {fold_name(recipient): seq for recipient, seq in message.recipients}
@@ -172,7 +175,7 @@ class MemoryStore:
         for message in self._newest_first(None) if after else ():
             if not replay.look_at(message):
                 break
-        self._answer_read(done, replay.page())
+        self._answer_read(done, self._page(replay.found))
 
     def owed(self, query: OwedQuery, done: OwedDone) -> None:
         number, name = query.after
@@ -203,10 +206,18 @@ class MemoryStore:
         sent = [row for row in rows if fold_name(row.sender) == fold_name(sender)]
         self._answer_read(done, {row.client_id: row.number for row in sent[max(len(sent) - limit, 0) :]})
 
-    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
-        rows = sorted(self._dead.values(), key=lambda row: (row.at, row.number), reverse=True)
+    def dead_letters(self, query: DeadLetterQuery, done: DeadLettersDone) -> None:
+        if query.after is None:
+            rows = sorted(self._dead.values(), key=lambda row: (row.at, row.number), reverse=True)
+        else:
+            number, name = query.after
+            rows = [self._dead[place] for place in sorted(self._dead) if place > (number, fold_name(name))]
         found = [(row, self._messages[row.number]) for row in rows if row.number in self._messages]
-        self._answer_read(done, found[: max(limit, 0)])
+        self._answer_read(done, found[: max(query.limit, 0)])
+
+    def _page(self, messages: list[MessageRow], next_before: int | None = None) -> Page:
+        places = ((message.number, fold_name(name)) for message in messages for name, _ in message.recipients)
+        return Page(messages, next_before, frozenset(place for place in places if place in self._dead))
 
     def prune(self, before: int, limit: int, done: PruneDone) -> None:
         if not self._is_open:

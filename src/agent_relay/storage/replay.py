@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_relay.ports.store import MessageRow, Page
+from agent_relay.ports.store import MessageRow
 from agent_relay.protocol.names import fold_name
 
 
@@ -27,5 +27,7 @@ class Replay:
                 self._unfinished.discard(stream)
         return bool(self._unfinished)
 
-    def page(self) -> Page:
-        return Page(self._found[::-1])
+    @property
+    def found(self) -> list[MessageRow]:
+        """By ascending number."""
+        return self._found[::-1]

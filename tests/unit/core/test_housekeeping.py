@@ -92,6 +92,21 @@ def test_old_dead_letters_go() -> None:
     assert relay.relay.queries.server()["dead_letters"] == 0
 
 
+def test_many_old_dead_letters_go_page_by_page_and_young_ones_stay() -> None:
+    relay, alice, _bob = start()
+    relay.connect("Carol").drop()
+    frames = [alice.message("Carol", meta={"ttl_ms": 100}) for _ in range(1_000)]
+    alice.say_frames(*frames)
+    relay.advance(HOUR_MS - ROUND_MS)
+    alice.send("Carol", meta={"ttl_ms": 100})
+    relay.advance(1_000)
+    assert relay.relay.queries.server()["dead_letters"] == 1_001
+    relay.advance(2 * ROUND_MS, step_ms=50)
+    assert relay.relay.queries.server()["dead_letters"] == 1
+    relay.restart()
+    assert relay.relay.queries.server()["dead_letters"] == 1
+
+
 def test_a_store_that_cannot_prune_now_is_asked_again() -> None:
     relay, alice, bob = start()
     alice.send("Bob")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from agent_relay.ports.store import StreamRow, TrailRow
+import pytest
+
+from agent_relay.ports.store import Batch, StreamRow, TrailRow
+from agent_relay.protocol.ulid import number_of
 from tests.support.harness import RelayHarness, connect_pair
 
 
@@ -169,3 +172,33 @@ def test_documents_that_could_not_be_written_are_written_later_unless_there_are_
     relay.relay.keep_document("same", b"2")
     relay.advance(1_000)
     assert (documents(relay), told) == ([{"old": b"1", "same": b"2"}], ["old"])
+
+
+def test_what_became_of_a_dead_letter_a_moment_ago_is_known_before_the_store_says_it() -> None:
+    relay, alice, bob = connect_pair()
+    journal = relay.relay.journal
+    bob.drop()
+    alice.send("Bob", meta={"ttl_ms": 100})
+    message_id = alice.payload("ACK")["message_id"]
+    number = number_of(message_id.removeprefix("msg_"))
+    assert not journal.is_dead(number, "bob", stored=False)
+    relay.advance(200)
+    assert journal.is_dead(number, "bob", stored=False)
+    journal.revived(number, "Bob")
+    assert not journal.is_dead(number, "bob", stored=True)
+    assert journal.dead_letters == 0
+    journal.revived(number, "Bob")
+    assert journal.dead_letters == 0  # it was none any more
+
+
+def test_changes_of_dead_letters_are_not_remembered_for_ever_but_until_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_relay.core.journal._LATELY", 2)
+    relay, _alice, _bob = connect_pair()
+    journal = relay.relay.journal
+    for number in range(5):
+        journal.revived(number, "Bob")
+    journal.fill(Batch())
+    assert not any(journal.is_dead(number, "bob", stored=True) for number in range(5))  # they are being written only now
+    journal.revived(5, "Bob")
+    journal.fill(Batch())
+    assert [journal.is_dead(number, "bob", stored=True) for number in range(6)] == [True, True, True, False, False, False]

@@ -67,4 +67,4 @@ def test_what_is_dropped_is_no_dead_letter_and_what_is_buried_is_one(
     relay.turn(lambda: give_up(owed(relay), agent(relay, "Bob")))
     relay.advance(1_000)
     assert counts(relay, "Alice", "Bob") == (0, 0)
-    assert len(relay.relay.journal.buried) == letters
+    assert relay.relay.journal.dead_letters == letters

@@ -41,7 +41,7 @@ def test_what_waits_for_it_becomes_dead_letters_and_senders_are_told(relay: Rela
     told = [frame["payload"] for frame in alice.take("NACK")]
     assert [(nack["code"], nack["to"]) for nack in told] == [("AGENT_NOT_FOUND", "Bob")] * 2
     relay.restart()
-    assert len(relay.relay.journal.buried) == 2
+    assert relay.relay.journal.dead_letters == 2
     bob = relay.connect("Bob")
     assert bob.bodies() == []  # whoever has the name next does not get its mail
 

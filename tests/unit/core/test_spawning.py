@@ -534,7 +534,7 @@ def test_an_ephemeral_agent_takes_its_name_and_its_mail_along(scene: Scene) -> N
     assert scene.lead.payload("RELEASE_RESULT")["reply_to"] == request
     assert known(scene) == {"Lead"}
     assert scene.lead.payload("NACK")["code"] == "AGENT_NOT_FOUND"
-    assert scene.relay.relay.journal.buried == set()
+    assert scene.relay.relay.journal.dead_letters == 0
 
 
 def test_it_goes_also_where_the_daemon_died_meanwhile(scene: Scene) -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from agent_relay.ports.store import Conversation, DeadLetterRow, MessageQuery, MessageRow, Owed, OwedQuery, Page, TrailRow
+from agent_relay.ports.store import (
+    Conversation,
+    DeadLetterQuery,
+    DeadLetterRow,
+    MessageQuery,
+    MessageRow,
+    Owed,
+    OwedQuery,
+    Page,
+    TrailRow,
+)
 from agent_relay.protocol.names import fold_name
 from agent_relay.storage.conversations import Tally
 from agent_relay.storage.postgres.connection import Connection
@@ -55,8 +65,11 @@ _TO_AGENT = f"""
 """  # noqa: S608
 _DEAD = f"""
     SELECT d.recipient AS for_whom, d.at, d.code, {MESSAGE_COLUMNS}
-    FROM dead_letters AS d JOIN messages AS m ON m.number = d.number ORDER BY d.at DESC, d.number DESC LIMIT $1
+    FROM dead_letters AS d JOIN messages AS m ON m.number = d.number
 """  # noqa: S608
+_DEAD_NEWEST = f"{_DEAD} ORDER BY d.at DESC, d.number DESC LIMIT $1"
+_DEAD_AFTER = f"{_DEAD} WHERE (d.number, lower(d.recipient)) > ($2, $3) ORDER BY d.number, lower(d.recipient) LIMIT $1"
+_DEAD_AMONG = "SELECT number, recipient FROM dead_letters WHERE number = ANY ($1)"
 _SEEN = """
     SELECT client_id, number FROM message_agents
     WHERE agent = $1 AND client_id IS NOT NULL AND number >= $2 ORDER BY number DESC LIMIT $3
@@ -97,9 +110,9 @@ async def find_messages(connection: Connection, query: MessageQuery, lag_ms: int
         rows = [read_message(row) for row in await connection.fetch(sql, *values)]
         found += rows if words is None else [row for row in rows if words_occur(words, body_of(row))]
         if len(found) > limit:
-            return Page(found[:limit], found[limit - 1].number)
+            return await _make_page(connection, found[:limit], found[limit - 1].number)
         if len(rows) < wanted:
-            return Page(found)
+            return await _make_page(connection, found)
         edge = rows[-1].number
 
 
@@ -149,7 +162,13 @@ def _require_address(query: MessageQuery, require: Any) -> None:
 
 
 async def fetch_messages(connection: Connection, numbers: list[int]) -> Page:
-    return Page([read_message(row) for row in await connection.fetch(_FETCH, [fit(number) for number in numbers])])
+    rows = await connection.fetch(_FETCH, [fit(number) for number in numbers])
+    return await _make_page(connection, [read_message(row) for row in rows])
+
+
+async def _make_page(connection: Connection, messages: list[MessageRow], next_before: int | None = None) -> Page:
+    dead = await connection.fetch(_DEAD_AMONG, [message.number for message in messages]) if messages else []
+    return Page(messages, next_before, frozenset((row["number"], fold_name(row["recipient"])) for row in dead))
 
 
 async def read_trail(connection: Connection, message: MessageRow) -> list[TrailRow]:
@@ -202,7 +221,7 @@ async def replay_messages(connection: Connection, recipient: str, after: dict[tu
         async for message in _messages_to(connection, fold_name(recipient)):
             if not replay.look_at(message):
                 break
-    return replay.page()
+    return await _make_page(connection, replay.found)
 
 
 async def _messages_to(connection: Connection, agent: str) -> AsyncIterator[MessageRow]:
@@ -235,6 +254,11 @@ async def read_seen(connection: Connection, sender: str, since: int, limit: int)
     return {restore_text(row["client_id"]): row["number"] for row in reversed(rows)}
 
 
-async def read_dead_letters(connection: Connection, limit: int) -> list[tuple[DeadLetterRow, MessageRow]]:
-    rows = await connection.fetch(_DEAD, fit(max(limit, 0)))
+async def read_dead_letters(connection: Connection, query: DeadLetterQuery) -> list[tuple[DeadLetterRow, MessageRow]]:
+    limit = fit(max(query.limit, 0))
+    if query.after is None:
+        rows = await connection.fetch(_DEAD_NEWEST, limit)
+    else:
+        number, name = query.after
+        rows = await connection.fetch(_DEAD_AFTER, limit, fit(number), fold_name(name))
     return [(read_dead_letter({**row, "recipient": row["for_whom"]}), read_message(row)) for row in rows]

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from agent_relay.ports.store import (
     Batch,
     ConversationsDone,
+    DeadLetterQuery,
     DeadLettersDone,
     MessageQuery,
     MessageRow,
@@ -68,7 +69,7 @@ async def load_snapshot(session: Session, state: Record) -> Snapshot:
         members=[rows.read_member(row) for row in await read("SELECT * FROM members")],
         streams=[rows.read_stream(row) for row in await read("SELECT * FROM streams")],
         waiting=[Waiting(row["recipient"], row["count"], row["size"]) for row in await read(_WAITING)],
-        dead_letters=[rows.read_dead_letter(row) for row in await read("SELECT * FROM dead_letters ORDER BY at, number")],
+        dead_letters=(await read("SELECT count(*) AS count FROM dead_letters"))[0]["count"],
         documents=dict(rows.read_document(row) for row in await read("SELECT * FROM documents")),
         last_number=state["last_number"],
         first_seq=state["first_seq"],
@@ -175,8 +176,8 @@ class PostgresStore:
     def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
         self._read(partial(reads.read_seen, sender=sender, since=since, limit=limit), done)
 
-    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
-        self._read(partial(reads.read_dead_letters, limit=limit), done)
+    def dead_letters(self, query: DeadLetterQuery, done: DeadLettersDone) -> None:
+        self._read(partial(reads.read_dead_letters, query=query), done)
 
     def prune(self, before: int, limit: int, done: PruneDone) -> None:
         self._pass_on(self._writer, lambda writer: writer.prune(before, limit, self._recounting(done)), done)

@@ -14,7 +14,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from agent_relay.ports.store import Conversation, DeadLetterRow, MessageQuery, MessageRow, Page, StoreError, TrailRow
+from agent_relay.ports.store import (
+    Conversation,
+    DeadLetterQuery,
+    DeadLetterRow,
+    MessageQuery,
+    MessageRow,
+    Page,
+    StoreError,
+    TrailRow,
+)
+from agent_relay.protocol.names import fold_name
 from agent_relay.storage.conversations import Tally
 from agent_relay.storage.posting import Post, post_answer
 from agent_relay.storage.replay import Replay
@@ -58,8 +68,10 @@ _TO_AGENT_LATER = f"""
 """  # noqa: S608
 _DEAD = f"""
     SELECT d.number, d.recipient, d.at, d.code, {MESSAGE_COLUMNS} FROM dead_letters AS d JOIN messages AS m ON m.number = d.number
-    ORDER BY d.at DESC, d.number DESC LIMIT ?
 """  # noqa: S608
+_DEAD_NEWEST = f"{_DEAD} ORDER BY d.at DESC, d.number DESC LIMIT ?"
+_DEAD_AFTER = f"{_DEAD} WHERE (d.number, d.recipient) > (?, ?) ORDER BY d.number, d.recipient LIMIT ?"
+_DEAD_AMONG = "SELECT number, recipient FROM dead_letters WHERE number IN (SELECT value FROM json_each(?))"
 
 _log = logging.getLogger(__name__)
 
@@ -81,8 +93,8 @@ def find_messages(connection: sqlite3.Connection, query: MessageQuery) -> Page:
         wanted = limit + 1 - len(messages)
         messages += read_messages(connection.execute(f"{sql} LIMIT ?", (*values, fit(wanted))))
         if len(messages) > limit:
-            return Page(messages[:limit], messages[limit - 1].number)
-    return Page(messages)
+            return _make_page(connection, messages[:limit], messages[limit - 1].number)
+    return _make_page(connection, messages)
 
 
 class _Source(Struct):
@@ -169,8 +181,17 @@ def _require_range(query: MessageQuery, key: str, lag_ms: int, require: Any) -> 
 
 
 def fetch_messages(connection: sqlite3.Connection, numbers: list[int]) -> Page:
-    wanted = msgspec.json.encode([fit(number) for number in numbers]).decode()
-    return Page(read_messages(connection.execute(_FETCH, (wanted,))))
+    return _make_page(connection, read_messages(connection.execute(_FETCH, (_list_numbers(numbers),))))
+
+
+def _make_page(connection: sqlite3.Connection, messages: list[MessageRow], next_before: int | None = None) -> Page:
+    numbers = _list_numbers([message.number for message in messages])
+    dead = frozenset((number, fold_name(name)) for number, name in connection.execute(_DEAD_AMONG, (numbers,)))
+    return Page(messages, next_before, dead)
+
+
+def _list_numbers(numbers: list[int]) -> str:
+    return msgspec.json.encode([fit(number) for number in numbers]).decode()
 
 
 def read_trail(connection: sqlite3.Connection, message: MessageRow) -> list[TrailRow]:
@@ -217,7 +238,7 @@ def replay_messages(connection: sqlite3.Connection, recipient: str, after: dict[
     for message in _messages_to(connection, recipient) if after else ():
         if not replay.look_at(message):
             break
-    return replay.page()
+    return _make_page(connection, replay.found)
 
 
 def _messages_to(connection: sqlite3.Connection, agent: str) -> Iterator[MessageRow]:
@@ -227,8 +248,13 @@ def _messages_to(connection: sqlite3.Connection, agent: str) -> Iterator[Message
         yield from map(read_message, connection.execute(statement, (agent, indexed_to)))
 
 
-def read_dead_letters(connection: sqlite3.Connection, limit: int) -> list[tuple[DeadLetterRow, MessageRow]]:
-    rows = connection.execute(_DEAD, (fit(max(limit, 0)),))
+def read_dead_letters(connection: sqlite3.Connection, query: DeadLetterQuery) -> list[tuple[DeadLetterRow, MessageRow]]:
+    limit = fit(max(query.limit, 0))
+    if query.after is None:
+        rows = connection.execute(_DEAD_NEWEST, (limit,))
+    else:
+        number, name = query.after
+        rows = connection.execute(_DEAD_AFTER, (fit(number), name, limit))
     return [(DeadLetterRow(*row[:4]), read_message(row[4:])) for row in rows]
 
 

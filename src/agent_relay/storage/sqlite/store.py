@@ -17,6 +17,7 @@ from typing import Any
 from agent_relay.ports.store import (
     Batch,
     ConversationsDone,
+    DeadLetterQuery,
     DeadLettersDone,
     MessageQuery,
     MessageRow,
@@ -181,8 +182,8 @@ class SqliteStore:
     def seen(self, sender: str, since: int, limit: int, done: SeenDone) -> None:
         self._read(partial(read_seen, sender=sender, since=since, limit=limit), done)
 
-    def dead_letters(self, limit: int, done: DeadLettersDone) -> None:
-        self._read(partial(reads.read_dead_letters, limit=limit), done)
+    def dead_letters(self, query: DeadLetterQuery, done: DeadLettersDone) -> None:
+        self._read(partial(reads.read_dead_letters, query=query), done)
 
     def prune(self, before: int, limit: int, done: PruneDone) -> None:
         if self._writer is None:
