@@ -15,7 +15,7 @@ SOURCE = ROOT / "src" / "agent_relay"
 PAGE = ROOT / "ARCHITECTURE.md"
 WALKS = (
     "One message", "From screen to screen", "A permission and back", "A message over HTTP", "A message over ARC",
-    "A message between hosts",
+    "A message between hosts", "A tool call", "A vote", "A run and its agents",
 )  # fmt: skip
 
 _NAMED = re.compile(r"`(\w+(?:\.\w+)+)`")
