@@ -84,8 +84,8 @@ class Proposals(Lookups):
             raise RelayError(ErrorCode.INVALID_FORMAT, f"id must have 1 to {_LONGEST_ID} characters.", field="id")
         names = [participants] if isinstance(participants, str) else list(participants)
         asked = payloads.ProposePayload(
-            title, names, body or None, rule, max(1, round(timeout * 1000)),
-            _spell_quorum(quorum), dict(weights or {}),
+            title=title, participants=names, description=body or None, consensusType=rule,
+            timeoutMs=max(1, round(timeout * 1000)), quorum=_spell_quorum(quorum), weights=dict(weights or {}),
         )  # fmt: skip
         return self._read(await self._queries.ask("PROPOSE", asked, id))
 
