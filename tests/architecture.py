@@ -101,8 +101,15 @@ class Violation:
 def check_package(root: Path) -> list[Violation]:
     """Everything in the package at `root` (the folder `agent_relay`) that breaks the law."""
     violations = list(_check_top_level(root))
+    places: dict[tuple[Path, str], str] = {}  # by folder and class
     for path in sorted([*root.rglob("*.py"), *root.rglob("*.pyi")]):
-        violations += check_source(path.read_text("utf-8"), path.relative_to(root))
+        source, place = path.read_text("utf-8"), path.relative_to(root)
+        violations += check_source(source, place)
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                other = places.setdefault((path.parent, node.name), path.name)
+                if other != path.name:
+                    violations.append(Violation(str(place), node.lineno, f"`{other}` has a class `{node.name}` too"))
     return violations
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.integration.stage import until
 
@@ -126,6 +128,18 @@ class Newcomer:
         path = self.programs / name
         path.write_text(text)
         path.chmod(0o755)
+
+    def has_clis(self, scripts: Mapping[str, Any]) -> None:
+        """Stand-ins for these CLIs, each with its script, and a project with one commit."""
+        for name, script in scripts.items():
+            (self.folder / f"{name}.json").write_text(json.dumps(script))
+            agent = f"{self._commands}/python -P -m agent_relay.cli.demo.scripted_agent"
+            files = f"--script {self.folder}/{name}.json --record {self.folder}/{name}.jsonl"
+            version = f'if [ "$1" = --version ]; then echo "{name} 9.9.9"; exit; fi'
+            self.has_program(name, f"#!/bin/sh\n{version}\nexec {agent} {files}\n")
+        git = ["git", "-c", "user.name=N", "-c", "user.email=n@example.org"]
+        subprocess.run([*git, "init", "-q"], cwd=self.project, check=True)
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], cwd=self.project, check=True)
 
     def leave(self) -> None:
         """Nothing of theirs goes on."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import re
-import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
@@ -55,16 +52,8 @@ SCRIPTS = {
 
 
 @pytest.fixture
-def reader(person: Newcomer, commands: Path) -> Newcomer:
-    for name, script in SCRIPTS.items():
-        (person.folder / f"{name}.json").write_text(json.dumps(script))
-        agent = f"{commands}/python -P -m agent_relay.cli.demo.scripted_agent"
-        files = f"--script {person.folder}/{name}.json --record {person.folder}/{name}.jsonl"
-        version = f'if [ "$1" = --version ]; then echo "{name} 9.9.9"; exit; fi'
-        person.has_program(name, f"#!/bin/sh\n{version}\nexec {agent} {files}\n")
-    git = ["git", "-c", "user.name=N", "-c", "user.email=n@example.org"]
-    subprocess.run([*git, "init", "-q"], cwd=person.project, check=True)
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], cwd=person.project, check=True)
+def reader(person: Newcomer) -> Newcomer:
+    person.has_clis(SCRIPTS)
     return person
 
 

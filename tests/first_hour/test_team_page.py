@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
@@ -49,16 +47,8 @@ def follow(terminal: Terminal, step: Step) -> None:
         assert time.monotonic() < deadline, f"{step.command} never printed {absent}:\n{printed}"
 
 
-def test_the_tutorial(person: Newcomer, commands: Path) -> None:
-    for name, script in SCRIPTS.items():
-        (person.folder / f"{name}.json").write_text(json.dumps(script))
-        agent = f"{commands}/python -P -m agent_relay.cli.demo.scripted_agent"
-        files = f"--script {person.folder}/{name}.json --record {person.folder}/{name}.jsonl"
-        version = f'if [ "$1" = --version ]; then echo "{name} 9.9.9"; exit; fi'
-        person.has_program(name, f"#!/bin/sh\n{version}\nexec {agent} {files}\n")
-    git = ["git", "-c", "user.name=N", "-c", "user.email=n@example.org"]
-    subprocess.run([*git, "init", "-q"], cwd=person.project, check=True)
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], cwd=person.project, check=True)
+def test_the_tutorial(person: Newcomer) -> None:
+    person.has_clis(SCRIPTS)
     found = _FILE.search(PAGE.read_text("utf-8"))
     assert found is not None
     path = person.project / found[1]

@@ -10,7 +10,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from agent_relay.events.schema import DRAFT, name_definition
+from agent_relay.events.schema import DRAFT
+from agent_relay.events.types import EVENT_TYPES
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "api" / "events.schema.json"
 _MOST = 500  # of one scene; a load of messages is the same event over and over
@@ -24,8 +25,8 @@ def _published() -> dict[str, Any]:
 
 @lru_cache
 def _validator(type_: str) -> Any:
-    """For one type: with all of them, an error would say nothing but that none fits."""
-    reference = f"#/$defs/{name_definition(type_)}"
+    """For one type (KeyError: there is none): with all of them, an error would say nothing but that none fits."""
+    reference = f"#/$defs/{EVENT_TYPES[type_].__name__}"
     return Draft202012Validator({"$schema": DRAFT, "$ref": reference, "$defs": _published()["$defs"]})
 
 

@@ -236,6 +236,16 @@ def test_a_violation_deep_in_a_room_is_found_and_placed(tmp_path: Path) -> None:
     assert [(violation.path, violation.line) for violation in check_package(tmp_path)] == [("core/deep/planted.py", 3)]
 
 
+def test_a_class_whose_name_its_folder_has_already_is_found(tmp_path: Path) -> None:
+    """Two folders may mirror each other, as the stores do; and a file's own parts are nobody else's business."""
+    for name, source in {
+        "a.py": "class Note: ...\nclass _Part: ...", "b.py": "class _Part: ...\nclass Note: ...", "deep/c.py": "class Note: ...",
+    }.items():  # fmt: skip
+        (tmp_path / "core" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "core" / name).write_text(source)
+    assert [str(violation) for violation in check_package(tmp_path)] == ["core/b.py:2: `a.py` has a class `Note` too"]
+
+
 # --- the page says the same -----------------------------------------------------------------------------------------
 
 

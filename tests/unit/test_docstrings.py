@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = [*(ROOT / "src").rglob("*.py"), *(ROOT / "scripts").glob("*.py")]
 
-_QUESTION = re.compile(r"(What|Who|Whose|Where|How|Which)\b")
+_QUESTION = re.compile(r"(What|Who|Whom|Whose|Where|How|Which)\b")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -33,6 +33,7 @@ def test_no_docstring_of_the_source_begins_with_a_question_word() -> None:
         '"""What this module holds."""',
         'class Door:\n    """Who may come in."""',
         'def count():\n    """How many there are."""',
+        'def names():\n    """Whom it is for."""',
         'class Door:\n    async def open(self):\n        """Where it leads.\n\n        More.\n        """',
     ],
 )

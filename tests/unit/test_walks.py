@@ -15,7 +15,7 @@ SOURCE = ROOT / "src" / "agent_relay"
 PAGE = ROOT / "ARCHITECTURE.md"
 WALKS = (
     "One message", "From screen to screen", "A permission and back", "A message over HTTP", "A message over ARC",
-    "A message between hosts",
+    "A message between hosts", "A tool call", "A vote", "A run and its agents",
 )  # fmt: skip
 
 _NAMED = re.compile(r"`(\w+(?:\.\w+)+)`")
@@ -90,3 +90,22 @@ def test_the_diagram_shows_every_room_and_every_part_of_the_terminal_room() -> N
     shown = set(re.findall(r"\w+", diagram))
     assert set(MAY_IMPORT) - {"testing"} <= shown
     assert set(PARTS_MAY_IMPORT) <= shown
+
+
+def folders_below(source: Path) -> set[str]:
+    """Packages inside a room, and inside a part of the divided one, as the page writes them."""
+    places = [path.parent.relative_to(source).parts for path in source.rglob("__init__.py")]
+    return {".".join(parts) for parts in places if len(parts) > (2 if parts[:1] == ("terminal",) else 1)}
+
+
+def test_the_page_names_every_folder() -> None:
+    folders = folders_below(SOURCE)
+    assert {"storage.sqlite", "terminal.doors.claude", "transports.http.routes"} <= folders
+    assert folders - set(named_in(PAGE.read_text("utf-8"))) == set()
+
+
+def test_a_folder_that_is_not_named_is_found(tmp_path: Path) -> None:
+    for place in ("core", "core/secret", "terminal/screen", "terminal/screen/secret"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "__init__.py").touch()
+    assert folders_below(tmp_path) == {"core.secret", "terminal.screen.secret"}

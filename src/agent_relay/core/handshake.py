@@ -18,7 +18,7 @@ from agent_relay.core.registry import Registry
 from agent_relay.core.resume import Resumption
 from agent_relay.core.rights import NAMES, Rights, is_persons_name
 from agent_relay.core.sending import Sending
-from agent_relay.core.tokens import Tokens, Verdict
+from agent_relay.core.tokens import Tokens, TokenVerdict
 from agent_relay.ports.connection import NOBODY_UID, RemoteConnection, StandIn
 from agent_relay.ports.store import Batch, MemberRow, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -101,15 +101,15 @@ class Handshake:
     def _may_resume(self, peer: Peer, agent: Agent | None, token: str, name: str) -> bool:
         """True: the session goes on. False: as if no token had been given. Raises where that would be wrong."""
         match self._tokens.judge(agent, token, peer.uid):
-            case Verdict.GOOD:
+            case TokenVerdict.GOOD:
                 return True
-            case Verdict.UNKNOWN:
+            case TokenVerdict.UNKNOWN:
                 return False
-            case Verdict.EXPIRED:
+            case TokenVerdict.EXPIRED:
                 raise _Stale(ErrorCode.RESUME_TOO_OLD, "The session ended too long ago; send HELLO without its token.")
-            case Verdict.FOREIGN:
+            case TokenVerdict.FOREIGN:
                 raise RelayError(ErrorCode.PERMISSION_DENIED, f"That token does not belong to {name}.", reason="bad_token")
-            case Verdict.REPLAYED:
+            case TokenVerdict.REPLAYED:
                 assert agent is not None
                 self._revoke(agent)
                 raise RelayError(

@@ -148,7 +148,10 @@ class Owner:
         id_ = self._next_id()
         peer.expect(id_, hear)
         capabilities = {"ack": True, "max_inflight": _WINDOW}
-        hello = p.HelloPayload(name, SERVICE_NAME, 2, capabilities, p.HelloSession(owner_token=self._token), {"transient": True})
+        hello = p.HelloPayload(
+            agent=name, cli=SERVICE_NAME, version=2, capabilities=capabilities, session=p.HelloSession(owner_token=self._token),
+            meta={"transient": True},
+        )  # fmt: skip
         self._relay.admit(peer)
         self._relay.heard(peer, e.Hello(v=2, id=id_, ts=self._relay.context.wall_ms, payload=hello))
 

@@ -181,5 +181,5 @@ def _plain(value: Any) -> Any:
 
 
 def _names(to: str | list[str] | None) -> set[str]:
-    """Whom a message is for, however that was written."""
+    """The folded names of the recipients, however they were written."""
     return {fold_name(name) for name in (to.split(",") if isinstance(to, str) else to or [])}

@@ -158,7 +158,11 @@ class Reports:
             return
         if len(self._waiting) >= _MAX_WAITING:
             raise RelayError(ErrorCode.RATE_LIMITED, "Too many reports wait to be looked up.", retry_after_ms=_RETRY_MS)
-        self._waiting.append(_Claim(peer, agent, request_id, message_id, number, event, detail, self._context.wall_ms))
+        claim = _Claim(
+            peer=peer, agent=agent, request_id=request_id, message_id=message_id, number=number, event=event, detail=detail,
+            at=self._context.wall_ms,
+        )  # fmt: skip
+        self._waiting.append(claim)
         self._look_up()
 
     def _look_up(self) -> None:

@@ -196,7 +196,8 @@ class Requests:
         if holder is None or not holder.active:
             tell(RelayError(ErrorCode.AGENT_OFFLINE, f"{request.agent.name} is not connected.", name=request.agent.name))
             return
-        request.answer = _Answer(command, text, by, tell, self._context.steady_ms + ANSWER_MS, is_time_out)
+        deadline = self._context.steady_ms + ANSWER_MS
+        request.answer = _Answer(command=command, text=text, by=by, tell=tell, deadline=deadline, is_time_out=is_time_out)
         holder.say("CONTROL", {"command": command, "id": request.id, "text": text, "by": by})
 
     # --- the rest -------------------------------------------------------------------------------------------------------

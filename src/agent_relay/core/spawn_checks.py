@@ -114,7 +114,7 @@ def choose_wall(asked: SpawnPayload, spawner: Agent | None) -> dict[str, str] | 
     return {} if asked.sandbox else None
 
 
-class Pace:
+class StartPace:
     """The number started in the last minute."""
 
     def __init__(self, context: Context) -> None:

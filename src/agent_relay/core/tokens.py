@@ -23,7 +23,7 @@ def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Verdict(Enum):
+class TokenVerdict(Enum):
     GOOD = auto()
     EXPIRED = auto()
     REPLAYED = auto()  # spent by this very agent: somebody has a copy
@@ -44,18 +44,18 @@ class Tokens:
             if token_hash:
                 self._owners[token_hash] = agent
 
-    def judge(self, agent: Agent | None, token: str, uid: int) -> Verdict:
+    def judge(self, agent: Agent | None, token: str, uid: int) -> TokenVerdict:
         token_hash = hash_token(token)
         spent_by, _ = self._spent.get(token_hash, (None, 0))
         if spent_by is not None:
-            return Verdict.REPLAYED if agent is not None and spent_by == agent.key else Verdict.FOREIGN
+            return TokenVerdict.REPLAYED if agent is not None and spent_by == agent.key else TokenVerdict.FOREIGN
         owner = self._owners.get(token_hash)
         if owner is None:
-            return Verdict.UNKNOWN
+            return TokenVerdict.UNKNOWN
         if owner is not agent or agent.uid != uid or not _is_current(agent, token_hash):
-            return Verdict.FOREIGN
+            return TokenVerdict.FOREIGN
         away_ms = 0 if agent.connected else self._context.wall_ms - agent.last_seen_at
-        return Verdict.EXPIRED if away_ms > self._context.limits.resume_ttl_ms else Verdict.GOOD
+        return TokenVerdict.EXPIRED if away_ms > self._context.limits.resume_ttl_ms else TokenVerdict.GOOD
 
     def issue(self, agent: Agent, presented: str | None) -> str:
         """A new token; the one that was presented, if any, stays good until the new one is known to have arrived."""

@@ -24,7 +24,6 @@ from agent_relay.daemon.api_token import settle_api_token
 from agent_relay.daemon.budget_keeper import BudgetKeeper
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.cost_models import load_prices
-from agent_relay.daemon.database import make_database_store
 from agent_relay.daemon.directories import (
     DirectoryLock,
     Lock,
@@ -186,7 +185,7 @@ class Daemon:
         if self._config.storage == "memory":
             return MemoryStore(self._post)
         if self._config.storage == "postgres":
-            return make_database_store(self._config, self._post)
+            return _make_database_store(self._config, self._post)
         return SqliteStore(self._config.storage_path, self._post, self._config.durability)
 
     def _make_event_store(self) -> EventStore:
@@ -356,3 +355,13 @@ def _pulse(parts: Parts) -> Pulse:
         (half_a_second, parts.history.clock_says),
         (half_a_second, parts.leavings.sweep_if_due),
     )
+
+
+def _make_database_store(config: Config, post: Callable[[Callable[[], None]], None]) -> MessageStore:
+    """Nothing of it is loaded for a daemon that does not use one. Raises StoreUnusable where the driver is not installed."""
+    from agent_relay.storage.postgres.store import PostgresStore  # noqa: PLC0415 - see above
+    from agent_relay.storage.postgres.url import read_url  # noqa: PLC0415
+
+    assert config.storage_url is not None
+    url = read_url(config.storage_url, places.project_id(config.project_root))
+    return PostgresStore(url, post, config.project_root, config.durability)

@@ -258,4 +258,7 @@ def find_trend(usages: Iterable[Usage], prices: Prices, since_ms: int | None, un
         by_agent.add(usage.agent, step, usd)
         by_model.add(usage.model, step, usd)
     costs = total.finish().get("", [0.0] * points)
-    return CostTrend(since_ms, until_ms, step_ms, costs, tokens, unpriced, by_agent.finish(), by_model.finish())
+    return CostTrend(
+        since=since_ms, until=until_ms, step_ms=step_ms, cost_usd=costs, tokens=tokens, unpriced_tokens=unpriced,
+        by_agent=by_agent.finish(), by_model=by_model.finish(),
+    )  # fmt: skip

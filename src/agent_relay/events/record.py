@@ -59,4 +59,4 @@ def gap_record(oldest: int, ts: int, reason: GapReason | None = None) -> Record:
     """Said to a reader who asks for what is no longer kept, or cannot be read. Its number is the last that is missing, so that
     who resumes after it misses nothing."""
     line = encode_event(StreamGap(seq=oldest - 1, ts=ts, oldest=oldest, reason=reason))
-    return Record(oldest - 1, ts, "stream.gap", "", "", "", "", line)
+    return Record(seq=oldest - 1, ts=ts, type="stream.gap", agent="", session_id="", sender="", to="", line=line)

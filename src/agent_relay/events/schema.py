@@ -33,11 +33,6 @@ def make_event_schema() -> dict[str, Any]:
     }
 
 
-def name_definition(type_: str) -> str:
-    """The name under `$defs` of an event type; raises KeyError for one that does not exist."""
-    return EVENT_TYPES[type_].__name__
-
-
 def _require_envelope(definition: dict[str, Any]) -> None:
     definition["required"] = [*_ENVELOPE, *(name for name in definition["required"] if name not in _ENVELOPE)]
     for name, least in _AT_LEAST.items():

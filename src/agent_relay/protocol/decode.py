@@ -20,6 +20,7 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
 from agent_relay.protocol.nesting import MAX_NESTING, SHALLOW_BYTES, is_too_deep
 from agent_relay.protocol.payloads import NOTHING
+from agent_relay.protocol.validation import split_validation_error
 
 T = TypeVar("T")
 
@@ -30,9 +31,6 @@ _decode_meta = msgspec.json.Decoder(payloads.SendMeta).decode
 _decode_any = msgspec.json.Decoder().decode
 _decode_parts = msgspec.json.Decoder(dict[str, Raw]).decode
 
-MISSING = "is missing"
-_PATH = re.compile(r" - at `(?:key in )?\$\.?(?P<path>[^`]*)`$")
-_MISSING = re.compile(r"missing required field `(?P<field>[^`]+)`")
 DEFAULT_META = payloads.SendMeta()
 _KIND = re.compile(r"[a-z][a-z0-9_.-]{0,63}", re.ASCII)
 _ENVELOPE_FIELDS = ("v", "type", "id", "ts", "payload")
@@ -157,19 +155,6 @@ def _mistyped(prefix: str, error: msgspec.ValidationError) -> RelayError:
     text, path = _read_validation_error(error)
     field = f"{prefix}.{path}" if path else prefix
     return RelayError(ErrorCode.INVALID_FORMAT, f"`{field}`: {text}.", field=field)
-
-
-def split_validation_error(error: msgspec.ValidationError) -> tuple[str, str]:
-    """(what is wrong, where): msgspec says both in one sentence. A missing field is named in the second."""
-    text = str(error)
-    path = ""
-    if match := _PATH.search(text):
-        path = match["path"].partition("[")[0]
-        text = text[: match.start()]
-    if match := _MISSING.search(text):
-        path = f"{path}.{match['field']}".lstrip(".")
-        text = MISSING
-    return text, path
 
 
 def _read_validation_error(error: msgspec.ValidationError) -> tuple[str, str]:

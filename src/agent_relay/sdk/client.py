@@ -17,12 +17,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Unpack, overload
 
 from agent_relay.protocol import payloads
-from agent_relay.protocol.access_rules import AccessRule
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.negotiation import CAPABILITIES, SUPPORTED_VERSIONS
 from agent_relay.protocol.places import ENV_NAME
@@ -32,17 +31,17 @@ from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.engine import Engine
 from agent_relay.sdk.locate import StrPath, locate, working_directory
 from agent_relay.sdk.messages import Message
+from agent_relay.sdk.orders import Orders
 from agent_relay.sdk.owner import find_owner_token
 from agent_relay.sdk.pace import SLOW_DOWN_S
 from agent_relay.sdk.proposals import Proposals
-from agent_relay.sdk.queries import expect_receipt, expect_spawned
+from agent_relay.sdk.queries import expect
 from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question, Reply
 from agent_relay.sdk.results import find_task, give_result
 from agent_relay.sdk.sending import PUBLISH_OPTIONS, SEND_OPTIONS, PublishOptions, SendOptions, Target, check_options
 from agent_relay.sdk.session import Greeting
 from agent_relay.sdk.streams import MessageStream
-from agent_relay.sdk.views import Spawned
 
 MAX_INFLIGHT = 256
 CONNECT_TIMEOUT_S = 10.0
@@ -50,7 +49,7 @@ CLOSE_TIMEOUT_S = 5.0
 _UNSUBSCRIBE_S = 2.0
 
 
-class RelayClient(Proposals):
+class RelayClient(Orders, Proposals):
     """An agent's connection to the project's daemon, which it finds by itself unless `socket` or `state_dir` is given.
 
     `reconnect_attempts` limits the attempts after a lost connection; None means no limit. An `observer` has no name, sends and
@@ -317,12 +316,12 @@ class RelayClient(Proposals):
     async def _change_membership(self, kind: str, command: str, channel: str, agent: str | None) -> str:
         if agent is not None:
             asked = payloads.ControlPayload(command, agent, channel=channel)
-            return expect_receipt(await self._queries.ask("CONTROL", asked)).by or agent
+            return expect(payloads.ReceiptPayload, await self._queries.ask("CONTROL", asked)).by or agent
         self._check_agent()
         await self._queries.ask(kind, {"channel": channel})
         return self.name
 
-    # --- agents the relay runs, and what was not delivered ----------------------------------------------------------
+    # --- the agent itself -----------------------------------------------------------------------------------------
 
     def report(self, kind: str, /, **fields: Any) -> None:
         """Tells the daemon about this agent: `agent.state`, `message.received`, `message.read`, `agent.input`.
@@ -332,90 +331,6 @@ class RelayClient(Proposals):
         """
         self._check_agent()
         self._engine.reports.say(kind, fields)
-
-    async def control(self, agent: str, command: str, text: str | None = None, *, request_id: str | None = None) -> str:
-        """`pause`, `resume`, `interrupt`, `stop`, or `input` with a text: for an agent that the relay runs. `approve`, `deny`
-        (with a reason) and `answer` are for one of its open requests, and return when the agent has the answer.
-
-        Returns its name as the daemon spells it, once the command is handed over. It is never sent twice: if the connection
-        breaks before the answer, ConnectionLost is raised.
-        """
-        asked = {"command": command, "agent": agent, "text": text, **({"id": request_id} if request_id else {})}
-        return expect_receipt(await self._queries.ask_once("CONTROL", asked)).by or agent
-
-    async def spawn(
-        self,
-        name: str,
-        cli: str,
-        task: str | None = None,
-        *,
-        cwd: str | None = None,
-        backend: str = "auto",
-        environment: Mapping[str, str] | None = None,
-        permission_mode: str | None = None,
-        sandbox: bool = False,
-        ephemeral: bool = False,
-        host: str | None = None,
-        run: str | None = None,
-        model: str | None = None,
-        role: str | None = None,
-        team: str | None = None,
-        restarts: int = 0,
-        budget_usd: float | None = None,
-    ) -> Spawned:
-        """Starts a CLI as an agent of that name; returns once its program runs. `cli` is one that the relay
-        knows (claude, codex, …) or that the settings allow; `task` is the first message it gets, from this agent;
-        `permission_mode` is one of that CLI's own (`plan`, `acceptEdits`, …); `sandbox` runs it in a sandbox. An `ephemeral`
-        agent leaves nothing: when it ends, its name is removed, and senders of undelivered messages are told. `host` is one of
-        the cluster; without it, the least loaded that allows it: this one, unless others list it in `cluster_control`. With
-        `run`, an id of your own, the agent belongs to this session: it is released when this client is gone for good.
-        `model` is as the CLI calls it; `role` and `team` are kept with the session; `restarts` is how often a crash starts it
-        again; it is released once its session has cost `budget_usd`.
-
-        A reconnection repeats the request without starting a second agent.
-        """
-        asked = payloads.SpawnPayload(
-            name, cli, task, cwd, backend, dict(environment or {}), permission_mode, sandbox, ephemeral, host, run, model,
-            role, team, restarts, budget_usd,
-        )  # fmt: skip
-        found = expect_spawned(await self._queries.ask("SPAWN", asked))
-        return Spawned(found.name, found.session_id or "")
-
-    async def release(self, name: str, reason: str | None = None) -> None:
-        """Stops an agent that the daemon started; returns once its program has ended."""
-        await self._queries.ask("RELEASE", payloads.ReleasePayload(name, reason))
-
-    async def change_host(self, host: str, command: str) -> None:
-        """`exclude_host` or `include_host`: whether a host takes part in the cluster. Returns once it is decided for good."""
-        await self._queries.ask_once("CONTROL", {"command": command, "host": host})
-
-    async def set_team(self, sha256: str, rules: Sequence[AccessRule]) -> None:
-        """Puts a team's rules in force, in place of those before; none: everything is open. For the owner. Returns once they are
-        durable."""
-        await self._queries.ask_once("CONTROL", payloads.ControlPayload("set_team", id=sha256, rules=list(rules)))
-
-    async def retry_dead_letter(self, message_id: str) -> str:
-        """Sends it once more, as a new message, and returns the new one's id."""
-        receipt = expect_receipt(await self._queries.ask("CONTROL", {"command": "retry_dead_letter", "id": message_id}))
-        return receipt.message_id or ""
-
-    async def count_data(self, agent: str) -> dict[str, int]:
-        """Counts an agent's messages that are still on their way: `undelivered_from` it, and `undelivered_to` it."""
-        return await self._order("count_data", agent)
-
-    async def forget(self, agent: str) -> dict[str, int]:
-        """Erases everything kept about an agent that is not running, and returns how much that was. For observers."""
-        return await self._order("forget", agent)
-
-    async def remove(self, agent: str) -> int:
-        """Removes an agent that is not running from the lists, and returns how many messages waiting for it became dead
-        letters. The history stays. For observers."""
-        return (await self._order("remove", agent))["dead_letters"]
-
-    async def _order(self, command: str, agent: str) -> dict[str, int]:
-        receipt = expect_receipt(await self._queries.ask_once("CONTROL", {"command": command, "agent": agent}))
-        counts: dict[str, int] = receipt.responseData
-        return counts
 
     def _check_agent(self) -> None:
         if self.observer:

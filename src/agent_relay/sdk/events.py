@@ -21,7 +21,7 @@ from agent_relay.protocol import payloads
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.names import EVENTS_TOPIC
 from agent_relay.sdk.errors import ConnectionLost
-from agent_relay.sdk.queries import Queries, expect_receipt
+from agent_relay.sdk.queries import Queries, expect
 
 _log = logging.getLogger("agent_relay.sdk")
 MAX_HELD = 1_000
@@ -150,7 +150,7 @@ class EventFeeds:
         self._open[id_] = feed
         self._asking.add(id_)
         try:
-            return expect_receipt(await outcome.wait()).seq or 0
+            return expect(payloads.ReceiptPayload, await outcome.wait()).seq or 0
         except RelayError:
             self._open.pop(id_, None)
             feed.id = None

@@ -13,7 +13,7 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import EVENTS_TOPIC
 from agent_relay.sdk.engine import Engine
 from agent_relay.sdk.events import EventFeed, EventsPage, read_events
-from agent_relay.sdk.queries import expect_agents, expect_history
+from agent_relay.sdk.queries import expect
 from agent_relay.sdk.views import AgentsView, ChannelInfo, HistoryPage, MessageView, read_agent
 
 _CONVERSATIONS = 1_000  # the most that the daemon tells at once
@@ -25,10 +25,10 @@ class Lookups:
         self._queries = engine.queries
 
     async def agents(self) -> AgentsView:
-        first = found = expect_agents(await self._queries.ask("LIST_AGENTS", payloads.ListAgentsPayload()))
+        first = found = await self._list_agents(None)
         raws = {raw.get("name"): raw for raw in found.agents}
         while found.next_cursor is not None:
-            found = expect_agents(await self._queries.ask("LIST_AGENTS", payloads.ListAgentsPayload(found.next_cursor)))
+            found = await self._list_agents(found.next_cursor)
             raws |= {raw.get("name"): raw for raw in found.agents}  # one that left meanwhile comes again
         return AgentsView([read_agent(raw) for raw in raws.values()], first.server, first.sessions)
 
@@ -54,25 +54,25 @@ class Lookups:
             with_=with_, from_=from_, to=to, topic=topic, thread=thread, search=search, since=since, until=until,
             limit=limit, cursor=cursor, pending=pending, oldest_first=oldest_first,
         )  # fmt: skip
-        found = expect_history(await self._queries.ask("HISTORY", asked))
+        found = await self._ask_history(asked)
         return HistoryPage(found.messages, found.next_cursor)
 
     async def channels(self) -> list[ChannelInfo]:
         """Every channel that has members, or in which something was said, by name."""
         agents = [agent.raw for agent in (await self.agents()).agents]
         asked = payloads.HistoryPayload(view="conversations", limit=_CONVERSATIONS)
-        said = expect_history(await self._queries.ask("HISTORY", asked)).conversations
+        said = (await self._ask_history(asked)).conversations
         return [ChannelInfo(*facts) for facts in gather_channels(agents, said)]
 
     async def message(self, message_id: str) -> MessageView:
         """One message and everything that happened to it."""
-        found = expect_history(await self._queries.ask("HISTORY", payloads.HistoryPayload(view="message", id=message_id)))
+        found = await self._ask_history(payloads.HistoryPayload(view="message", id=message_id))
         if not found.messages:
             raise RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no message {message_id}.")
         return MessageView(found.messages[0], found.trail)
 
     async def dead_letters(self, limit: int = 50) -> HistoryPage:
-        found = expect_history(await self._queries.ask("HISTORY", payloads.HistoryPayload(view="dead_letters", limit=limit)))
+        found = await self._ask_history(payloads.HistoryPayload(view="dead_letters", limit=limit))
         return HistoryPage(found.messages, found.next_cursor)
 
     def events(
@@ -111,5 +111,11 @@ class Lookups:
             view="events", types=list(types), with_=agent, session_id=session_id, since=since, until=until, limit=limit,
             cursor=cursor,
         )  # fmt: skip
-        found = expect_history(await self._queries.ask("HISTORY", asked))
+        found = await self._ask_history(asked)
         return EventsPage(read_events(found.events), found.next_cursor)
+
+    async def _list_agents(self, cursor: str | None) -> payloads.AgentsPayload:
+        return expect(payloads.AgentsPayload, await self._queries.ask("LIST_AGENTS", payloads.ListAgentsPayload(cursor)))
+
+    async def _ask_history(self, asked: payloads.HistoryPayload) -> payloads.HistoryResultPayload:
+        return expect(payloads.HistoryResultPayload, await self._queries.ask("HISTORY", asked))

@@ -15,7 +15,7 @@ from agent_relay.protocol.proposals import Proposal as ProposalInfo
 from agent_relay.sdk.decisions import Decisions
 from agent_relay.sdk.errors import TimedOut
 from agent_relay.sdk.lookups import Lookups
-from agent_relay.sdk.queries import Answer, expect_history, expect_receipt
+from agent_relay.sdk.queries import Answer, expect
 
 _LOOK_S = 2.0  # CONSENSUS goes to the proposer and the participants; everybody else has to look
 _PAGE = 100
@@ -84,8 +84,8 @@ class Proposals(Lookups):
             raise RelayError(ErrorCode.INVALID_FORMAT, f"id must have 1 to {_LONGEST_ID} characters.", field="id")
         names = [participants] if isinstance(participants, str) else list(participants)
         asked = payloads.ProposePayload(
-            title, names, body or None, rule, max(1, round(timeout * 1000)),
-            _spell_quorum(quorum), dict(weights or {}),
+            title=title, participants=names, description=body or None, consensusType=rule,
+            timeoutMs=max(1, round(timeout * 1000)), quorum=_spell_quorum(quorum), weights=dict(weights or {}),
         )  # fmt: skip
         return self._read(await self._queries.ask("PROPOSE", asked, id))
 
@@ -106,7 +106,7 @@ class Proposals(Lookups):
         cursor: str | None = None
         while True:
             asked = payloads.HistoryPayload(view="proposals", pending=open_only, limit=_PAGE, cursor=cursor)
-            page = expect_history(await self._queries.ask("HISTORY", asked))
+            page = await self._ask_history(asked)
             found += map(self._show, page.proposals)
             cursor = page.next_cursor
             if cursor is None:
@@ -115,13 +115,13 @@ class Proposals(Lookups):
     async def proposal(self, proposal_id: str) -> Proposal:
         """One of them, by its id or its short id."""
         asked = payloads.HistoryPayload(view="proposals", id=proposal_id)
-        found = expect_history(await self._queries.ask("HISTORY", asked)).proposals
+        found = (await self._ask_history(asked)).proposals
         if not found:
             raise RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no proposal {proposal_id}.")
         return self._show(found[0])
 
     def _read(self, answer: Answer) -> Proposal:
-        raw = expect_receipt(answer).proposal
+        raw = expect(payloads.ReceiptPayload, answer).proposal
         if raw is None:
             raise RelayError(ErrorCode.INTERNAL_ERROR, "The daemon's answer does not say which proposal it is about.")
         return self._show(raw)

@@ -6,7 +6,7 @@ would do harm twice (`ask_once`) is not: it fails with the connection.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -23,6 +23,7 @@ from agent_relay.sdk.outcome import Outcome
 from agent_relay.sdk.session import Session
 
 Answer = ReceiptPayload | AgentsPayload | HistoryResultPayload | SpawnResultPayload | ReleaseResultPayload
+A = TypeVar("A", ReceiptPayload, AgentsPayload, HistoryResultPayload, SpawnResultPayload)
 
 
 class Queries:
@@ -98,29 +99,7 @@ class Queries:
         return entry is not None
 
 
-def expect_receipt(answer: Answer) -> ReceiptPayload:
-    if not isinstance(answer, ReceiptPayload):
-        raise _unexpected(answer)
+def expect(kind: type[A], answer: Answer) -> A:
+    if not isinstance(answer, kind):
+        raise RelayError(ErrorCode.INTERNAL_ERROR, f"The daemon gave an unexpected answer: {type(answer).__name__}.")
     return answer
-
-
-def expect_agents(answer: Answer) -> AgentsPayload:
-    if not isinstance(answer, AgentsPayload):
-        raise _unexpected(answer)
-    return answer
-
-
-def expect_history(answer: Answer) -> HistoryResultPayload:
-    if not isinstance(answer, HistoryResultPayload):
-        raise _unexpected(answer)
-    return answer
-
-
-def expect_spawned(answer: Answer) -> SpawnResultPayload:
-    if not isinstance(answer, SpawnResultPayload):
-        raise _unexpected(answer)
-    return answer
-
-
-def _unexpected(answer: Answer) -> RelayError:
-    return RelayError(ErrorCode.INTERNAL_ERROR, f"The daemon gave an unexpected answer: {type(answer).__name__}.")

@@ -9,14 +9,14 @@ from typing import Any, TypedDict, Unpack
 from agent_relay.protocol.encode import encode_envelope
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import did_you_mean
-from agent_relay.protocol.payloads import HistoryPayload, SyncRequest
+from agent_relay.protocol.payloads import HistoryPayload, HistoryResultPayload, SyncRequest
 from agent_relay.protocol.retry import REDELIVERY
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.errors import ConnectionLost, TimedOut
 from agent_relay.sdk.ids import wall_ms
 from agent_relay.sdk.outbox import Outbox, SendFrame, SendMeta, SendPayload, encode_send
 from agent_relay.sdk.pace import Pace
-from agent_relay.sdk.queries import Queries, expect_history
+from agent_relay.sdk.queries import Queries, expect
 from agent_relay.sdk.receipts import Receipt
 from agent_relay.sdk.requests import Question, Questions, Reply
 from agent_relay.sdk.session import Session
@@ -154,7 +154,7 @@ class Sender:
         return await question.answer.wait()
 
     async def _fetch_reply(self, question: Question, reply_id: str) -> Reply:
-        found = expect_history(await self._queries.ask("HISTORY", HistoryPayload(view="message", id=reply_id)))
+        found = expect(HistoryResultPayload, await self._queries.ask("HISTORY", HistoryPayload(view="message", id=reply_id)))
         if question.answer.done or not found.messages:
             return await question.answer.wait()
         self._questions.mark_fetched(reply_id)

@@ -17,7 +17,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from agent_relay.protocol.payloads import AgentEventPayload, BusyPayload, ControlPayload, ServerInfo
 from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
@@ -30,11 +30,12 @@ from agent_relay.sdk.locate import StrPath
 from agent_relay.sdk.loop_thread import LoopThread
 from agent_relay.sdk.pace import SLOW_DOWN_S
 from agent_relay.sdk.requests import Reply
-from agent_relay.sdk.sending import PublishOptions, SendOptions, Target
+from agent_relay.sdk.sending import SendOptions, Target
 from agent_relay.sdk.sync_parts import SyncEventFeed, SyncMessage, SyncMessageStream, SyncProposal, SyncQuestion, SyncReceipt
 
 P = ParamSpec("P")
 T = TypeVar("T")
+W = TypeVar("W")
 
 
 def _blocking(
@@ -45,6 +46,18 @@ def _blocking(
     @functools.wraps(method)
     def wait(self: SyncRelayClient, /, *arguments: P.args, **options: P.kwargs) -> T:
         return self._run(method(self.client, *arguments, **options))
+
+    return wait
+
+
+def _wrapped(
+    wrap: Callable[[T, LoopThread], W], method: Callable[Concatenate[RelayClient, P], Coroutine[Any, Any, T]]
+) -> Callable[Concatenate[SyncRelayClient, P], W]:
+    """The same, for a result that has a blocking twin of its own."""
+
+    @functools.wraps(method)
+    def wait(self: SyncRelayClient, /, *arguments: P.args, **options: P.kwargs) -> W:
+        return wrap(self._run(method(self.client, *arguments, **options)), self._thread)
 
     return wait
 
@@ -191,25 +204,17 @@ class SyncRelayClient:
             return self._run(self.client.send(to, body, reply=reply, **options))
         return SyncReceipt(self._run(self.client.send(to, body, wait=wait, retry_for=retry_for, **options)), self._thread)
 
-    def submit(self, to: Target, body: str, **options: Unpack[SendOptions]) -> SyncReceipt:
-        return SyncReceipt(self._run(self.client.submit(to, body, **options)), self._thread)
-
-    def publish(self, topic: str, body: str, *, wait: float | None = None, **options: Unpack[PublishOptions]) -> SyncReceipt:
-        return SyncReceipt(self._run(self.client.publish(topic, body, wait=wait, **options)), self._thread)
-
+    submit = _wrapped(SyncReceipt, RelayClient.submit)
+    publish = _wrapped(SyncReceipt, RelayClient.publish)
     request = _blocking(RelayClient.request)
 
-    def ask(self, to: Target, body: str, timeout: float = 30.0, **options: Unpack[SendOptions]) -> SyncQuestion:
-        return SyncQuestion(self._run(self.client.ask(to, body, timeout, **options)), self._thread)
+    ask = _wrapped(SyncQuestion, RelayClient.ask)
 
     def answer_to(self, question: SyncQuestion, timeout: float = 30.0) -> Reply:
         return self._run(self.client.answer_to(question.question, timeout))
 
-    def result(self, task_id: str, value: Any, error: str | None = None) -> SyncReceipt:
-        return SyncReceipt(self._run(self.client.result(task_id, value, error)), self._thread)
-
-    def receive(self, timeout: float | None = None) -> SyncMessage:
-        return SyncMessage(self._run(self.client.receive(timeout)), self._thread)
+    result = _wrapped(SyncReceipt, RelayClient.result)
+    receive = _wrapped(SyncMessage, RelayClient.receive)
 
     def messages(self, timeout: float | None = None) -> SyncMessageStream:
         return SyncMessageStream(self.client.messages(), self._thread, timeout)
@@ -232,34 +237,13 @@ class SyncRelayClient:
 
     # --- deciding together ----------------------------------------------------------------------------------------
 
-    def propose(
-        self,
-        title: str,
-        participants: str | Iterable[str],
-        rule: str = "majority",
-        quorum: int | float | str | None = None,
-        weights: Mapping[str, int] | None = None,
-        timeout: float = 300.0,
-        body: str = "",
-        *,
-        id: str | None = None,  # noqa: A002 - as `send` calls it
-    ) -> SyncProposal:
-        made = self.client.propose(title, participants, rule, quorum, weights, timeout, body, id=id)
-        return SyncProposal(self._run(made), self._thread)
-
-    def vote(
-        self, proposal_id: str, vote: str, reason: str | None = None, *, heard: Literal["screen"] | None = None
-    ) -> SyncProposal:
-        return SyncProposal(self._run(self.client.vote(proposal_id, vote, reason, heard=heard)), self._thread)
-
-    def withdraw(self, proposal_id: str, reason: str | None = None) -> SyncProposal:
-        return SyncProposal(self._run(self.client.withdraw(proposal_id, reason)), self._thread)
+    propose = _wrapped(SyncProposal, RelayClient.propose)
+    vote = _wrapped(SyncProposal, RelayClient.vote)
+    withdraw = _wrapped(SyncProposal, RelayClient.withdraw)
+    proposal = _wrapped(SyncProposal, RelayClient.proposal)
 
     def proposals(self, open_only: bool = True) -> list[SyncProposal]:
         return [SyncProposal(each, self._thread) for each in self._run(self.client.proposals(open_only))]
-
-    def proposal(self, proposal_id: str) -> SyncProposal:
-        return SyncProposal(self._run(self.client.proposal(proposal_id)), self._thread)
 
     # --- asking about the relay -----------------------------------------------------------------------------------
 

@@ -1,1 +1,1 @@
-"""Stores of messages: `memory` for tests and throw-away runs, `sqlite` for everything else. Both implement `ports.store`."""
+"""Stores of messages: `sqlite`, `postgres`, and `memory` for tests and throw-away runs. All implement `ports.store`."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.tokens import Verdict, hash_token
+from agent_relay.core.tokens import TokenVerdict, hash_token
 from tests.support.harness import UID, HarnessClient, RelayHarness
 
 DAY_MS = 86_400_000
@@ -215,6 +215,6 @@ def test_spent_tokens_are_forgotten_when_no_session_could_be_that_old() -> None:
     second = greet(relay, first.token)
     second.say("PING", {"nonce": 1})
     bob = relay.relay.registry.agents["bob"]
-    assert relay.relay.tokens.judge(bob, first.token, UID) is Verdict.REPLAYED
+    assert relay.relay.tokens.judge(bob, first.token, UID) is TokenVerdict.REPLAYED
     relay.advance(3_600_000 + 20_000)
-    assert relay.relay.tokens.judge(bob, first.token, UID) is Verdict.UNKNOWN
+    assert relay.relay.tokens.judge(bob, first.token, UID) is TokenVerdict.UNKNOWN

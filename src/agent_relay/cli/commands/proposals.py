@@ -79,7 +79,10 @@ def propose(
 
     import msgspec
 
-    asked = ProposePayload(title, names, text or None, chosen, timeout_ms, quorum, weights)
+    asked = ProposePayload(
+        title=title, participants=names, description=text or None, consensusType=chosen, timeoutMs=timeout_ms, quorum=quorum,
+        weights=weights,
+    )  # fmt: skip
     screen = Screen()
     made = _do(place, sender, ask, kind="propose", body=msgspec.json.encode(asked).decode())
     if not wait:

@@ -28,7 +28,7 @@ _DEAD_S = 0.8  # the daemon stays dead so long after the guesses were printed
 _LOOK_S = 2.0  # for a person to see the end
 
 
-class Script:
+class Demonstration:
     def __init__(self, stage: Stage, cast: Cast, transcript: Transcript, view: View | None, pace: float) -> None:
         self._stage = stage
         self._cast = cast

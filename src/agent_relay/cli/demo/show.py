@@ -15,7 +15,7 @@ from typing import Any
 from agent_relay.cli.commands.explain import timeline
 from agent_relay.cli.demo.cast import Cast
 from agent_relay.cli.demo.evidence import Evidence
-from agent_relay.cli.demo.script import YES, Script
+from agent_relay.cli.demo.script import YES, Demonstration
 from agent_relay.cli.demo.stage import Stage
 from agent_relay.cli.demo.transcript import Transcript
 from agent_relay.cli.demo.view import Left, View, has_room
@@ -82,7 +82,7 @@ class _Show:
             cleanup.callback(view.close)
         if choice.tmux is None:
             self._transcript.note("With tmux installed, the agents' terminals would be shown side by side.")
-        evidence = await Script(stage, cast, self._transcript, view, self._pace).play()
+        evidence = await Demonstration(stage, cast, self._transcript, view, self._pace).play()
         if view is not None:
             view.close()
         self._sum_up(evidence)

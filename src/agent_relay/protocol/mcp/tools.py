@@ -6,16 +6,21 @@ sent, under 1,000 tokens. No tool takes the name of whoever calls it: that comes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from agent_relay.protocol.decode import MISSING, split_validation_error
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import did_you_mean, show
+from agent_relay.protocol.validation import (
+    MISSING,
+    describe_mismatch,
+    find_unknown_field,
+    is_unknown_word,
+    split_validation_error,
+)
 
 SERVER_NAME = "agent-relay"
 INSTRUCTIONS = (
@@ -27,10 +32,6 @@ LONGEST_WAIT_S = 600
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100
 
-_UNKNOWN = re.compile(r"contains unknown field `(?P<field>[^`]*)`")
-_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`(?P<limit>[^,]*)(?:, got `(?P<given>[^`]+)`)?")
-_TYPES = {"str": "text", "int": "a whole number", "bool": "true or false", "object": "an object", "array": "a list"}
-_ENUM = "Invalid enum value"  # as msgspec says it; only votes have one
 _SHOWN = 80
 
 Words = Annotated[str, Meta(min_length=1)]
@@ -205,20 +206,14 @@ def _explain(error: msgspec.ValidationError, kind: type[Arguments]) -> RelayErro
     known = ", ".join(each.encode_name for each in msgspec.structs.fields(kind)) or "none"
     if text == MISSING:
         return RelayError(ErrorCode.INVALID_FORMAT, f"`{path}` is missing; the arguments are {known}.", field=path)
-    if match := _UNKNOWN.search(text):
-        return RelayError(
-            ErrorCode.INVALID_FORMAT, f"There is no argument {show(match['field'], _SHOWN)}; the arguments are {known}.",
-            field=show(match["field"], _SHOWN),
-        )  # fmt: skip
+    if (unknown := find_unknown_field(text)) is not None:
+        field = show(unknown, _SHOWN)
+        return RelayError(ErrorCode.INVALID_FORMAT, f"There is no argument {field}; the arguments are {known}.", field=field)
     return RelayError(ErrorCode.INVALID_FORMAT, f"`{path}` {_sentence(text)}.", field=path)
 
 
 def _sentence(text: str) -> str:
-    if text.startswith(_ENUM):
+    if is_unknown_word(text):  # only votes have words
         return "must be approve, reject or abstain"
-    match = _EXPECTED.fullmatch(text)
-    if match is None:
-        return f"is invalid: {text.replace('`', '')}"
-    wanted = " or ".join(_TYPES.get(each, each) for each in match["wanted"].split(" | ") if each != "null")
-    given = f", not {_TYPES.get(match['given'], match['given'])}" if match["given"] else ""
-    return "must not be empty" if match["limit"] == " of length >= 1" else f"must be {wanted}{match['limit']}{given}"
+    said = describe_mismatch(text, has_null=False)
+    return "must not be empty" if said.endswith(" of length >= 1") else said

@@ -149,11 +149,6 @@ def unescape_output(data: bytes) -> bytes:
     return _ESCAPED.sub(lambda match: bytes([int(match[1], 8) & 0xFF]), data)
 
 
-def escape_output(data: bytes) -> bytes:
-    """The inverse, as tmux writes it; for tests and for playing recordings."""
-    return b"".join(b"\\%03o" % byte if byte < 32 or byte == 0x5C else bytes([byte]) for byte in data)
-
-
 _PLAIN = re.compile(r"[A-Za-z0-9_./:%@$=,+-]+", re.ASCII)
 
 

@@ -11,21 +11,21 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct, inspect
 
-from agent_relay.protocol.decode import MISSING, split_validation_error
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
+from agent_relay.protocol.validation import (
+    MISSING,
+    describe_mismatch,
+    find_unknown_field,
+    is_unknown_word,
+    split_validation_error,
+)
 from agent_relay.transports.http.errors import invalid
 from agent_relay.transports.http.route import Route
 
 _MOST_PARAMETERS = 100
 _WHOLE = re.compile(r"-?[0-9]{1,19}", re.ASCII)
-_UNKNOWN = re.compile(r"contains unknown field `(?P<field>[^`]*)`")
-_PATTERN, _ENUM = "matching regex", "Invalid enum value"  # as msgspec says it
-_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`(?P<limit>[^,]*)(?:, got `(?P<given>[^`]+)`)?")
-_TYPES = {
-    "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
-    "object": "an object",
-}  # fmt: skip
+_PATTERN = "matching regex"  # as msgspec says it
 _UNREADABLE = "The body is not valid JSON"
 
 
@@ -115,8 +115,8 @@ def _mistyped(error: msgspec.ValidationError, what: str, kind: type[Struct]) -> 
     text, path = split_validation_error(error)
     if text == MISSING:
         return RelayError(ErrorCode.INVALID_FORMAT, f"`{path}` is missing.", field=path)
-    if match := _UNKNOWN.search(text):
-        path = f"{path}.{match['field']}".lstrip(".")
+    if (unknown := find_unknown_field(text)) is not None:
+        path = f"{path}.{unknown}".lstrip(".")
         known = ", ".join(_parameters(kind))
         return RelayError(
             ErrorCode.INVALID_FORMAT, f"There is no field {show(path, 80)} here; known fields: {known}.", field=path
@@ -132,14 +132,9 @@ def _sentence(text: str, kind: type[Struct], path: str) -> str:
     if _PATTERN in text:
         about = _described(kind, path, "description")
         return f"has an invalid format{': ' if about else ''}{str(about).rstrip('.')}"
-    if text.startswith(_ENUM) and (words := _described(kind, path, "enum")):
+    if is_unknown_word(text) and (words := _described(kind, path, "enum")):
         return f"must be one of {', '.join(words)}"
-    match = _EXPECTED.fullmatch(text)
-    if match is None:
-        return f"is invalid: {text.replace('`', '')}"
-    wanted = " or ".join(_TYPES.get(each, each) for each in match["wanted"].split(" | "))
-    given = f", not {_TYPES.get(match['given'], match['given'])}" if match["given"] else ""
-    return f"must be {wanted}{match['limit']}{given}"
+    return describe_mismatch(text)
 
 
 def _described(kind: type[Struct], path: str, key: str) -> Any:

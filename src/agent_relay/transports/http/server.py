@@ -50,8 +50,10 @@ class HttpServer:
 
     def _make_rules(self, api: Api, host: str, port: int, origins: frozenset[str], scheme: str) -> Rules:
         return Rules(
-            host, port, api.token_hash, api.page_keys, origins, self._max_body_bytes, OPEN_PATHS, OPEN_FOLDERS, FLAT_PATHS, scheme
-        )
+            host=host, port=port, token_hash=api.token_hash, keys=api.page_keys, origins=origins,
+            max_body_bytes=self._max_body_bytes, open_paths=OPEN_PATHS, open_folders=OPEN_FOLDERS, bare_paths=FLAT_PATHS,
+            scheme=scheme,
+        )  # fmt: skip
 
     def _make_entrance(self, api: Api, rules: Rules, tls: tuple[str, str] | None) -> uvicorn.Config:
         front = Front(build_application(api), rules, api.metrics, api.guesses, self._connections)

@@ -21,7 +21,6 @@ from agent_relay.terminal.backends.tmux_control import (
     Subscribed,
     command_line,
     escape_argument,
-    escape_output,
     quote_word,
     unescape_output,
 )
@@ -50,6 +49,11 @@ EVENTS: list[Event] = [
     Exited(b""),
     Exited(b"too far behind"),
 ]
+
+
+def escape_output(data: bytes) -> bytes:
+    """As tmux writes it."""
+    return b"".join(b"\\%03o" % byte if byte < 32 or byte == 0x5C else bytes([byte]) for byte in data)
 
 
 def test_whole() -> None:

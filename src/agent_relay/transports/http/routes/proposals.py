@@ -21,8 +21,9 @@ async def get_proposal(api: Api, call: Call) -> ProposalView:
 async def propose(api: Api, call: Call) -> ProposalView:
     body: NewProposal = call.body
     asked = ProposePayload(
-        body.title, body.participants, body.body or None, body.rule, body.timeout_ms, body.quorum, body.weights
-    )
+        title=body.title, participants=body.participants, description=body.body or None, consensusType=body.rule,
+        timeoutMs=body.timeout_ms, quorum=body.quorum, weights=body.weights,
+    )  # fmt: skip
     return _show(await api.service.propose(asked, call.caller))
 
 
