@@ -140,7 +140,10 @@ def test_what_is_typed_to_a_program_that_nobody_described(stage: Stage, backend:
         assert all(not run.text for run in held)
         assert all(stage.owed(run.name) == [f"hello {run.name}"] for run in held[:2])
         bare = next(run for run in runs if run.name == "Bare")
-        until(lambda: "injected" in stage.command("explain", bare.message_id).stdout, "the evidence is told")
+        try:
+            until(lambda: "injected" in stage.command("explain", bare.message_id).stdout, "the evidence is told")
+        except AssertionError as error:
+            raise AssertionError(f"{stage.command('explain', bare.message_id).stdout}\n{bare.text!r}\n{bare.end()}") from error
         assert "seen: waiting for input" in stage.command("explain", bare.message_id).stdout
     finally:
         for run in runs:

@@ -259,7 +259,7 @@ class Injector:
         if hidden is not None:
             return hidden
         if not self._was_shown:
-            self._was_shown = view.draft != "" or view.cursor_row != self._row_before
+            self._was_shown = self._is_shown(view)
             self._shown_draft, self._is_touched = view.draft, has_typed
             if not self._was_shown and since_s < (SHOW_S if self._profile.is_tried else UNSHOWN_S):
                 return Wait(view.t + POLL_S, "the paste is not visible yet")
@@ -276,6 +276,12 @@ class Injector:
                 seen = "a person is editing the text in the composer"
                 return Wait(view.t + POLL_S * 5, seen, hold=HoldReason.DRAFT)
         return self._press(view)
+
+    def _is_shown(self, view: View) -> bool:
+        """A line that the terminal collects is shown by the terminal, on a busy machine long after it was typed. Enter before that
+        would be judged by a row without the text."""
+        is_composer_filled = view.draft != "" if self._profile.is_tried or not view.collects_lines else bool(view.draft)
+        return is_composer_filled or view.cursor_row != self._row_before
 
     def _hidden(self, view: View) -> Wait | None:
         """No composer is seen: the screen may be half drawn, and a dialog may be what comes."""

@@ -482,6 +482,19 @@ def test_a_line_is_taken_when_the_program_has_read_it() -> None:
     assert scene.sees(0.2) == Done("waiting for input")
 
 
+def test_a_line_is_handed_in_when_it_is_shown_however_late_that_is() -> None:
+    """On a busy machine the terminal may show a line long after it was typed. Enter before that was pressed on an empty row, the
+    empty row after it looked the same, and the program got empty lines and the text once more."""
+    scene = Sights()
+    scene.sees(**LINE, cursor_row="", unread=0)
+    assert scene.sees(0.2) == Paste()
+    for _ in range(10):
+        waits(scene.sees(0.3), "not visible yet")
+    assert scene.sees(0.3, cursor_row="Relay message") == Press("\r")
+    waits(scene.sees(0.1, cursor_row=""), "still changing")
+    assert scene.sees(0.2) == Done("waiting for input")
+
+
 @pytest.mark.parametrize("forbidden", [{"danger": "bash is in the foreground"}, {"doubt": "it asks"}, {"is_full_screen": True}])
 def test_between_paste_and_enter_it_looks_again_who_reads(forbidden: dict[str, Any]) -> None:
     scene = Sights().pasted()
