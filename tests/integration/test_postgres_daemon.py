@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,6 +130,9 @@ def test_a_history_is_copied_to_postgres_and_back(tmp_path: Path) -> None:
         )
         assert again.returncode == 1
         assert "holds messages already" in again.stderr
+        other = server().url(fresh_schema())
+        told = run_relay(tmp_path, "storage", "copy", "--from", "sqlite", "--to", "postgres", "--storage-url", other)
+        assert f"agent-relay up --storage postgres --storage-url {shlex.quote(other)}" in told.stdout.replace("\n", " ")
         old.flags = ("--heartbeat-ms=60s", "--storage=postgres", f"--storage-url={server().url(schema)}")
         old.start()
         with RawClient(old.socket) as bob:
