@@ -43,7 +43,7 @@ class NatsServer:
 
     def __init__(
         self, folder: Path, name: str, port: int, monitor: int, extra: str, network: Network | None = None,
-        max_payload: str = "8MB",
+        max_payload: str = "8MB", sync_interval: str = "always",
     ) -> None:  # fmt: skip
         self.name, self.port, self.monitor = name, port, monitor
         self.address = "127.0.0.1" if network is None else network.address(name)
@@ -53,7 +53,7 @@ class NatsServer:
         self._config = folder / f"{name}.conf"
         self._config.write_text(
             f"server_name: {name}\nlisten: {self.address}:{port}\nhttp: {self.address}:{monitor}\nmax_payload: {max_payload}\n"
-            f'jetstream {{ store_dir: "{folder / name}", sync_interval: always, max_file_store: 10TB }}\n{extra}\n'
+            f'jetstream {{ store_dir: "{folder / name}", sync_interval: {sync_interval}, max_file_store: 10TB }}\n{extra}\n'
         )
         self._process: subprocess.Popen[bytes] | None = None
 
