@@ -62,8 +62,8 @@ class Hosts:
 
 
 @contextlib.contextmanager
-def run_hosts(count: int, servers: int, flags: Sequence[str] = ()) -> Iterator[Hosts]:
-    with run_servers(servers) as nats:
+def run_hosts(count: int, servers: int, flags: Sequence[str] = (), max_payload: str = "8MB") -> Iterator[Hosts]:
+    with run_servers(servers, max_payload=max_payload) as nats:
         hosts = Hosts(nats, count, flags)
         try:
             hosts.start()

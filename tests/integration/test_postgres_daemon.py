@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,6 +93,16 @@ def test_a_password_in_a_flag_is_refused_with_the_ways_there_are(tmp_path: Path)
     assert ESCAPED_PASSWORD not in done.stderr
 
 
+def test_a_password_in_a_flag_is_not_shown_either_where_a_daemon_runs_already(tmp_path: Path) -> None:
+    """Which flags it was not started with is told with how to give them to `restart`."""
+    with DaemonProcess(directory=tmp_path):
+        url = server().url(fresh_schema(), "relay", ESCAPED_PASSWORD)
+        done = run_relay(tmp_path, "up", "--storage", "postgres", "--storage-url", url)
+    assert done.returncode == 2
+    assert "~/.pgpass" in done.stderr
+    assert ESCAPED_PASSWORD not in done.stdout + done.stderr
+
+
 def test_a_history_is_copied_to_postgres_and_back(tmp_path: Path) -> None:
     schema = fresh_schema()
     with DaemonProcess("--heartbeat-ms=60s", directory=tmp_path) as old:
@@ -119,6 +130,9 @@ def test_a_history_is_copied_to_postgres_and_back(tmp_path: Path) -> None:
         )
         assert again.returncode == 1
         assert "holds messages already" in again.stderr
+        other = server().url(fresh_schema())
+        told = run_relay(tmp_path, "storage", "copy", "--from", "sqlite", "--to", "postgres", "--storage-url", other)
+        assert f"agent-relay up --storage postgres --storage-url {shlex.quote(other)}" in told.stdout.replace("\n", " ")
         old.flags = ("--heartbeat-ms=60s", "--storage=postgres", f"--storage-url={server().url(schema)}")
         old.start()
         with RawClient(old.socket) as bob:

@@ -379,3 +379,20 @@ def test_a_seat_stays_when_its_servers_come_back_with_all_they_had() -> None:
     assert find_holder(cluster) is holder
     cluster.settle()
     cluster.check()
+
+
+def test_whoever_claims_a_seat_that_is_not_confirmed_says_why_nobody_has_it() -> None:
+    cluster = Cluster(5, loss=0.0)
+    cluster.run(5_000)
+    holder = find_holder(cluster)
+    assert holder is not None
+    cluster.engine.takes_nothing = True
+    holder.die()
+    cluster.run(15_000)
+    waiting = [host for host in cluster.hosts.values() if not host.is_dead]
+    assert SeatState.CLAIMING in {host.seat.state for host in waiting}
+    assert all("majority" in host.log.trouble for host in waiting)
+    cluster.engine.takes_nothing = False
+    cluster.run(5_000)
+    assert find_holder(cluster) is not None
+    assert not any(host.log.trouble for host in waiting)

@@ -28,6 +28,7 @@ class Engine:
         self.gone = 0  # as many of the first are no longer kept
         self.cut: set[str] = set()  # hosts that reach nothing
         self.is_down = False  # no leader: the stream answers nobody
+        self.takes_nothing = False  # no majority, and a leader that has not noticed: it answers questions alone
         self.checks_sequence = True  # False, the planted fault: takes any record, and says what its sender wants to hear
         self._due: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
@@ -75,7 +76,8 @@ class Engine:
         if self.is_down:
             return
         if subject.endswith(".log"):
-            answer(self._append(message))
+            if not self.takes_nothing:
+                answer(self._append(message))
         elif ".STREAM.INFO." in subject:
             answer({"state": {"first_seq": self.gone + 1, "last_seq": len(self.records)}})
         elif ".STREAM.MSG.GET." in subject:

@@ -41,7 +41,10 @@ def free_ports(count: int) -> list[int]:
 class NatsServer:
     """On loopback, or in its place of a network."""
 
-    def __init__(self, folder: Path, name: str, port: int, monitor: int, extra: str, network: Network | None = None) -> None:
+    def __init__(
+        self, folder: Path, name: str, port: int, monitor: int, extra: str, network: Network | None = None,
+        max_payload: str = "8MB", sync_interval: str = "always",
+    ) -> None:  # fmt: skip
         self.name, self.port, self.monitor = name, port, monitor
         self.address = "127.0.0.1" if network is None else network.address(name)
         self._network = network
@@ -49,8 +52,8 @@ class NatsServer:
         self.store = folder / name  # JetStream's files
         self._config = folder / f"{name}.conf"
         self._config.write_text(
-            f"server_name: {name}\nlisten: {self.address}:{port}\nhttp: {self.address}:{monitor}\nmax_payload: 8MB\n"
-            f'jetstream {{ store_dir: "{folder / name}", sync_interval: always, max_file_store: 10TB }}\n{extra}\n'
+            f"server_name: {name}\nlisten: {self.address}:{port}\nhttp: {self.address}:{monitor}\nmax_payload: {max_payload}\n"
+            f'jetstream {{ store_dir: "{folder / name}", sync_interval: {sync_interval}, max_file_store: 10TB }}\n{extra}\n'
         )
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -86,7 +89,7 @@ class NatsServer:
 
 
 class NatsServers:
-    def __init__(self, folder: Path, count: int = 1, network: Network | None = None) -> None:
+    def __init__(self, folder: Path, count: int = 1, network: Network | None = None, max_payload: str = "8MB") -> None:
         ports = free_ports(3 * count)
         names = [f"n{place + 1}" for place in range(count)]
         addresses = ["127.0.0.1" if network is None else network.address(name) for name in names]
@@ -99,7 +102,7 @@ class NatsServers:
             extra = (
                 f"cluster {{ name: relay, listen: {addresses[place]}:{route}, routes: [{routes}]{told} }}" if count > 1 else ""
             )
-            self.servers.append(NatsServer(folder, name, port, monitor, extra, network))
+            self.servers.append(NatsServer(folder, name, port, monitor, extra, network, max_payload))
 
     @property
     def urls(self) -> list[str]:
@@ -156,9 +159,9 @@ def _find_leader(page: dict[str, Any], stream: str) -> str | None:
 
 
 @contextlib.contextmanager
-def run_servers(count: int = 1, network: Network | None = None) -> Iterator[NatsServers]:
+def run_servers(count: int = 1, network: Network | None = None, max_payload: str = "8MB") -> Iterator[NatsServers]:
     folder = Path(tempfile.mkdtemp(prefix="relay-nats-", dir=os.environ.get("TMPDIR")))
-    servers = NatsServers(folder, count, network)
+    servers = NatsServers(folder, count, network, max_payload)
     try:
         servers.start()
         yield servers

@@ -50,6 +50,8 @@ _REPAIR = (
     "the newest backup of NATS."
 )
 _NO_ANSWER = "NATS does not answer."
+_UNCONFIRMED = "NATS does not confirm a record of the cluster's log: it has no majority, or is choosing another leader."
+_UNCONFIRMED_MS = 3_000
 
 
 class _Reading:
@@ -85,6 +87,7 @@ class JetStreamLog:
         self._heard: FollowHeard | None = None
         self._position = 0
         self._is_making = False  # a consumer is asked for
+        self._appending_since: int | None = None
         self._appended_to = 0  # the last record of ours, since nothing is followed
         self._kept = kept
         self._continuity = Continuity(wire, names, kept.find)
@@ -114,6 +117,8 @@ class JetStreamLog:
         if self._reading is not None and now - self._reading.heard_at >= _SILENCE_MS:
             self._log.note("cluster_log_silent", position=self._position)
             self._read_anew()
+        if self._appending_since is not None and now - self._appending_since >= _UNCONFIRMED_MS:
+            self.trouble = self.trouble or _UNCONFIRMED
 
     def reconnected(self) -> None:
         """Another server, or the same one again: what was followed may have ended unheard, and the log may be another."""
@@ -139,16 +144,21 @@ class JetStreamLog:
 
     def append(self, record: bytes, after: int, done: AppendDone) -> None:
         def settled(outcome: Appended | NotNext) -> None:
+            self._appending_since = None
             self.trouble = ""
             if isinstance(outcome, Appended):
                 self._kept.keep(outcome.sequence, record)
                 self._appended_to = outcome.sequence
             done(outcome)
 
+        self._appending_since = self._now
         self._appender.append(record, after, settled)
 
     def give_up(self) -> None:
         self._appender.give_up()
+        self._appending_since = None
+        if self.trouble == _UNCONFIRMED:
+            self.trouble = ""
 
     # --- following ------------------------------------------------------------------------------------------------------
 

@@ -48,6 +48,18 @@ def _is_seed(path: str) -> bool:
         return file.read(2) == _SEED_OF_A_USER
 
 
+class _EncryptedClient(Client):
+    """Says nothing to a server before the connection is encrypted. nats-py encrypts only where the server's greeting demands it,
+    and anybody on the way could write another one."""
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        if initial_connection:
+            if not (info.get("tls_required") or info.get("tls_available")):
+                raise Error("the server offers no TLS, and --cluster or --cluster-ca asks for it")
+            info["tls_required"] = True  # what nats-py goes by
+        await super()._process_info(info, initial_connection)
+
+
 class _Subscribed(Struct):
     subject: str
     heard: Heard
@@ -63,7 +75,7 @@ class NatsWire:
         self._name = name
         self._log = log
         self._loop = asyncio.get_running_loop()
-        self._client = Client()
+        self._client = self._make_client()
         self._listener: WireListener | None = None
         self._out: list[tuple[str, bytes, str, Headers]] = []
         self._wake = asyncio.Event()
@@ -77,6 +89,9 @@ class NatsWire:
         self._is_open = False  # the client has neither lost its connection nor said that it has
         self._silent_ticks = 0
         self.trouble = "Not connected to NATS yet."
+
+    def _make_client(self) -> Client:
+        return Client() if self._credentials.tls is None else _EncryptedClient()
 
     async def start(self, listener: WireListener) -> None:
         """Returns at once; the listener is told when there is a connection."""
@@ -258,7 +273,7 @@ class NatsWire:
 
     def _replace_client(self) -> None:
         self._log.note("nats_silent", seconds=self._silent_ticks * _PING_S)
-        silent, self._client = self._client, Client()
+        silent, self._client = self._client, self._make_client()
         for subscribed in self._subscribed.values():
             subscribed.held = None
         self._lost()

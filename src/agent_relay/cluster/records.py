@@ -4,15 +4,16 @@ A record is a letter and its content: `B` and msgpack of the batch's rows as tup
 the erasure. A version that cannot read a record stops copying there and goes on as an edge: what it skipped would be missing
 once it has the seat. So whatever is new is written only where it is used.
 
-A batch whose record would be too large for one message of the engine becomes several. Its messages and documents are divided;
-what else it holds goes with the last part. If the seat is lost in between, nobody has been told about the first parts: their
-messages are stored, and a sender that repeats one hears that it is a duplicate.
+A batch whose record would be too large for one message of the engine becomes several. Their rows together have the order in
+which a store writes those of one batch. If the seat is lost in between, nobody has been told about the first parts: their
+messages are stored, and a sender that repeats one hears that it is a duplicate. The checkpoint goes with the last part: it
+speaks for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -46,7 +47,11 @@ _ROWS: dict[str, type[Struct]] = {
     "dead_letters": DeadLetterRow,
     "backlog_added": BacklogRow,
 }
-_ENVELOPE_BYTES = 400  # of one message beside its tail, at most, as a rule of thumb; the rest of a record has a margin
+_DIVIDED = (  # in the order in which a store writes them
+    "messages", "documents", "forgotten", "agents", "spent_tokens", "subscriptions", "members", "streams", "trail",
+    "dead_letters", "backlog_removed", "backlog_added",
+)  # fmt: skip
+_FRAME_BYTES = 256  # of a record around its rows: the names of its fields, and how many rows each has
 
 
 def _row_type(kind: type[Struct]) -> Any:
@@ -111,28 +116,37 @@ def encode_batch(batch: Batch) -> bytes:
     return _BATCH + _encode(fields)
 
 
-def divide_batch(batch: Batch, most_bytes: int) -> Iterator[Batch]:
-    """Parts whose records are not larger than that, the whole batch as one part if it fits. A single message or document that is
-    larger is a part of its own."""
-    part, size, is_divided = Batch(), 0, False
+class Part(NamedTuple):
+    batch: Batch
+    record: bytes
 
-    def is_full(needed: int) -> bool:
-        nonlocal size
-        is_over = size > 0 and size + needed > most_bytes
-        size = needed if is_over else size + needed
-        return is_over
 
-    for row in batch.messages:
-        if is_full(len(row.tail) + _ENVELOPE_BYTES + sum(len(name) + 12 for name, _ in row.recipients)):
-            yield part
-            part, is_divided = Batch(), True
-        part.messages.append(row)
-    for name, content in batch.documents.items():
-        if is_full(len(content) + len(name) + _ENVELOPE_BYTES):
-            yield part
-            part, is_divided = Batch(), True
-        part.documents[name] = content
-    yield msgspec.structs.replace(batch, messages=part.messages, documents=part.documents) if is_divided else batch
+def divide_batch(batch: Batch, most_bytes: int) -> list[Part]:
+    """The whole batch as one part if its record is not larger than that, else as few as it takes. A single row that is larger is
+    a part of its own."""
+    record = encode_batch(batch)
+    if len(record) <= most_bytes:
+        return [Part(batch, record)]
+    parts, size = [Batch()], _FRAME_BYTES
+    for name, row in _list_rows(batch):
+        needed = len(_encode(row if isinstance(row, (tuple, str)) else astuple(row)))
+        if size > _FRAME_BYTES and size + needed > most_bytes:
+            parts.append(Batch())
+            size = _FRAME_BYTES
+        size += needed
+        if name == "documents":
+            parts[-1].documents[row[0]] = row[1]
+        else:
+            getattr(parts[-1], name).append(row)
+    parts[-1].checkpoint = batch.checkpoint
+    return [Part(part, encode_batch(part)) for part in parts]
+
+
+def _list_rows(batch: Batch) -> Iterator[tuple[str, Any]]:
+    for name in _DIVIDED:
+        rows = batch.documents.items() if name == "documents" else getattr(batch, name)
+        for row in rows:
+            yield name, row
 
 
 def decode_record(record: bytes) -> Record:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent_relay.cluster.records import Erasure, divide_batch, encode_batch, encode_erasure
+from agent_relay.cluster.records import Erasure, Part, divide_batch, encode_erasure
 from agent_relay.ports.cluster import Appended, LogWriter, NotNext, UnseatReason
 from agent_relay.ports.log import Log
 from agent_relay.ports.store import (
@@ -40,6 +40,10 @@ SILENCE_MS = 15_000  # an election of NATS takes up to nine seconds
 _UNCONFIRMED_MS = 10_000  # longer than an election: from here on new messages are refused, with the reason
 _COPY_MS = 10_000  # our own disk has that long to take what the log has
 _AGAIN_MS = 500
+_TOO_LARGE = (
+    "What is to be stored takes a record of {:,} KiB, and the NATS servers take {:,}. Raise max_payload in their configuration "
+    "(8MB is good), and reload it."
+)
 
 Lose = Callable[[UnseatReason], None]
 
@@ -62,7 +66,8 @@ class ClusterStore:
         self._erased = erased  # once the log says so
         self._position = snapshot.position
         self._waiting: list[tuple[Batch | Erasure, WriteDone]] = []
-        self._parts: Iterator[Batch | Erasure] | None = None
+        self._parts: Iterator[Part] | None = None  # of the first that waits
+        self._refusal: StoreError | None = None  # of the first that waits; told with the next tick, never from inside a call
         self._since: int | None = None  # when the record under way was handed over
         self._copy_failed: tuple[int, Callable[[], None], int] | None = None  # since when; what to do again, and when
         self._is_lost = False
@@ -79,20 +84,25 @@ class ClusterStore:
 
     def _begin(self) -> None:
         content, _ = self._waiting[0]
-        self._parts = divide_batch(content, self._most_bytes()) if isinstance(content, Batch) else iter([content])
-        self._append_next()
+        most_bytes = self._most_bytes()
+        parts = [Part(Batch(), encode_erasure(content))] if isinstance(content, Erasure) else divide_batch(content, most_bytes)
+        self._parts = iter(parts)
+        largest = max(len(part.record) for part in parts)
+        if largest > most_bytes:  # before any of it is stored: all of a batch is, or nothing
+            self._refusal = StoreError(_TOO_LARGE.format(largest >> 10, most_bytes >> 10))
+        else:
+            self._append_next()
 
     def _append_next(self) -> None:
         assert self._parts is not None
         part = next(self._parts, None)
         if part is None:
-            self._finish()
+            self._finish(None)
             return
-        record = encode_batch(part) if isinstance(part, Batch) else encode_erasure(part)
         self._since = self._now
-        self._log.append(record, self._position, lambda outcome: self._appended(part, outcome))
+        self._log.append(part.record, self._position, lambda outcome: self._appended(part.batch, outcome))
 
-    def _appended(self, part: Batch | Erasure, outcome: Appended | NotNext) -> None:
+    def _appended(self, part: Batch, outcome: Appended | NotNext) -> None:
         if self._is_lost:
             return
         if isinstance(outcome, NotNext):
@@ -101,11 +111,10 @@ class ClusterStore:
         self._since = None
         self._position = outcome.sequence
         self._moved(outcome.sequence)
-        if isinstance(part, Erasure):
+        if isinstance(self._waiting[0][0], Erasure):
             self._erased()
-        batch = part if isinstance(part, Batch) else Batch()
-        batch.position = outcome.sequence
-        self._put(batch)
+        part.position = outcome.sequence
+        self._put(part)
 
     def _put(self, part: Batch) -> None:
         def put(error: StoreError | None) -> None:
@@ -122,13 +131,13 @@ class ClusterStore:
 
         self._copy.write(part, put)
 
-    def _finish(self) -> None:
+    def _finish(self, error: StoreError | None) -> None:
         _, done = self._waiting.pop(0)
         if self._waiting:
             self._begin()
         else:
             self._parts = None
-        done(None)
+        done(error)
 
     def _end(self, reason: UnseatReason) -> None:
         if not self._is_lost:
@@ -140,7 +149,11 @@ class ClusterStore:
         self._now = now
         if self._is_lost:
             return
-        if self._since is not None and now - self._since >= SILENCE_MS:
+        if self._refusal is not None:
+            refusal, self._refusal = self._refusal, None
+            self._notes.note("cluster_record_too_large", error=str(refusal))
+            self._finish(refusal)
+        elif self._since is not None and now - self._since >= SILENCE_MS:
             self._end(UnseatReason.LOG_SILENT)
         elif self._copy_failed is not None:
             since, again, at = self._copy_failed

@@ -76,7 +76,7 @@ class FrameDispatch:
         match frame:
             case e.Send():
                 if self._context.stopping:
-                    peer.say_nack(stopping_error(), frame.id)
+                    self._sending.refuse_new(peer, agent, frame.id, stopping_error())
                 else:
                     self._sending.receive(peer, agent, frame)
             case e.Ack():

@@ -103,7 +103,7 @@ class Reception:
             self._sending.receive_plain(peer, agent, sends)
         elif agent is not None:
             for client_id, *_ in sends:
-                peer.say_nack(stopping_error(), client_id)
+                self._sending.refuse_new(peer, agent, client_id, stopping_error())
 
     def sent_asking(self, peer: Peer, send: ReadSend, told: Told) -> None:
         agent = self._speaker(peer)

@@ -147,7 +147,9 @@ class Rest:
                     recipient.mailbox.fetched(len(row.tail))
                 continue
             box, stream = recipient.mailbox, recipient.stream_from(sender, row.topic)
-            if box.is_in_rest(row.number) and not stream.is_done(owed.seq):
+            if stream.is_done(owed.seq):
+                self._journal.unlisted(owed.recipient, row.number)
+            elif box.is_in_rest(row.number):
                 box.fetched(len(row.tail))
                 found.append(self._revive(owed, sender, recipient))
         return found

@@ -68,6 +68,11 @@ class Sending:
             self.receipts.refused += 1
             peer.say_nack(error, frame.id)
 
+    def refuse_new(self, peer: Peer, sender: Agent, client_id: str, why: RelayError) -> None:
+        """Nothing new is accepted. One that was said before is answered as it was: it is stored, or will be if it can."""
+        if not (peer.dedups and self._is_duplicate(peer, sender, client_id, DEFAULT_META)):
+            peer.say_nack(why, client_id)
+
     def receive_plain(self, peer: Peer, sender: Agent, sends: list[ReadSend]) -> None:
         """Messages in a row that were read and found sound. Nearly all are new, and to one agent with room for them: those are
         accepted right here, with what they share looked up once."""
@@ -358,8 +363,14 @@ class Sending:
         """Whoever repeats a SEND gets the same answer, and whatever else was said about it: the first may have been missed."""
         if peer.closed:
             return
-        if isinstance(page, StoreError) or not page.messages:
-            peer.say_nack(not_stored(page if isinstance(page, StoreError) else "it is being removed"), client_id)
+        if isinstance(page, StoreError):
+            sentence = (
+                f"The message was stored before, and its receipt could not be read ({page}). Send it again with the same id."
+            )
+            peer.say_nack(RelayError(ErrorCode.SERVICE_UNAVAILABLE, sentence, retry_after_ms=1_000), client_id)
+            return
+        if not page.messages:
+            peer.say_nack(not_stored("it is being removed"), client_id)
             return
         row = page.messages[0]
         self.receipts.say_stored_again(peer, row)

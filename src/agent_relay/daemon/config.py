@@ -180,8 +180,10 @@ def read_setting(name: str, environ: Mapping[str, str], *, project_root: str, ho
 def find_differences(
     wanted: Mapping[str, str], flags: Mapping[str, str], variables: Mapping[str, str], *, project_root: str, home: str
 ) -> list[str]:
-    """The wanted settings that a daemon with these flags and variables does not have; raises ConfigError."""
+    """The wanted settings that a daemon with these flags and variables does not have; raises ConfigError, also for a password
+    among them: they are flags of a command."""
     files = _read_files(project_root, home)
+    _refuse_password(wanted, files)
     chosen = [setting for setting in SETTINGS if setting.name in wanted]
     return [s.name for s in chosen if _settle(s, wanted, {}, files) != _settle(s, flags, variables, files)]
 
@@ -208,20 +210,24 @@ def check_tls(config: Config) -> None:
 def _check_storage(values: Mapping[str, Any], flags: Mapping[str, str | None], files: _Files) -> str | None:
     """The database, if it is to be used. A password is accepted only where nobody else can read it."""
     url: str | None = values["storage_url"]
+    _refuse_password(flags, files)
     setting = next(setting for setting in SETTINGS if setting.name == "storage_url")
-    for source, value in ((setting.flag, flags.get(setting.name)), (files.own.path, files.own.content.get(setting.name))):
-        if value is None or not _is_secret(setting, str(value)):
-            continue
-        if source == setting.flag:
+    kept = files.own.content.get(setting.name)
+    if kept is not None and _is_secret(setting, str(kept)) and os.stat(files.own.path).st_mode & 0o077:
+        raise ConfigError(f"{files.own.path} contains a password, and others can read it. Run: chmod 600 {files.own.path}")
+    if values["storage"] == "postgres" and url is None:
+        raise ConfigError(f"--storage postgres needs {setting.flag}, or {setting.env}, such as postgresql://user@host/database.")
+    return url
+
+
+def _refuse_password(flags: Mapping[str, str | None], files: _Files) -> None:
+    for setting in SETTINGS:
+        value = flags.get(setting.name)
+        if value is not None and _is_secret(setting, value):
             raise ConfigError(
                 f"{setting.flag} must not contain a password: every user of this machine can see it there. Put the password into "
                 f"~/.pgpass or PGPASSWORD, or the whole URL into {setting.env} or {files.own.path}."
             )
-        if os.stat(files.own.path).st_mode & 0o077:
-            raise ConfigError(f"{files.own.path} contains a password, and others can read it. Run: chmod 600 {files.own.path}")
-    if values["storage"] == "postgres" and url is None:
-        raise ConfigError(f"--storage postgres needs {setting.flag}, or {setting.env}, such as postgresql://user@host/database.")
-    return url
 
 
 def _is_secret(setting: Setting, value: str) -> bool:

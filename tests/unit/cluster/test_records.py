@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_relay.cluster.records import BadRecord, Claim, decode_record, divide_batch, encode_batch, encode_claim
+from agent_relay.cluster.records import BadRecord, Claim, Part, decode_record, divide_batch, encode_batch, encode_claim
 from agent_relay.ports.store import (
     AgentRow,
     BacklogRow,
@@ -66,28 +66,56 @@ def test_a_claim_comes_back_as_it_was() -> None:
     assert decode_record(encode_claim(Claim(7, "a", "a-1"))) == Claim(7, "a", "a-1")
 
 
+def join(parts: list[Part]) -> Batch:
+    """What a store holds that has written them one after the other."""
+    whole = Batch()
+    for part in parts:
+        for name in Batch.__struct_fields__:
+            rows = getattr(part.batch, name)
+            if isinstance(rows, list):
+                getattr(whole, name).extend(rows)
+        whole.documents |= part.batch.documents
+        whole.checkpoint = part.batch.checkpoint
+    return whole
+
+
 @given(batches, st.integers(1, 2_000))
 def test_the_parts_of_a_batch_are_the_batch(batch: Batch, most: int) -> None:
-    parts = list(divide_batch(batch, most))
-    assert [row for part in parts for row in part.messages] == batch.messages
-    assert [each for part in parts for each in part.documents.items()] == list(batch.documents.items())
-    for part in parts[:-1]:  # what else it holds goes with the last part
-        assert not msgspec.structs.replace(part, documents={}).has_more
-    last = parts[-1]
-    assert msgspec.structs.replace(last, messages=batch.messages, documents=batch.documents) == batch
+    parts = divide_batch(batch, most)
+    assert join(parts) == batch
+    assert [decode_record(part.record) for part in parts] == [part.batch for part in parts]
+    assert all(part.batch.checkpoint is None for part in parts[:-1])  # it speaks for all of them
+
+
+@given(batches)
+def test_no_part_is_too_large_unless_it_is_a_single_row(batch: Batch) -> None:
+    for part in divide_batch(batch, 400):
+        rows = sum(len(rows) for name in Batch.__struct_fields__ if isinstance(rows := getattr(part.batch, name), (list, dict)))
+        assert rows <= 1 or len(part.record) <= 400
 
 
 def test_a_batch_that_fits_stays_whole() -> None:
     row = MessageRow(1, "m", "A", "c", "B", "", "message", None, 1, 2, 5, 0, (), (("B", 1),), b"x" * 900)
-    assert len(list(divide_batch(Batch(messages=[row] * 3), 10_000))) == 1
-    assert [len(part.messages) for part in divide_batch(Batch(messages=[row] * 3), 3_000)] == [2, 1]
-    assert [len(part.messages) for part in divide_batch(Batch(messages=[row] * 3), 10)] == [1, 1, 1]
+    assert len(divide_batch(Batch(messages=[row] * 3), 10_000)) == 1
+    assert [len(part.batch.messages) for part in divide_batch(Batch(messages=[row] * 3), 2_200)] == [2, 1]
+    assert [len(part.batch.messages) for part in divide_batch(Batch(messages=[row] * 3), 10)] == [1, 1, 1]
+
+
+def test_what_a_batch_holds_beside_messages_is_divided_in_the_order_it_is_written() -> None:
+    """All agents acknowledge at once after a pause: their cursors alone are more than a record may have."""
+    streams = [StreamRow("", "Alice", f"Agent-{place}", 3, 3, 3, 3, ()) for place in range(200)]
+    batch = Batch(streams=streams, backlog_removed=[(row.recipient, 7) for row in streams], checkpoint=9)
+    parts = divide_batch(batch, 2_000)
+    assert join(parts) == batch
+    assert all(len(part.record) <= 2_000 for part in parts)
+    first_removal = next(place for place, part in enumerate(parts) if part.batch.backlog_removed)
+    assert not any(part.batch.streams for part in parts[first_removal + 1 :])  # first it is done, and then off the list
 
 
 def test_documents_are_divided_like_messages() -> None:
     batch = Batch(documents={name: name.encode() * 900 for name in "abc"}, checkpoint=5)
-    assert list(divide_batch(batch, 10_000)) == [batch]
-    first, second = divide_batch(batch, 3_000)
+    assert [part.batch for part in divide_batch(batch, 10_000)] == [batch]
+    first, second = (part.batch for part in divide_batch(batch, 2_200))
     assert (list(first.documents), first.checkpoint) == (["a", "b"], None)
     assert (list(second.documents), second.checkpoint) == (["c"], 5)
 

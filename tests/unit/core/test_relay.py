@@ -129,6 +129,47 @@ def test_stopping_stores_and_answers_what_was_accepted_and_refuses_the_rest(rela
     assert bob.bodies() == ["accepted"]
 
 
+@pytest.mark.parametrize("kind", ["message", "question"])
+def test_what_is_repeated_while_the_daemon_stops_is_answered_as_it_was(
+    relay: RelayHarness, alice: HarnessClient, kind: str
+) -> None:
+    """A client repeats what it has no answer to. While the store is slow, it is not known what became of the first."""
+    bob = relay.connect("Bob")
+    stored = alice.message("Bob", "stored", meta={"requires_ack": True} if kind == "question" else None)
+    alice.say_frames(stored)
+    relay.settle()
+    alice.take()
+    relay.store.hold()
+    waits = alice.message("Bob", "under way", meta={"requires_ack": True} if kind == "question" else None)
+    alice.say_frames(waits)
+    relay.turn(relay.relay.begin_shutdown)
+    alice.say_frames(stored, waits)
+    assert not alice.take("NACK")
+    relay.store.release()
+    relay.settle()
+    assert sorted(answer["ack_id"] for answer in alice.stored()) == sorted([stored["id"], waits["id"], waits["id"]])
+    assert bob.bodies() == ["stored", "under way"]
+
+
+def test_a_receipt_that_cannot_be_read_again_is_not_called_a_message_that_was_not_stored(
+    relay: RelayHarness, alice: HarnessClient
+) -> None:
+    relay.connect("Bob")
+    frame = alice.message("Bob", "once")
+    alice.say_frames(frame)
+    relay.settle()
+    alice.take()
+    relay.store.fail_next_read()
+    alice.say_frames(frame)
+    relay.settle()
+    refusal = alice.payload("NACK")
+    assert refusal["retryable"]
+    assert "was stored before" in refusal["message"]
+    alice.say_frames(frame)
+    relay.settle()
+    assert [answer["duplicate"] for answer in alice.stored()] == [True]
+
+
 def test_goodbye_is_said_to_everyone_and_what_they_acknowledged_is_kept(relay: RelayHarness, alice: HarnessClient) -> None:
     bob, watcher, silent = relay.connect("Bob"), relay.connect("watcher", mode="observer"), relay.open()
     alice.send("Bob")

@@ -8,6 +8,7 @@ import pytest
 
 from agent_relay.core import mailbox
 from agent_relay.core.mailbox import Mailbox
+from agent_relay.ports.store import BacklogRow, Batch, MessageQuery, MessageRow, Page
 from tests.support.harness import HarnessClient, RelayHarness
 
 KEPT = 4
@@ -67,6 +68,26 @@ def test_after_a_restart_nothing_is_read_before_somebody_comes() -> None:
     relay.advance(5_000)
     assert box_of(relay).here == 0
     assert read_all(relay, back(relay, bob)) == [*map(str, range(50))]
+
+
+def test_what_was_settled_and_is_still_listed_goes_off_the_list_and_does_not_come_again() -> None:
+    """A large batch may be cut off in between: the cursor was written, and the removal from the backlog was not."""
+    relay, _, bob = away(KEPT)
+    assert len(read_all(relay, bob := back(relay, bob))) == KEPT
+    relay.advance(1_000)
+    page: list[MessageRow] = []
+    relay.store.find(MessageQuery(limit=1), lambda found: page.extend(found.messages if isinstance(found, Page) else ()))
+    relay.settle()
+    row = page[0]
+    listed = BacklogRow("Bob", row.number, row.recipients[0][1], row.expires_at, len(row.tail))
+    relay.store.write(Batch(backlog_added=[listed]), lambda _error: None)
+    relay.settle()
+    relay.restart()
+    assert box_of(relay).waiting == 1
+    assert read_all(relay, back(relay, bob)) == []
+    relay.advance(1_000)
+    assert box_of(relay).waiting == 0
+    assert relay.store.open().waiting == []
 
 
 def test_the_queue_is_as_full_as_it_is_wherever_it_waits() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,7 +70,7 @@ def copy(
     finally:
         watch.end()
     wrong = [name for name, (here, there) in totals.items() if here != there]
-    _report(totals, wrong, target, as_json=as_json)
+    _report(totals, wrong, _spell_start(target, given), as_json=as_json)
     return FAILED if wrong else 0
 
 
@@ -95,7 +96,14 @@ class _Progress:
             self._status.stop()
 
 
-def _report(totals: dict[str, tuple[Totals, Totals]], wrong: list[str], target: str, *, as_json: bool) -> None:
+def _spell_start(target: str, given: dict[str, str]) -> str:
+    """The command that uses the copy: with the place that was given here, which no file of settings may know."""
+    name, flag = ("storage_url", "--storage-url") if target == "postgres" else ("storage_path", "--storage-path")
+    where = f" {flag} {shlex.quote(given[name])}" if name in given else ""
+    return f"agent-relay up --storage {target}{where}"
+
+
+def _report(totals: dict[str, tuple[Totals, Totals]], wrong: list[str], start: str, *, as_json: bool) -> None:
     from msgspec import to_builtins
 
     screen = Screen()
@@ -110,4 +118,4 @@ def _report(totals: dict[str, tuple[Totals, Totals]], wrong: list[str], target: 
         advice = f"The copy is not whole ({', '.join(wrong)}), and no daemon will use it. Remove it and copy again."
         screen.line((clean_line(advice), "bold red"))
     else:
-        screen.line(("copied", "bold green"), f"  start the daemon with it: agent-relay up --storage {target}")
+        screen.line(("copied", "bold green"), f"  start the daemon with it: {clean_line(start)}")

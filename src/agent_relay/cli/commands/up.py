@@ -134,19 +134,18 @@ def _find_unused(place: Place, chosen: dict[str, str], http: HttpPlace | None) -
     from agent_relay.daemon.project_record import read_record
 
     record = read_record(place.state_dir)
-    if record is None:
-        names = list(chosen)
-    else:
-        try:
-            names = find_differences(chosen, record.flags, record.variables, project_root=place.root, home=place.home)
-        except ConfigError as error:
-            raise Failure(str(error), USAGE) from None
+    flags, variables = ({}, {}) if record is None else (record.flags, record.variables)
+    try:
+        differing = find_differences(chosen, flags, variables, project_root=place.root, home=place.home)
+    except ConfigError as error:
+        raise Failure(str(error), USAGE) from None
+    names = list(chosen) if record is None else differing
     if http is not None and chosen.get("port") == str(http.port):
         names = [name for name in names if name != "port"]
-    flags = {setting.name: setting for setting in SETTINGS}
+    settings = {setting.name: setting for setting in SETTINGS}
     spelled: dict[str, str] = {}
     for name in names:
-        setting, value = flags[name], chosen[name]
+        setting, value = settings[name], chosen[name]
         is_alone = setting.is_switch and value == "true"
         flag = "--no-http" if name == "http" and value == "false" else setting.flag
         spelled[flag] = flag if is_alone or flag == "--no-http" else f"{flag} {shlex.quote(value)}"

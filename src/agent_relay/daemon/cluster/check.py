@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from agent_relay.cluster.jetstream import Answer, stream_settings
+from agent_relay.cluster.jetstream import Answer, Names, stream_settings
 from agent_relay.daemon.cluster.client import ClusterClient, ClusterUnreachable, connect_cluster
 from agent_relay.daemon.config import ClusterConfig
 
@@ -28,6 +28,29 @@ class EngineFinding(Struct, frozen=True):
     mend: str = ""
 
 
+class _Config(Struct, frozen=True):
+    sync_always: bool = False
+
+
+class _JetStream(Struct, frozen=True):
+    config: _Config
+
+
+class _Varz(Struct, frozen=True):
+    jetstream: _JetStream
+
+
+class _Server(Struct, frozen=True):
+    name: str
+
+
+class _ServerPage(Struct, frozen=True):
+    """The little that is looked at in a server's description of itself."""
+
+    server: _Server
+    data: _Varz
+
+
 async def check_engine(config: ClusterConfig) -> AsyncIterator[EngineFinding]:
     reached = False
     for server in config.servers:
@@ -41,9 +64,10 @@ async def check_engine(config: ClusterConfig) -> AsyncIterator[EngineFinding]:
         return
     try:
         async with connect_cluster(config) as client:
-            async for finding in _check_log(config, client):
+            log = await client.find_log()
+            for finding in _check_log(config, client.names.stream, log):
                 yield finding
-            yield await _check_flushing(client)
+            yield await _check_flushing(client, _list_keepers(log))
     except ClusterUnreachable as error:
         yield EngineFinding(str(error), is_good=False, is_serious=True, mend="start the NATS servers, or enable JetStream there")
 
@@ -70,13 +94,11 @@ def _judge_server(server: str, client: ClusterClient) -> EngineFinding:
 # --- the log ------------------------------------------------------------------------------------------------------------
 
 
-async def _check_log(config: ClusterConfig, client: ClusterClient) -> AsyncIterator[EngineFinding]:
-    log = await client.find_log()
-    name = client.names.stream
+def _check_log(config: ClusterConfig, name: str, log: Answer | None) -> Iterator[EngineFinding]:
     if log is None:
         yield EngineFinding(f"there is no log {name} yet; the first daemon makes it")
         return
-    wanted = stream_settings(client.names, config.replicas)
+    wanted = stream_settings(Names(config.project), config.replicas)
     wrong = [f"{key} is {log.config.get(key)!r}, not {wanted[key]!r}" for key in _HELD if log.config.get(key) != wanted[key]]
     if wrong:
         yield EngineFinding(
@@ -88,6 +110,13 @@ async def _check_log(config: ClusterConfig, client: ClusterClient) -> AsyncItera
         last = log.state.last_seq if log.state is not None else 0
         yield EngineFinding(f"the log {name} has its settings; it ends at record {last:,}")
     yield _judge_quorum(config, log)
+
+
+def _list_keepers(log: Answer | None) -> list[str]:
+    """The names of the servers that keep the log."""
+    cluster = (log.cluster if log is not None else None) or {}
+    found = [cluster.get("leader"), *(peer.get("name") for peer in cluster.get("replicas") or [])]
+    return [str(name) for name in found if name]
 
 
 def _judge_quorum(config: ClusterConfig, log: Answer) -> EngineFinding:
@@ -108,24 +137,34 @@ def _judge_quorum(config: ClusterConfig, log: Answer) -> EngineFinding:
     return EngineFinding(text)
 
 
-async def _check_flushing(client: ClusterClient) -> EngineFinding:
-    """Only the system account may ask; most credentials are of another."""
-    message = await client.ask("$SYS.REQ.SERVER.PING.VARZ")
-    flushing: Any = None
-    if message is not None and not message.status:
-        try:
-            page = msgspec.json.decode(message.payload)
-            flushing = page["data"]["jetstream"]["config"]["sync_always"] if isinstance(page, dict) else None
-        except (msgspec.MsgspecError, KeyError, TypeError):
-            flushing = None
-    if flushing is None:
+async def _check_flushing(client: ClusterClient, servers: list[str]) -> EngineFinding:
+    """Of the servers that keep the log. Only the system account may ask, or whoever imports that from it."""
+    unseen, careless = list[str](), list[str]()
+    for server in servers:
+        flushing = await _ask_flushing(client, server)
+        if not flushing:
+            (unseen if flushing is None else careless).append(server)
+    if careless:
+        return EngineFinding(
+            f"{', '.join(careless)} does not flush every record: a power cut can take back what was confirmed", is_good=False,
+            is_serious=True, mend="set `sync_interval: always` in its jetstream block and restart it",
+        )  # fmt: skip
+    if unseen or not servers:
         return EngineFinding(
             "whether the servers flush every record cannot be seen with these credentials", is_good=None,
-            mend="check that each has `sync_interval: always`, or look at /varz of its monitoring port: sync_always",
+            mend="check that each has `sync_interval: always`, or let doctor ask: docs/cluster.md, Accounts and keys",
         )  # fmt: skip
-    if not flushing:
-        return EngineFinding(
-            "a server does not flush every record: a power cut can take back what was confirmed", is_good=False, is_serious=True,
-            mend="set `sync_interval: always` in its jetstream block and restart it",
-        )  # fmt: skip
-    return EngineFinding("the servers flush every record")
+    return EngineFinding(f"{', '.join(servers)} {'flush' if len(servers) > 1 else 'flushes'} every record")
+
+
+async def _ask_flushing(client: ClusterClient, server: str) -> bool | None:
+    """None: it does not say."""
+    asked = msgspec.json.encode({"server_name": server, "exact_match": True})
+    message = await client.ask("$SYS.REQ.SERVER.PING.VARZ", asked)
+    if message is None or message.status:
+        return None
+    try:
+        page = msgspec.json.decode(message.payload, type=_ServerPage)
+    except msgspec.MsgspecError:
+        return None
+    return page.data.jetstream.config.sync_always if page.server.name == server else None

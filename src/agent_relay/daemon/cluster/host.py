@@ -226,7 +226,7 @@ class ClusterHost:
         )  # fmt: skip
         inner = self._inner = SeatDaemon(
             self._config, self._host, store, self._events, self._show_cluster, self._agents, self._asks, self._http.share(),
-            self._edge.release_socket,
+            self._edge.release_socket, self._most_bytes(),
         )  # fmt: skip
         await claim_events(self._events, self._term, snapshot)
         tunnels = self._seat_tunnels = SeatTunnels(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 from agent_relay.cluster.asks import Asks
@@ -19,6 +20,7 @@ from agent_relay.daemon.cluster.screens import ClusterScreens
 from agent_relay.daemon.cluster.seat_http import SeatHttp
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.http_place import HttpPlace
+from agent_relay.daemon.logs import logger
 from agent_relay.daemon.project_file import ProjectFile
 from agent_relay.daemon.server import Daemon, Parts
 from agent_relay.daemon.shelves import StoredDocuments
@@ -31,17 +33,20 @@ from agent_relay.storage.live_screens import LiveScreenFiles
 from agent_relay.storage.screens import ScreenFiles
 from agent_relay.transports.tunnels import CLUSTER_UID, TunnelConnection
 
+_RECIPIENTS_BYTES = 64 * 1024  # of a record: the names of a message's recipients, some thousands of them
+_SMALLEST_FRAME_BYTES = 4_096
+
 
 class SeatDaemon(Daemon):
-    """The daemon of the project, while this host has the seat."""
+    """The daemon of the project, while this host has the seat. `most_bytes`: of a record of the log."""
 
     _http_kind = SeatHttp
 
     def __init__(
         self, config: Config, host: str, store: ClusterStore, events: ClusterEvents, see_cluster: Callable[[], ClusterFacts],
-        agents: HostAgents, asks: Asks, place: HttpPlace, release_socket: Callable[[], None],
+        agents: HostAgents, asks: Asks, place: HttpPlace, release_socket: Callable[[], None], most_bytes: int,
     ) -> None:  # fmt: skip
-        super().__init__(config)
+        super().__init__(_fit_frames(config, most_bytes))
         self._release_socket = release_socket
         self._host_agents = agents
         self._asks = asks
@@ -161,3 +166,12 @@ class SeatDaemon(Daemon):
     def _leave(self) -> None:
         if self._parts is not None:
             self._parts.server.stop_listening()
+
+
+def _fit_frames(config: Config, most_bytes: int) -> Config:
+    """A message is stored as one record, so no frame may be larger than one: clients are told the limit in their WELCOME."""
+    most = max(_SMALLEST_FRAME_BYTES, most_bytes - _RECIPIENTS_BYTES)
+    if config.limits.max_frame_bytes <= most:
+        return config
+    logger.warning("frames_limited", extra={"relay_fields": {"max_frame_bytes": most, "setting": config.limits.max_frame_bytes}})
+    return replace(config, limits=replace(config.limits, max_frame_bytes=most))

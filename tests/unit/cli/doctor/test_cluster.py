@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
 
 from agent_relay.cli.doctor.cluster import check_hosts
 from agent_relay.cli.doctor.findings import Finding, Verdict
+from agent_relay.cluster.jetstream import stream_settings
 from agent_relay.daemon.cluster.check import EngineFinding, check_engine
+from agent_relay.daemon.cluster.client import connect_cluster
 from agent_relay.daemon.config import ClusterConfig
 from agent_relay.protocol.hosts import ClusterFacts, HostFacts, HostRole
 from agent_relay.version import __version__
-from tests.support.nats_servers import free_ports, run_servers
+from tests.support.nats_servers import NatsServer, free_ports, run_servers
 
 
 def look(*hosts: HostFacts, seat: str = "a", trouble: str = "") -> list[Finding]:
@@ -60,3 +66,46 @@ def test_the_engine_is_looked_at_server_by_server() -> None:
     assert found[1].is_serious
     assert "no log RELAY_DEMO_LOG yet" in found[2].text
     assert "sync_interval: always" in found[3].mend
+
+
+ACCOUNTS = """
+system_account: SYS
+no_auth_user: host
+accounts {
+  SYS { users: [{ user: admin, password: secret }], exports: [{ service: "$SYS.REQ.SERVER.PING.VARZ", accounts: [SHOP] }] }
+  SHOP {
+    jetstream: enabled, users: [{ user: host, password: secret }]
+    imports: [{ service: { account: SYS, subject: "$SYS.REQ.SERVER.PING.VARZ" } }]
+  }
+}
+"""
+
+
+def make_log(url: str) -> None:
+    config = ClusterConfig([url], "demo", "a", 1, None, None, None)
+
+    async def make() -> None:
+        async with connect_cluster(config) as client:
+            settings = msgspec.json.encode(stream_settings(client.names, 1))
+            answer = await client.ask_api(f"STREAM.CREATE.{client.names.stream}", settings)
+            assert answer.error is None, answer.error
+
+    asyncio.run(make())
+
+
+@pytest.mark.parametrize(("sync", "is_good"), [("always", True), ("2m", False)])
+def test_whether_each_server_flushes_is_seen_where_the_system_account_lets_the_project_ask(
+    tmp_path: Path, sync: str, is_good: bool
+) -> None:
+    port, monitor = free_ports(2)
+    server = NatsServer(tmp_path, "n1", port, monitor, ACCOUNTS, sync_interval=sync)
+    url = f"nats://127.0.0.1:{port}"
+    server.start()
+    try:
+        make_log(url)
+        found = inspect(url)
+    finally:
+        server.kill()
+    assert found[-1].is_good is is_good
+    assert found[-1].text.startswith("n1 flushes every record" if is_good else "n1 does not flush every record")
+    assert found[-1].is_serious is not is_good
