@@ -278,8 +278,8 @@ class Injector:
         return self._press(view)
 
     def _is_shown(self, view: View) -> bool:
-        """A line that the terminal collects is shown by the terminal, on a busy machine long after it was typed. Enter before that
-        would be judged by a row without the text."""
+        """A line that the terminal collects is shown by the terminal, on a busy machine long after it was typed. An Enter before
+        that would be judged by a row without the text."""
         is_composer_filled = view.draft != "" if self._profile.is_tried or not view.collects_lines else bool(view.draft)
         return is_composer_filled or view.cursor_row != self._row_before
 
