@@ -27,6 +27,7 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.negotiation import CAPABILITIES, SUPPORTED_VERSIONS
 from agent_relay.protocol.places import ENV_NAME
 from agent_relay.protocol.retry import RECONNECT_ATTEMPTS
+from agent_relay.protocol.shadows import Shadowing
 from agent_relay.protocol.states import ClientState
 from agent_relay.sdk.backoff import Backoff
 from agent_relay.sdk.engine import Engine
@@ -306,20 +307,28 @@ class RelayClient(Proposals):
             with contextlib.suppress(TimeoutError, RelayError):
                 await asyncio.wait_for(outcome.wait(), _UNSUBSCRIBE_S)
 
-    async def join(self, channel: str, *, agent: str | None = None) -> str:
-        """Joins `#channel`; the first to join creates it. With `agent`, that one joins, connected or not. Returns who did."""
-        return await self._change_membership("CHANNEL_JOIN", "join", channel, agent)
+    async def join(self, channel: str, *, agent: str | None = None, at_leisure: bool | None = None) -> str:
+        """Joins `#channel`; the first to join creates it. With `agent`, that one joins, connected or not. Returns who did.
+
+        `at_leisure`: only messages that mention the agent (`@Bob`) wake it; others have `message.at_leisure`. None: as it was."""
+        return await self._change_membership("CHANNEL_JOIN", "join", channel, agent, at_leisure)
 
     async def leave(self, channel: str, *, agent: str | None = None) -> str:
         """Leaves `#channel`, even one joined by default: a later session does not join it again."""
         return await self._change_membership("CHANNEL_LEAVE", "leave", channel, agent)
 
-    async def _change_membership(self, kind: str, command: str, channel: str, agent: str | None) -> str:
+    async def set_topic_line(self, channel: str, line: str) -> None:
+        """Says in one line what `#channel` is for; "" takes it away. For its members and the owner."""
+        await self._queries.ask("CONTROL", payloads.ControlPayload("set_topic_line", channel=channel, text=line))
+
+    async def _change_membership(
+        self, kind: str, command: str, channel: str, agent: str | None, at_leisure: bool | None = None
+    ) -> str:
         if agent is not None:
-            asked = payloads.ControlPayload(command, agent, channel=channel)
+            asked = payloads.ControlPayload(command, agent, channel=channel, at_leisure=at_leisure)
             return expect_receipt(await self._queries.ask("CONTROL", asked)).by or agent
         self._check_agent()
-        await self._queries.ask(kind, {"channel": channel})
+        await self._queries.ask(kind, payloads.JoinPayload(channel, at_leisure))
         return self.name
 
     # --- agents the relay runs, and what was not delivered ----------------------------------------------------------
@@ -389,10 +398,11 @@ class RelayClient(Proposals):
         """`exclude_host` or `include_host`: whether a host takes part in the cluster. Returns once it is decided for good."""
         await self._queries.ask_once("CONTROL", {"command": command, "host": host})
 
-    async def set_team(self, sha256: str, rules: Sequence[AccessRule]) -> None:
-        """Puts a team's rules in force, in place of those before; none: everything is open. For the owner. Returns once they are
-        durable."""
-        await self._queries.ask_once("CONTROL", payloads.ControlPayload("set_team", id=sha256, rules=list(rules)))
+    async def set_team(self, sha256: str, rules: Sequence[AccessRule], shadows: Sequence[Shadowing] = ()) -> None:
+        """Puts a team's rules and shadows in force, in place of those before; with none, everything is open and nobody gets
+        copies. For the owner. Returns once they are durable."""
+        asked = payloads.ControlPayload("set_team", id=sha256, rules=list(rules), shadows=list(shadows))
+        await self._queries.ask_once("CONTROL", asked)
 
     async def retry_dead_letter(self, message_id: str) -> str:
         """Sends it once more, as a new message, and returns the new one's id."""

@@ -163,6 +163,7 @@ class OwnAgent:
             {
                 "message_id": message.id, "from": message.from_, "to": message.to, "topic": message.topic,
                 "ts": message.ts - message.queued_ms, "thread": message.thread, "payload": {"body": message.body},
+                "copy": message.is_copy,
                 "payload_meta": {"sync": {"correlationId": message.correlation_id}} if message.correlation_id else None,
             }
             for message in taken

@@ -65,7 +65,7 @@ class OwnerCalls:
             case JoinArguments(channel):
                 channel = CHANNEL_MARK + channel.removeprefix(CHANNEL_MARK)
                 check_channel(channel)
-                await service.change_membership("join", channel, None, caller)
+                await service.change_membership("join", channel, None, caller=caller)
                 return f"You are in {channel}: messages to it now come to you too."
             case SpawnArguments(name, cli, task):
                 check_agent_name(name)
