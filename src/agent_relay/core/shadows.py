@@ -1,4 +1,4 @@
-"""Who gets a copy of whose messages: by the owner's setting, and by the team that the owner confirmed.
+"""Copies of messages for shadows: by the owner's setting, and by the team that the owner confirmed.
 
 A copy is one more delivery of the same message, numbered, kept and repeated like any other. But its shadow is no recipient:
 nobody is told that it has the message, refuses it or lets it expire, it answers no question, and its full queue stops nobody.

@@ -277,7 +277,7 @@ class RelayService(Protocol):
     def channels(self) -> Awaitable[list[ChannelFacts]]: ...
 
     def set_topic_line(self, channel: str, line: str, caller: Caller = OWNER) -> Awaitable[str]:
-        """What the channel is for; "": nothing any more. Returns the channel as it is spelled."""
+        """Sets the topic line; "" removes it. Returns the channel as it is spelled."""
         ...
 
     def change_membership(

@@ -21,6 +21,11 @@ class ChannelFacts(NamedTuple):
     topic_line: str = ""  # what it is for; "": nobody said
 
 
+def name_attention(at_leisure: bool | None) -> str | None:
+    """The TYPE of a `join`; None: as it was."""
+    return None if at_leisure is None else AT_LEISURE if at_leisure else AWAKE
+
+
 def read_topic_line(text: str, field: str) -> str:
     """On one line, without spaces around it; raises RelayError. Whoever shows it makes what cannot be printed harmless."""
     line = " ".join(text.split())

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent_relay.ports.callers import Caller
 from agent_relay.protocol.shadows import parse_shadows
 from tests.support.harness import HarnessClient, RelayHarness
 
@@ -201,3 +202,23 @@ def test_a_team_sets_and_ends_shadows_while_agents_run() -> None:
     alice.send("Bob", "y")
     assert auditor.bodies() == ["Nobody gets copies of your messages any more, and you get none of others'."]
     assert bob.bodies() == ["x", "y"]
+
+
+def test_an_agent_makes_nobody_a_shadow() -> None:
+    relay, alice, bob, auditor = watch("")
+    auditor.connection.process = Caller(agent="Auditor")
+    auditor.say("CONTROL", {"command": "set_team", "id": "f" * 64, "rules": [], "shadows": [{"shadow": "Auditor", "of": "*"}]})
+    assert auditor.payload("ERROR")["code"] == "PERMISSION_DENIED"
+    alice.send("Bob", "secret")
+    assert (bob.bodies(), auditor.bodies()) == (["secret"], [])
+    assert relay.relay.shadows.all == ()
+
+
+def test_agents_of_other_users_get_no_copies() -> None:
+    relay = RelayHarness(shadows=parse_shadows("Guest:Alice"), allowed_uids=frozenset({2_000}))
+    alice, bob = relay.connect("Alice"), relay.connect("Bob")
+    guest = relay.connect("Guest", uid=2_000, capabilities=KNOWS_COPIES, owner_token=None)
+    guest.take("DELIVER")
+    alice.send("Bob", "secret")
+    assert guest.bodies() == []
+    assert bob.bodies() == ["secret"]

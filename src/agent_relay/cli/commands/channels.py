@@ -12,7 +12,7 @@ from agent_relay.cli.output.formats import count, format_time, now_ms
 from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.cli.output.screen import Screen
 from agent_relay.cli.wrapper.outbox_commands import ask_through, own_outbox
-from agent_relay.protocol.channels import AT_LEISURE, AWAKE
+from agent_relay.protocol.channels import name_attention
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK, did_you_mean, fold_name, is_channel
 
@@ -131,8 +131,7 @@ def _change(
     place = find_place(socket, state_dir)
     outbox = own_outbox(agent, place.socket)
     if outbox is not None:
-        way = None if at_leisure is None else AT_LEISURE if at_leisure else AWAKE
-        ask_through(outbox, kind=command, to=(name,), type=way)
+        ask_through(outbox, kind=command, to=(name,), type=name_attention(at_leisure))
         who = own_name(agent)[0]
     else:
         who = run(_change_as(place, command, name, agent, at_leisure))

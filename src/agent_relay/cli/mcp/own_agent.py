@@ -107,9 +107,9 @@ class OwnAgent:
 
         return await self._insist(work)
 
-    async def join(self, channel: str) -> None:
+    async def join(self, channel: str, at_leisure: bool | None) -> None:
         async with self._connected() as relay:
-            await relay.join(channel)
+            await relay.join(channel, at_leisure=at_leisure)
 
     async def spawn(self, name: str, cli: str, task: str | None) -> None:
         async with self._connected() as relay:

@@ -44,6 +44,12 @@ def show_sent(message_id: str, recipients: int, queued: int, skipped: Sequence[s
     return "\n".join([*lines, *(_sentence(line) for line in waits)])
 
 
+def show_joined(channel: str, *, at_leisure: bool) -> str:
+    if at_leisure:
+        return f"You are in {channel}: messages that mention you wake you, others come with the next one that does."
+    return f"You are in {channel}: messages to it now come to you too."
+
+
 def show_answer(by: str, body: str) -> str:
     return f"{_line(by)} answered:\n{_quote(body)}"
 
