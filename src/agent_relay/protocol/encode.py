@@ -50,7 +50,7 @@ def encode_tail(sender: str, topic: str, payload: Raw | bytes, meta: Raw | bytes
 
 
 def read_shadows(tail: bytes) -> tuple[str, ...]:
-    """The names of those who get a copy of a stored message. They stand right behind its sender, so nothing else passes for them."""
+    """The names of those who get a copy of a stored message: right behind its sender, so nothing else in it passes for them."""
     at = tail.find(b'"', _SENDER_BEGINS) + 1
     if not tail.startswith(_SHADOWS, at):
         return ()
