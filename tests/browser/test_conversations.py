@@ -139,6 +139,10 @@ def test_channels_are_joined_left_and_written_to(page: Page, stage: Stage) -> No
     expect(page.locator("article.message").last).to_contain_text("Who reviews auth.py?")
     found = next(each for each in stage.get("channels")["channels"] if each["name"] == "#plans")
     assert ("Alice" in found["members"], found["messages"]) == (True, 1)
+    with stage.daemon.connect_sync(observer=True) as owner:
+        owner.set_topic_line("#plans", "Plans before code")
+    page.reload()
+    expect(page.locator(".topic-line")).to_have_text("Plans before code")
     members.click()
     page.get_by_role("menuitem", name="Leave", exact=True).click()
     expect(members).to_contain_text("1 member")

@@ -26,6 +26,7 @@ from agent_relay.ports.store import (
     SubscriptionRow,
     TrailRow,
 )
+from agent_relay.protocol.encode import encode_tail, read_shadows, read_tail
 from tests.contract.store_backlog_suite import StoreBacklogContract
 from tests.contract.store_reading_suite import StoreReadingContract
 from tests.support.store_driver import (
@@ -359,6 +360,21 @@ class MessageStoreContract(StoreReadingContract, StoreBacklogContract):
         assert driver.find(with_agent="bob") == []
         assert [letter.recipient for letter, _ in driver.dead_letters()] == ["Carol"]
         assert driver.owed_places() == [(1, "Dave"), (2, "Carol")]
+
+    def test_a_shadow_is_erased_from_what_it_got_copies_of_and_keeps_nothing_of_others(self, driver: StoreDriver) -> None:
+        def copied(place: int, to: str, recipients: tuple[tuple[str, int], ...], shadows: list[str]) -> MessageRow:
+            tail = encode_tail("Alice", "", b'{"body":"common"}', b"", shadows)
+            return make_message(place, "common", recipients, sender="Alice", target=to, tail=tail)
+
+        one = copied(1, "Bob", (("Bob", 1), ("Log", 1), ("Audit", 1)), ["Log", "Audit"])
+        alone = copied(2, "Bob", (("Bob", 2), ("Log", 2)), ["Log"])
+        driver.write(Batch(messages=[one, alone], checkpoint=number_at(2)))
+        assert driver.erase("LOG") == 2
+        first, second = driver.fetch(number_at(1), number_at(2))
+        assert (first.recipients, read_shadows(first.tail)) == ((("Bob", 1), ("Audit", 1)), ("Audit",))
+        assert (second.recipients, read_tail(second.tail)) == ((("Bob", 2),), {"from": "Alice", "payload": {"body": "common"}})
+        assert driver.erase("Bob") == 2  # the message was Bob's: a copy alone does not keep it
+        assert driver.find() == []
 
     def test_erasing_takes_as_many_at_a_time_as_asked_and_the_trail_at_the_end(self, driver: StoreDriver) -> None:
         messages = [make_message(place, "common", (("Bob", place),), sender="Alice", target="Bob") for place in range(1, 8)]

@@ -346,8 +346,9 @@ def test_inside_a_wrapped_agent_the_tools_speak_as_it(folder: Path) -> None:
                 await call(client, "relay_reply", id=receipt.message_id, text="got it")
                 reply = await bob.receive(DEADLINE_S)
                 assert (reply.body, reply.reply_to) == ("got it", receipt.message_id)
-                await call(client, "relay_join", channel="#dev")
-                assert "#dev" in next(each.channels for each in (await bob.agents()).agents if each.name == "Alice")
+                assert "mention you" in await call(client, "relay_join", channel="#dev", at_leisure=True)
+                listed = next(each for each in (await bob.agents()).agents if each.name == "Alice")
+                assert ("#dev" in listed.channels, listed.at_leisure) == (True, ("#dev",))
                 proposal = await bob.propose("Use SQLite", ["Alice"])
                 said = await call(client, "relay_vote", proposal=proposal.info.proposal_id, choice="reject")
                 assert "It is rejected" in said

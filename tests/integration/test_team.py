@@ -255,3 +255,26 @@ def test_what_was_confirmed_is_what_is_used(scene: Scene, tmp_path: Path) -> Non
     assert "--yes" in scene.team("up", status=1)
     scene.file.write_text(shown)
     assert not scene.team("up")["changed"]
+
+
+def test_shadows_topics_and_leisure_of_the_file_are_in_force(scene: Scene) -> None:
+    scene.write(
+        more='topic = "Small talk"\nat_leisure = ["Dev"]\n',
+        rev='shadows = ["Dev:incoming"]\n',
+    )
+    asked = scene.team("up", status=1)
+    assert "copies to Rev of what Dev receives" in asked
+    assert "topic: Small talk" in asked
+    assert ("Rev", "set") in scene.outcomes("up", "--yes")
+    dev = scene.look().find("Dev")
+    assert dev is not None
+    assert (dev.shadowed_by, dev.at_leisure) == (("Rev",), ("#talk",))
+    assert scene.look().server["topic_lines"]["#talk"] == "Small talk"
+    until(lambda: scene.is_idle("Rev", "Dev"), "both are idle", DEADLINE_S)
+    scene.relay("send", "Dev", "the plan")
+    until(lambda: any("[copy, sent to Dev]: the plan" in text for text in scene.heard("Rev")), "Rev has a copy", DEADLINE_S)
+    assert not scene.team("up")["changed"]
+    scene.outcomes("down")
+    dev = scene.look().find("Dev")
+    assert dev is not None
+    assert dev.shadowed_by == ()

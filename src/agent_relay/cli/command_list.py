@@ -182,9 +182,16 @@ COMMANDS: dict[str, CommandEntry] = {
         "Join a channel.",
         "agent-relay join '#dev'",
         "agent-relay join dev --as Bob",
+        "agent-relay join dev --as Bob --at-leisure",
     ),
     "leave": _list(
         lambda: import_module("agent_relay.cli.commands.channels").leave, "Leave a channel.", "agent-relay leave dev --as Bob"
+    ),
+    "topic": _list(
+        lambda: import_module("agent_relay.cli.commands.channels").topic,
+        "Show or set a channel's topic line.",
+        "agent-relay topic dev",
+        "agent-relay topic dev 'The rewrite of the parser: plans and reviews'",
     ),
     "channels": _list(
         lambda: import_module("agent_relay.cli.commands.channels").channels,

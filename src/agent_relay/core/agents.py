@@ -77,6 +77,7 @@ class Traits(msgspec.Struct):
     first_number: int = 0  # ids of messages with a lower number are those of whoever had the name before
     wrapped: bool = False  # the relay runs it, or did: its name is not for whoever comes first
     host: str = ""  # of the cluster, where it is or was last; "": there is no cluster
+    at_leisure: list[str] = []  # channels, by folded name, of which only mentions wake it
     has_defaults: bool = False  # it joined the default channels once; those that it left since, it does not join again
 
 

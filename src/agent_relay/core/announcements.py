@@ -66,12 +66,14 @@ def derive_exchange(row: MessageRow, sender: Agent | None) -> Exchange:
 
 
 def publish_delivered(context: Context, deliveries: list[Delivery], door: str | None = None, evidence: str | None = None) -> None:
-    """Their recipients have acknowledged them. Without a door there is no evidence either."""
+    """Their recipients have acknowledged them. Without a door there is no evidence either. A shadow is no recipient."""
     if context.events is None or not deliveries:
         return
     now, wall_ms = context.steady_ms, context.wall_ms
     drafts: list[Draft] = []
     for delivery in deliveries:
+        if delivery.is_copy:
+            continue
         message, recipient = delivery.message, delivery.recipient
         name = recipient.name
         drafts.append(

@@ -134,6 +134,10 @@ class Committer:
                     row.queued += 1
             counter += 1
             row.recipients = tuple(places)
+            if message.copies:
+                for delivery in deliveries[-message.copies :]:
+                    delivery.is_copy = True
+                    row.queued -= delivery.recipient.peer is None
         return [message.row for message in messages], deliveries
 
     def _succeed(self, messages: list[Message], deliveries: list[Delivery], changes: list[_Change]) -> None:

@@ -57,7 +57,7 @@ class Correlations:
             self._tell(sender, answer)  # it was answered, and the answer got lost on the way
             return
         question = Question(
-            sender, row.client_id, sync.correlationId, row.id, {name.lower(): seq for name, seq in row.recipients},
+            sender, row.client_id, sync.correlationId, row.id, {name.lower(): seq for name, seq in row.addressed},
             now, now + sync.timeoutMs,
         )  # fmt: skip
         self._by_id[key] = question

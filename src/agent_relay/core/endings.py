@@ -34,7 +34,10 @@ class Endings:
         self.bury(delivery, "expired", f"after {delivery.attempts} attempts", error)
 
     def bury(self, delivery: Delivery, event: str, detail: str, error: RelayError) -> None:
-        """A dead letter."""
+        """A dead letter. A copy is none: sent again, it would be a message to its shadow."""
+        if delivery.is_copy:
+            self.give_up(delivery, event, detail, error)
+            return
         self._journal.dead(delivery, error.code.value)
         name, id_, attempts = delivery.recipient.name, delivery.message.row.id, delivery.attempts
         self._journal.then(lambda: self._context.log.note("dead_letter", message_id=id_, to=name, attempts=attempts))
@@ -104,6 +107,8 @@ class Endings:
 
     def tell_delivered(self, delivery: Delivery, more: dict[str, Any]) -> None:
         """Once it is durable: after a crash the message would go out again, and might end otherwise."""
+        if delivery.is_copy:
+            return
         row, sender = delivery.message.row, delivery.message.sender
         payload = {
             "ack_id": row.client_id,
@@ -115,6 +120,8 @@ class Endings:
         self._journal.then(lambda: tell(self._context, sender, "ACK", payload | more))
 
     def tell_refused(self, delivery: Delivery, error: RelayError) -> None:
+        if delivery.is_copy:
+            return
         row, sender = delivery.message.row, delivery.message.sender
         payload = error_payload(error, sender.traits.version) | {
             "nack_id": row.client_id,

@@ -11,6 +11,7 @@ from agent_relay.core.membership import COMMANDS as MEMBER_COMMANDS
 from agent_relay.core.proposals import COMMANDS as PROPOSAL_COMMANDS
 from agent_relay.core.rights import RETRY
 from agent_relay.core.team_rules import COMMANDS as TEAM_COMMANDS
+from agent_relay.core.topic_lines import COMMANDS as TOPIC_COMMANDS
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import EVENTS_TOPIC, fold_name
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from agent_relay.core.sending import Sending
     from agent_relay.core.spawning import Spawning
     from agent_relay.core.team_rules import TeamRules
+    from agent_relay.core.topic_lines import TopicLines
     from agent_relay.core.watchers import Watchers
 
 # Other users of the machine, whom `allowed_uids` lets in, write to agents and read what was written to them. Nothing that acts in
@@ -51,6 +53,7 @@ class FrameDispatch:
         erasure: Erasure, rights: Rights, end: Callable[[Peer, CloseReason], None], excluded: ExcludedHosts,
         rules: TeamRules,
         proposals: Proposals,
+        topic_lines: TopicLines,
     ) -> None:  # fmt: skip
         self._context = context
         self._sending = sending
@@ -69,6 +72,7 @@ class FrameDispatch:
         self._excluded = excluded
         self._rules = rules
         self._proposals = proposals
+        self._topic_lines = topic_lines
 
     def act(self, peer: Peer, agent: Agent, frame: e.ClientFrame) -> None:
         if peer.guest and not self._may(peer, frame):
@@ -146,6 +150,8 @@ class FrameDispatch:
                     self._excluded.receive(peer, frame)
                 elif frame.payload.command in TEAM_COMMANDS:
                     self._rules.receive(peer, frame)
+                elif frame.payload.command in TOPIC_COMMANDS:
+                    self._topic_lines.receive(peer, frame)
                 elif frame.payload.command in MEMBER_COMMANDS:
                     self._membership.control(peer, frame)
                 elif frame.payload.command in PROPOSAL_COMMANDS:

@@ -175,6 +175,7 @@ class Handshake:
         traits.first_number = agent.traits.first_number
         channels = self._default_channels() if joins and not agent.traits.has_defaults else []
         traits.has_defaults = agent.traits.has_defaults or bool(channels)
+        traits.at_leisure = agent.traits.at_leisure
         agent.traits = traits
         agent.cli = cli if cli is not None else agent.cli
         agent.last_seen_at = self._context.wall_ms

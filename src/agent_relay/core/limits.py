@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from agent_relay.protocol.framing import DEFAULT_MAX_FRAME_BYTES
+from agent_relay.protocol.shadows import Shadowing
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -39,6 +40,7 @@ class Limits:
     message_retention_ms: int = 30 * DAY_MS
     allowed_uids: frozenset[int] = field(default_factory=frozenset)
     default_channels: tuple[str, ...] = ("#general",)  # what a new agent joins that asks for them
+    shadows: tuple[Shadowing, ...] = ()  # who gets copies of whose messages
     bad_frames: int = 20  # the so-manieth malformed frame in a row ends the connection
     cursor_flush_ms: int = 100  # a recipient's ACK is durable within 200 ms; half of that leaves room for the write
     notice_capacity: int = 1_000  # receipts kept for a sender that is away

@@ -83,7 +83,7 @@ class Loops:
     def arrived(self, standing: Standing, delivery: Delivery) -> None:
         """A message has come into a guarded agent's queue."""
         hop = delivery.message.hop
-        if delivery.replay:
+        if delivery.replay or delivery.is_copy:
             return
         if hop is None:
             self.new_input(delivery.recipient)
@@ -103,7 +103,7 @@ class Loops:
 
     def lets_go(self, standing: Standing, delivery: Delivery) -> bool:
         """Whether the first message in a guarded agent's queue may go on the wire; if not, the others wait behind it."""
-        hop = delivery.message.hop
+        hop = None if delivery.is_copy else delivery.message.hop
         stage = None if hop is None else self._stage(standing, hop)
         if hop is None or stage is None:
             return True
@@ -115,7 +115,9 @@ class Loops:
         return False
 
     def heard(self, standing: Standing, delivery: Delivery) -> None:
-        """A guarded agent has acknowledged a message."""
+        """A guarded agent has acknowledged a message. A copy gives it nothing to do."""
+        if delivery.is_copy:
+            return
         hop = delivery.message.hop
         if hop is None:
             self.new_input(delivery.recipient)

@@ -52,7 +52,7 @@ class Membership:
     def join(self, peer: Peer, agent: Agent, frame: envelope.ChannelJoin) -> None:
         channel = self._channel(peer, frame)
         if channel is not None:
-            self._join(peer, agent, channel, frame.id)
+            self._join(peer, agent, channel, frame.id, frame.payload.at_leisure)
 
     def leave(self, peer: Peer, agent: Agent, frame: envelope.ChannelLeave) -> None:
         channel = self._channel(peer, frame)
@@ -76,17 +76,35 @@ class Membership:
             peer.say_error(error, frame.id)
             return
         if asked.command == "join":
-            self._join(peer, agent, asked.channel, frame.id)
+            self._join(peer, agent, asked.channel, frame.id, asked.at_leisure)
         else:
             self._leave(peer, agent, asked.channel, frame.id)
 
-    def _join(self, peer: Peer, agent: Agent, channel: str, request_id: str) -> None:
+    def _join(self, peer: Peer, agent: Agent, channel: str, request_id: str, at_leisure: bool | None = None) -> None:
         known = self._registry.channel(channel)
         name = channel if known is None else known.name
-        row, answer = MemberRow(name, agent.name), {"stage": "joined", "channel": name} | _for_whom(peer, agent)
-        do, undo = partial(self._registry.join, agent, name), partial(self._registry.leave, agent, name)
         is_new = name not in agent.channels
-        self._save(peer, request_id, lambda batch: batch.members.append(row), do, undo if is_new else None, answer)
+        before = agent.traits.at_leisure
+        after = before if at_leisure is None and not is_new else _changed(before, name, is_in=bool(at_leisure))
+        answer = {"stage": "joined", "channel": name} | _for_whom(peer, agent)
+        if fold_name(name) in after:
+            answer["at_leisure"] = True
+
+        def do() -> None:
+            self._registry.join(agent, name)
+            agent.traits.at_leisure = after
+
+        def undo() -> None:
+            agent.traits.at_leisure = before
+            if is_new:
+                self._registry.leave(agent, name)
+
+        def fill(batch: Batch) -> None:
+            batch.members.append(MemberRow(name, agent.name))
+            if after != before:
+                batch.agents.append(agent.row())
+
+        self._save(peer, request_id, fill, do, undo if is_new or after != before else None, answer)
 
     def _leave(self, peer: Peer, agent: Agent, channel: str, request_id: str) -> None:
         known = self._registry.channel(channel)
@@ -148,6 +166,11 @@ class Membership:
 
         do()
         self._committer.change(fill, settled)
+
+
+def _changed(names: list[str], channel: str, *, is_in: bool) -> list[str]:
+    key = fold_name(channel)
+    return sorted({*names, key} if is_in else {*names} - {key})
 
 
 def _for_whom(peer: Peer, agent: Agent) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class Message(Struct, gc=False):
     body: str = ""  # for whoever is told of it; the row's tail holds it too
     extras: MessageExtras | None = None
     listed: bool = False  # it is in the backlog, for each recipient that has not settled it
+    copies: int = 0  # the last so many of the recipients are shadows: what they do with it is nobody's receipt
     hop: Hop | None = None  # how far from new input its sender, a guarded agent, was; None: it is new input itself
 
 
@@ -66,6 +67,7 @@ class Delivery(Struct, gc=False):
     tries: int = 0  # on this connection
     deadline: int = NEVER  # when to send it again, while it is on the wire
     sent: int = 0
+    is_copy: bool = False  # for a shadow
     replay: bool = False  # settled long ago, shown again because a RESUME asked for it; nobody is told
 
 

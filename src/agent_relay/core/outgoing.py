@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING
 
 from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
-from agent_relay.protocol.encode import encode_deliver
+from agent_relay.protocol.encode import encode_deliver, read_tail
+from agent_relay.protocol.mentions import is_mentioned
+from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.retry import REDELIVERY
 
 if TYPE_CHECKING:
     from agent_relay.core.messages import Delivery
     from agent_relay.core.peer import Peer
 
+_AT_LEISURE = ',"at_leisure":true'
+_COPY = ',"copy":true'  # in `delivery`, for a shadow
 _AT_ONCE_BYTES = 64 * 1024  # given to a connection at once, which then knows better how much waits for its client
 
 
@@ -60,7 +64,7 @@ class Outgoing:
         context, recipient, version, acks, frames = self._context, deliveries[0].recipient, peer.version, peer.acks, []
         now, wall_text, name, session_id = context.steady_ms, context.wall_text, recipient.name, recipient.session_id
         box, due = recipient.mailbox, now + self._ack_timeout_ms
-        inflight = box.inflight
+        inflight, at_leisure = box.inflight, recipient.traits.at_leisure
         for delivery in deliveries:
             stream, message, seq, gap_after = delivery.stream, delivery.message, delivery.seq, None
             delivery.attempts = attempt = delivery.attempts + 1
@@ -73,10 +77,15 @@ class Outgoing:
             else:
                 stream.wire_seq = seq
             row = message.row
+            to, marks = message.to or name, ""
+            if at_leisure and fold_name(row.target) in at_leisure and not _mentions(row.tail, name):
+                marks = _AT_LEISURE
+            if delivery.is_copy:
+                to, marks = row.target or name, _COPY
             frames.append(
                 encode_deliver(
-                    version, delivery.id, wall_text, message.to or name, session_id, row.id, seq, attempt,
-                    now - message.accepted, gap_after, row.tail,
+                    version, delivery.id, wall_text, to, session_id, row.id, seq, attempt, now - message.accepted, gap_after,
+                    row.tail, marks,
                 )
             )  # fmt: skip
             if acks:
@@ -110,3 +119,8 @@ class Outgoing:
         stream.wire_seq = max(stream.wire_seq, delivery.seq)
         if attempt == 1 and not stream.sent_at:
             self._journal.sent(stream)
+
+
+def _mentions(tail: bytes, name: str) -> bool:
+    body = read_tail(tail)["payload"].get("body")
+    return isinstance(body, str) and is_mentioned(name, body)

@@ -105,7 +105,7 @@ class OwnerMessage:
         if isinstance(row, RelayError):
             self._end(row)
             return
-        self._sent = Sent(row.id, len(row.recipients), row.queued, list(row.skipped))
+        self._sent = Sent(row.id, len(row.addressed), row.queued, list(row.skipped))
         if not self._is_awaited:
             self._end(self._sent)
             return

@@ -117,5 +117,5 @@ class Peer:
     def say_stored_again(self, row: MessageRow) -> None:
         """Of a SEND that came again."""
         if not self.closed:
-            text, count, again = self.context.wall_text, len(row.recipients), self.context.frame_id()
+            text, count, again = self.context.wall_text, len(row.addressed), self.context.frame_id()
             self.connection.send(encode_stored(self.version, text, row.client_id, row.id, count, row.queued, row.skipped, again))

@@ -19,11 +19,17 @@ _ENDS = {MessageState.DEAD, MessageState.REJECTED, MessageState.UNKNOWN}
 
 
 def note_refusals(recipients: list[dict[str, Any]], steps: Iterable[TrailRow]) -> None:
-    """Streams know that a message is over; its trail knows that it was refused."""
-    refused = {fold_name(step.recipient) for step in steps if step.event == MessageState.REJECTED}
+    """Streams know that a message is over; its trail knows that it was refused, or, of a copy, that it is no dead letter and came
+    too late all the same."""
+    ends = {fold_name(step.recipient): step.event for step in steps if step.event in {"rejected", "expired", "removed"}}
     for recipient in recipients:
-        if recipient["status"] == MessageState.DELIVERED and fold_name(recipient["name"]) in refused:
+        end = ends.get(fold_name(recipient["name"]))
+        if end is None or recipient["status"] != MessageState.DELIVERED:
+            continue
+        if end == "rejected":
             recipient["status"] = MessageState.REJECTED.value
+        elif recipient.get("copy"):
+            recipient["status"] = MessageState.DEAD.value
 
 
 def add_progress(recipients: list[dict[str, Any]], steps: Iterable[TrailRow]) -> None:

@@ -13,8 +13,8 @@ from agent_relay.core.agents import Agent
 from agent_relay.core.context import Context
 from agent_relay.core.registry import Registry
 from agent_relay.core.sending import Sending
+from agent_relay.core.voice import find_voice
 from agent_relay.events import types as t
-from agent_relay.ports.connection import NOBODY_UID
 from agent_relay.protocol.consensus import Outcome
 from agent_relay.protocol.proposals import CastVote, Proposal, describe_rule, describe_tally
 from agent_relay.protocol.short_ids import short_id
@@ -22,7 +22,6 @@ from agent_relay.protocol.short_ids import short_id
 if TYPE_CHECKING:
     from agent_relay.events.types import Event
 
-VOICE = "relay"  # reserved: nobody else can have the name, and nobody can write to it
 PROPOSAL_KIND, OUTCOME_KIND = "proposal", "consensus"
 _CAPABILITY = "consensus"
 _HEADLINES = {
@@ -60,24 +59,12 @@ class ProposalNotices:
         payload = _payload(OUTCOME_KIND, describe_outcome(proposal), proposal)
         proposer = self._registry.find(proposal.proposed_by)
         # For the loop guard it is the proposer who speaks: agents that only answer each other's proposals are a loop, too.
-        self._sending.post(
-            self._find_voice(), recipients, payload, f"consensus-{proposal.proposal_id}", stored, spoken_by=proposer
-        )
+        voice = find_voice(self._context, self._registry, self._sending)
+        self._sending.post(voice, recipients, payload, f"consensus-{proposal.proposal_id}", stored, spoken_by=proposer)
 
     def _find(self, names: Any) -> list[Agent]:
         found = (self._registry.find(name) for name in names)
         return [agent for agent in found if agent is not None and not agent.hidden]
-
-    def _find_voice(self) -> Agent:
-        voice = self._registry.find(VOICE)
-        if voice is None:
-            voice = Agent(VOICE, NOBODY_UID, self._context.wall_ms, self._context.limits.dedup_ids)
-            voice.hidden = True
-            self._registry.add(voice)
-        voice.last_seen_at = self._context.wall_ms
-        row = voice.row()
-        self._sending.committer.change(lambda batch: batch.agents.append(row), lambda _error: None)
-        return voice
 
     # --- frames and events ----------------------------------------------------------------------------------------------
 

@@ -25,8 +25,10 @@ from agent_relay.core.progress import add_progress, note_refusals
 from agent_relay.core.registry import Registry
 from agent_relay.core.requests import Requests
 from agent_relay.core.sending import Sending
+from agent_relay.core.shadows import Shadows
 from agent_relay.core.spawning import Spawning
 from agent_relay.core.team_rules import TeamRules
+from agent_relay.core.topic_lines import TopicLines
 from agent_relay.ports.events import EventStats
 from agent_relay.ports.service import AgentFacts
 from agent_relay.ports.store import (
@@ -40,7 +42,7 @@ from agent_relay.ports.store import (
     StoreError,
     TrailRow,
 )
-from agent_relay.protocol.encode import encode_json, read_tail
+from agent_relay.protocol.encode import encode_json, read_shadows, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.holds import describe_hold, read_waits
 from agent_relay.protocol.message_states import MessageState
@@ -74,6 +76,8 @@ class Queries:
         requests: Requests,
         spawning: Spawning,
         rules: TeamRules,
+        shadows: Shadows,
+        topic_lines: TopicLines,
         event_stats: Callable[[], EventStats] | None = None,
         project: str = "",
     ) -> None:
@@ -81,6 +85,8 @@ class Queries:
         self._project = project  # its root
         self._spawning = spawning
         self._rules = rules
+        self._shadows = shadows
+        self._topic_lines = topic_lines
         self._context = context
         self._registry = registry
         self._store = store
@@ -143,6 +149,7 @@ class Queries:
                 "lost": stats.lost,
             },
             "team": self._rules.describe(),
+            "topic_lines": self._topic_lines.describe(),
             "events": None if self._event_stats is None else _show_events(self._event_stats()),
         }
 
@@ -152,6 +159,7 @@ class Queries:
         said = agent.report if connected else None
         assumed = "offline" if not connected else "working" if box.inflight else "idle"  # of one that reports nothing
         requests, depth = self._requests.of(agent), self._backpressure.depth(agent)
+        shadows, shadowed_by = self._shadows.describe(agent)
         hold = find_hold(agent, self._loops, requests, depth + len(box.inflight))
         return AgentFacts(
             name=agent.name,
@@ -175,6 +183,9 @@ class Queries:
             last_seen_at=self._context.wall_ms if connected else agent.last_seen_at,
             subscriptions=sorted(agent.subscriptions),
             channels=sorted(agent.channels),
+            shadows=shadows,
+            shadowed_by=shadowed_by,
+            at_leisure=sorted(name for name in agent.channels if fold_name(name) in agent.traits.at_leisure),
             takes_control=agent.peer is not None and connected and agent.peer.takes_control,
             capabilities=agent.traits.capabilities,
             meta=agent.traits.meta,
@@ -292,7 +303,12 @@ class Queries:
         return shown
 
     def _statuses(self, row: MessageRow, dead: frozenset[tuple[int, str]]) -> list[dict[str, Any]]:
-        return [{"name": name, "seq": seq, "status": self._status(row, name, seq, dead)} for name, seq in row.recipients]
+        """Of everybody who gets it; whoever only gets a copy is marked."""
+        shadows = read_shadows(row.tail)
+        return [
+            {"name": name, "seq": seq, "status": self._status(row, name, seq, dead)} | ({"copy": True} if name in shadows else {})
+            for name, seq in row.recipients
+        ]
 
     def _status(self, row: MessageRow, name: str, seq: int, dead: frozenset[tuple[int, str]]) -> str:
         agent = self._registry.find(name)

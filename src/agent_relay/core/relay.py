@@ -43,9 +43,12 @@ from agent_relay.core.resume import Resumption
 from agent_relay.core.rights import Rights
 from agent_relay.core.sending import Sending
 from agent_relay.core.session_counts import SessionCounts
+from agent_relay.core.shadow_notices import ShadowNotices
+from agent_relay.core.shadows import Shadows
 from agent_relay.core.spawning import Spawning
 from agent_relay.core.team_rules import TeamRules
 from agent_relay.core.tokens import Tokens
+from agent_relay.core.topic_lines import TopicLines
 from agent_relay.core.watchers import Watchers
 from agent_relay.events.bus import EventBus
 from agent_relay.ports.connection import Connection
@@ -89,11 +92,17 @@ class Relay:
         self.loops = Loops(context, self.journal, self._look_at_queue)
         rest = Rest(context, self.registry, store, self.journal, snapshot.last_number)
         self.ledger = Ledger(context, self.journal, self.correlations, self.backpressure, self.loops, rest)
-        self.rules = TeamRules(context, self.rights, self.keep_document, snapshot.documents)
+        self.shadows = Shadows(context, self.registry)
+        self.rules = TeamRules(context, self.rights, self.shadows, self.keep_document, snapshot.documents)
         self.sending = Sending(
             context, self.registry, store, self.journal, self.ledger, self.correlations, self.backpressure, self.rules,
-            keeps_registered=registered.keeps_offline,
+            self.shadows, keeps_registered=registered.keeps_offline,
         )  # fmt: skip
+        self._shadow_notices = ShadowNotices(
+            context, self.registry, self.sending, self.shadows, self.keep_document, snapshot.documents
+        )
+        self.topic_lines = topic_lines = TopicLines(context, self.registry, self.rights, self.keep_document, snapshot.documents)
+        self.rules.on_set.append(self._shadow_notices.changed)
         self._watchers = Watchers(context, bus)
         removal = Removal(context, self.registry, self.tokens, self.sending.committer, self.ledger.owed, registered)
         self.session_counts = counts = SessionCounts()
@@ -110,7 +119,7 @@ class Relay:
         self.requests = Requests(context, self.rights.policy_of, self._request_changed)
         self.queries = Queries(
             context, self.registry, store, self.journal, self.sending, self.backpressure, self.loops, self.requests,
-            self.spawning, self.rules, event_stats, project,
+            self.spawning, self.rules, self.shadows, topic_lines, event_stats, project,
         )  # fmt: skip
         self.on_input: list[OnInput] = [self.loops.new_input]  # told of every agent that a person gave something new to do
         resumption = Resumption(context, self.registry, store, self.journal, self.ledger)
@@ -133,6 +142,7 @@ class Relay:
             Reports(context, store, self.journal, self.requests, self.on_input, counts),
             self._controls, self.queries, DeadLetters(self.registry, store, self.journal, self.sending), self.spawning,
             self._watchers, erasure, self.rights, self._end, self.excluded, self.rules, self.proposals,
+            topic_lines,
         )  # fmt: skip
         self._reception = Reception(context, self.tokens, self.sending, self.ledger, self._handshake, frames, self._end)
         self.names = RegisteredNames(
@@ -312,6 +322,7 @@ class Relay:
             self.loops.connected(agent, guarded=peer.takes_control)
             if not peer.takes_control:  # a wrapper says itself what its agent is doing
                 publish_state(self.context, agent)
+            self._shadow_notices.opened(agent)
             self.ledger.wake(agent)
         held, peer.held = peer.held, []
         confirmed, peer.confirmed = peer.confirmed, True  # what was said before WELCOME does not show that it arrived

@@ -17,7 +17,7 @@ from agent_relay.core.journal import Journal
 from agent_relay.core.messages import Delivery, Message, delivery_id
 from agent_relay.core.registry import Registry
 from agent_relay.ports.store import MessageStore, Owed, OwedQuery, StoreError
-from agent_relay.protocol.encode import read_tail
+from agent_relay.protocol.encode import read_shadows, read_tail
 from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.ulid import time_of_number
 
@@ -166,7 +166,8 @@ class Rest:
         )  # fmt: skip
         place = next(place for place, (name, _) in enumerate(row.recipients) if fold_name(name) == recipient.key)
         attempts = 1 + owed.resent if owed.seq <= stream.sent_before else 0  # it may have been on the wire
-        return Delivery(message, recipient, stream, owed.seq, delivery_id(row, place), attempts=attempts)
+        is_copy = row.recipients[place][0] in read_shadows(row.tail)
+        return Delivery(message, recipient, stream, owed.seq, delivery_id(row, place), attempts=attempts, is_copy=is_copy)
 
 
 def _requires_ack(tail: bytes) -> bool:

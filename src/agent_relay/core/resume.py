@@ -17,6 +17,7 @@ from agent_relay.core.mailbox import NEVER
 from agent_relay.core.messages import Delivery, Message, delivery_id
 from agent_relay.core.registry import Registry
 from agent_relay.ports.store import MessageRow, MessageStore, Page, StoreError
+from agent_relay.protocol.encode import read_shadows
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name
 
@@ -111,7 +112,8 @@ class Resumption:
             row, sender, [agent], shared=False, to=to, requires_ack=False,
             accepted=self._context.steady_ms, expires=NEVER, open=1,
         )  # fmt: skip
-        return Delivery(message, agent, stream, seq, delivery_id(row, place), attempts=1, replay=True)
+        is_copy = row.recipients[place][0] in read_shadows(row.tail)
+        return Delivery(message, agent, stream, seq, delivery_id(row, place), attempts=1, replay=True, is_copy=is_copy)
 
 
 def _count_settled_after(stream: Stream, last_seq: int) -> int:

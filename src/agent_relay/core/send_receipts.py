@@ -62,9 +62,8 @@ class SendReceipts:
                     if answered is not None:
                         answered.connection.send_all(answers)
                     answered, answers = peer, []
-                answers.append(
-                    encode_stored(peer.version, wall_text, client_id, row.id, len(row.recipients), row.queued, row.skipped)
-                )
+                count = len(row.recipients) - message.copies
+                answers.append(encode_stored(peer.version, wall_text, client_id, row.id, count, row.queued, row.skipped))
         if sender is not None:
             sender.seen.let_go()
         if answered is not None:
@@ -126,7 +125,7 @@ def say_outcomes(peer: Peer, row: MessageRow, trail: list[TrailRow] | StoreError
     if isinstance(trail, StoreError) or peer.closed:
         return
     about = {"message_id": row.id}
-    for name, seq in row.recipients:
+    for name, seq in row.addressed:
         events = {step.event for step in trail if step.recipient == name}
         if "rejected" in events:
             peer.say_nack(RelayError(ErrorCode.REJECTED, f"{name} refused the message."), row.client_id, to=name, **about)

@@ -22,12 +22,13 @@ from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Route, Router
 from agent_relay.core.send_receipts import SendReceipts, not_stored, say_outcomes
+from agent_relay.core.shadows import Shadows
 from agent_relay.core.team_rules import TeamRules
 from agent_relay.ports.relay import ReadSend, Told
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.checksums import check_checksum
 from agent_relay.protocol.decode import DEFAULT_META, check_depth, convert_fields, decode_meta, decode_send, is_object
-from agent_relay.protocol.encode import encode_json, encode_tail, encode_tail_head, read_tail
+from agent_relay.protocol.encode import encode_json, encode_tail, encode_tail_head, keep_shadows, read_tail
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import BROADCAST, CHANNEL_MARK
 from agent_relay.protocol.payloads import NOTHING, SendMeta
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 class Sending:
     def __init__(
         self, context: Context, registry: Registry, store: MessageStore, journal: Journal, ledger: Ledger,
-        correlations: Correlations, backpressure: Backpressure, rules: TeamRules, *, keeps_registered: bool,
+        correlations: Correlations, backpressure: Backpressure, rules: TeamRules, shadows: Shadows, *, keeps_registered: bool,
     ) -> None:  # fmt: skip
         self._context = context
         self._registry = registry
@@ -50,6 +51,7 @@ class Sending:
         self._correlations = correlations
         self._backpressure = backpressure
         self._rules = rules
+        self._shadows = shadows
         self.receipts = SendReceipts(context, journal, ledger, correlations, backpressure)
         self.committer = Committer(context, store, journal, self.receipts.stored, self.receipts.failed)
         self._by_name = registry.by_name
@@ -76,7 +78,7 @@ class Sending:
     def receive_plain(self, peer: Peer, sender: Agent, sends: list[ReadSend]) -> None:
         """Messages in a row that were read and found sound. Nearly all are new, and to one agent with room for them: those are
         accepted right here, with what they share looked up once."""
-        has_more = peer.allowance is not None or sender.loop is not None or self._rules.access is not None
+        has_more = peer.allowance is not None or sender.loop is not None or self._rules.access is not None or self._shadows.all
         if has_more or not self._keeps_registered:
             for send in sends:
                 self._receive_read(peer, sender, send)
@@ -180,6 +182,13 @@ class Sending:
                 if skipped and skips_unknown and told is None:  # it is sent no receipt that could name them
                     peer.say_nack(self._backpressure.full_error(self._router.find(skipped[0])), client_id)
                 break
+        copies = 0
+        if self._shadows.all:
+            listeners, full = self._find_shadows(sender, recipients, tail)
+            copies, recipients, skipped = len(listeners), [*recipients, *listeners], skipped + full
+            if listeners:
+                tail = encode_tail(name, topic, payload, raw_meta, [agent.name for agent in listeners])
+                tail_bytes = len(tail)
         for agent in recipients:
             box = agent.mailbox
             box.reserved += 1
@@ -191,6 +200,7 @@ class Sending:
             requires_ack=meta.requires_ack,
             extras=MessageExtras(meta.sync, meta.reply_to) if meta.sync is not None or meta.reply_to is not None else None,
         )  # fmt: skip
+        message.copies = copies
         if told is not None:
             message.extras = message.extras or MessageExtras()
             message.extras.answer = lambda row: told(not_stored(row) if isinstance(row, StoreError) else row)
@@ -264,6 +274,13 @@ class Sending:
             raise backpressure.full_error(full[0])
         return [agent for agent in wanted if agent not in full], tuple([agent.name for agent in full])
 
+    def _find_shadows(self, sender: Agent, recipients: list[Agent], tail: bytes) -> tuple[list[Agent], tuple[str, ...]]:
+        """Those who get a copy, and those whose queue is full: they get none, and are named as skipped."""
+        found = self._shadows.find(sender, recipients)
+        backpressure = self._backpressure
+        full = [agent for agent in found if backpressure.depth_with_one_more(agent, tail) > backpressure.capacity]
+        return [agent for agent in found if agent not in full], tuple([agent.name for agent in full])
+
     def send_again(
         self, peer: Peer, row: MessageRow, sender: Agent, recipient: Agent, answer: Callable[[MessageRow | StoreError], None]
     ) -> None:  # fmt: skip
@@ -275,13 +292,15 @@ class Sending:
             self._store.fetch([number], lambda page: answer(_first(page)))
             return
         recipients, _ = self._choose(peer, sender, [recipient], row.tail, skip_full=False)
-        recipient.mailbox.reserve(row.tail)
-        found = read_tail(row.tail)
+        tail = keep_shadows(row.tail, ())  # they have their copy
+        recipient.mailbox.reserve(tail)
+        found = read_tail(tail)
         meta = decode_meta(Raw(encode_json(found["payload_meta"]))) if "payload_meta" in found else DEFAULT_META
         now = self._context.steady_ms
         message = sender.pending[client_id] = Message(
-            replace(row, number=0, id="", client_id=client_id, queued=0, skipped=(), recipients=()), sender, recipients,
-            shared=False, to=row.target if row.target[:1] in {"*", "#"} else None, requires_ack=meta.requires_ack, accepted=now,
+            replace(row, number=0, id="", client_id=client_id, queued=0, skipped=(), recipients=(), tail=tail), sender,
+            recipients, shared=False, to=row.target if row.target[:1] in {"*", "#"} else None, requires_ack=meta.requires_ack,
+            accepted=now,
             expires=now + (meta.ttl_ms or self._ttl_ms), open=1, peer=peer, body=str(found["payload"].get("body", "")),
             extras=MessageExtras(reply_to=meta.reply_to, answer=answer),
         )  # fmt: skip
@@ -316,15 +335,19 @@ class Sending:
         if sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms) is not None:
             stored(True)
             return
-        tail = encode_tail(sender.name, "", encode_json(payload), b"")
-        for recipient in recipients:
+        raw = encode_json(payload)
+        shadows, skipped = self._find_shadows(sender, recipients, raw) if self._shadows.all else ([], ())
+        tail = encode_tail(sender.name, "", raw, b"", [agent.name for agent in shadows])
+        everybody = [*recipients, *shadows]
+        for recipient in everybody:
             recipient.mailbox.reserve(tail)
         now, target = self._context.steady_ms, ",".join(agent.name for agent in recipients)
         message = sender.pending[client_id] = make_message(
-            sender, recipients, client_id, target, tail, now, now + self._ttl_ms, None, payload["body"],
-            kind=payload.get("kind", "message"),
+            sender, everybody, client_id, target, tail, now, now + self._ttl_ms, None, payload["body"],
+            kind=payload.get("kind", "message"), skipped=skipped,
             extras=MessageExtras(answer=lambda row: stored(not isinstance(row, StoreError))),
         )  # fmt: skip
+        message.copies = len(shadows)
         if speaker.loop is not None:
             message.hop = speaker.loop.speak(speaker)
         self.committer.messages.append(message)

@@ -132,7 +132,9 @@ class Service:
 
     def channels(self) -> Awaitable[list[ChannelFacts]]:
         asked = p.HistoryPayload(view="conversations", limit=_CONVERSATIONS)
-        return self._look(asked, lambda said: gather_channels(self._members(), said["conversations"]))
+        return self._look(
+            asked, lambda said: gather_channels(self._members(), said["conversations"], self._relay.topic_lines.describe())
+        )
 
     def _members(self) -> list[dict[str, Any]]:
         return [{"name": agent.name, "channels": agent.channels} for agent in self._relay.queries.agents()]
@@ -160,11 +162,20 @@ class Service:
     def forget(self, agent: str) -> Awaitable[DataCounts]:
         return self._order(e.Control, p.ControlPayload("forget", agent), OWNER, _read_counts)
 
-    def change_membership(self, command: str, channel: str, agent: str | None, caller: Caller = OWNER) -> Awaitable[str]:
+    def set_topic_line(self, channel: str, line: str, caller: Caller = OWNER) -> Awaitable[str]:
+        asked = p.ControlPayload("set_topic_line", channel=channel, text=line)
+        return self._order(e.Control, asked, caller, lambda said: str(said["channel"]))
+
+    def change_membership(
+        self, command: str, channel: str, agent: str | None, at_leisure: bool | None = None, caller: Caller = OWNER
+    ) -> Awaitable[str]:
         if agent is None:
-            kind = e.ChannelJoin if command == "join" else e.ChannelLeave
-            return self._order_as_owner(kind, p.Channel(channel), OWNER, lambda _, sender: sender)
-        asked = p.ControlPayload(command, agent, channel=channel)
+            is_join = command == "join"
+            kind, asked_for = (
+                (e.ChannelJoin, p.JoinPayload(channel, at_leisure)) if is_join else (e.ChannelLeave, p.Channel(channel))
+            )
+            return self._order_as_owner(kind, asked_for, OWNER, lambda _, sender: sender)
+        asked = p.ControlPayload(command, agent, channel=channel, at_leisure=at_leisure)
         return self._order(e.Control, asked, caller, lambda said: str(said.get("by") or agent))
 
     def propose(self, asked: p.ProposePayload, caller: Caller = OWNER) -> Awaitable[Proposal]:

@@ -15,10 +15,12 @@ from msgspec import Struct
 from agent_relay.core.access import Access
 from agent_relay.core.context import Context
 from agent_relay.core.rights import ADMIN, Rights
+from agent_relay.core.shadows import Shadows
 from agent_relay.events import types as t
 from agent_relay.protocol.access_rules import APPROVE, MAX_RULES, SEND, SPAWN, TOPIC_MARK, AccessRule, describe_rule
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import CHANNEL_MARK, fold_name, spare_names
+from agent_relay.protocol.shadows import MAX_SHADOWINGS, Shadowing
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -38,14 +40,17 @@ Keep = Callable[[str, bytes, Callable[[], None]], None]  # the document, its con
 class _Team(Struct, frozen=True):
     sha256: str = ""  # of the file that the owner confirmed
     rules: tuple[AccessRule, ...] = ()
+    shadows: tuple[Shadowing, ...] = ()
 
 
 class TeamRules:
     """`found`: the documents of the store. A team that cannot be read closes nothing; the log says so."""
 
-    def __init__(self, context: Context, rights: Rights, keep: Keep, found: Mapping[str, bytes]) -> None:
+    def __init__(self, context: Context, rights: Rights, shadows: Shadows, keep: Keep, found: Mapping[str, bytes]) -> None:
         self._context = context
         self._rights = rights
+        self._shadows = shadows
+        self.on_set: list[Callable[[], None]] = []  # called once another team is in force
         self._keep = keep
         self._owner = {fold_name(name) for name in spare_names(context.limits.owner)} if context.limits.owner else set()
         self.refused = 0  # since this daemon started
@@ -59,6 +64,7 @@ class TeamRules:
     def _take(self, team: _Team) -> None:
         self._team = team
         self.access = Access(team.rules) if team.rules else None
+        self._shadows.take_team(team.shadows)
 
     def describe(self) -> dict[str, Any]:
         """For `status` and lists; never a word of what was refused."""
@@ -72,7 +78,12 @@ class TeamRules:
         asked = frame.payload
         try:
             self._rights.check_on(self._rights.caller_of(peer), ADMIN, self._context.host)
-            rules = asked.rules or []
+            rules, shadows = asked.rules or [], asked.shadows or []
+            if len(shadows) > MAX_SHADOWINGS:
+                raise RelayError(
+                    ErrorCode.INVALID_FORMAT, f"`payload.shadows` has {len(shadows)} entries; at most {MAX_SHADOWINGS} may be.",
+                    field="payload.shadows",
+                )  # fmt: skip
             if len(rules) > MAX_RULES:
                 raise RelayError(
                     ErrorCode.INVALID_FORMAT, f"`payload.rules` has {len(rules)} rules; at most {MAX_RULES} are allowed.",
@@ -81,11 +92,13 @@ class TeamRules:
         except RelayError as error:
             peer.say_error(error, frame.id)
             return
-        team = _Team(asked.id or "", tuple(rules))
+        team = _Team(asked.id or "", tuple(rules), tuple(shadows))
 
         def kept() -> None:
             self._take(team)
-            self._context.log.note("team_set", sha256=team.sha256, rules=len(team.rules))
+            self._context.log.note("team_set", sha256=team.sha256, rules=len(team.rules), shadows=len(team.shadows))
+            for changed in self.on_set:
+                changed()
             peer.say("ACK", {"ack_id": frame.id, "stage": "controlled"})
 
         self._keep(DOCUMENT, msgspec.json.encode(team) if team != _Team() else b"", kept)

@@ -128,6 +128,7 @@ def load_config(
         message_retention_ms=max(values["message_retention"], values["message_ttl"], values["dedup_window"]),
         allowed_uids=values["allowed_uids"],
         default_channels=values["default_channels"],
+        shadows=values["shadows"],
     )
     return Config(
         project_root=project_root,

@@ -18,6 +18,7 @@ from agent_relay.protocol import places
 from agent_relay.protocol.durations import parse_duration_ms
 from agent_relay.protocol.hosts import is_host_name
 from agent_relay.protocol.names import CHANNEL_MARK, is_channel
+from agent_relay.protocol.shadows import parse_shadows
 from agent_relay.transports.arc.settings import HARD_BYTES as ARC_HARD_BYTES
 
 
@@ -223,6 +224,8 @@ SETTINGS: tuple[Setting, ...] = (
             is_switch=True),
     Setting("default_channels", _channels, "#general", "channels that every new agent joins by itself, separated by commas, or "
             "none"),
+    Setting("shadows", parse_shadows, "", "agents that get copies of what others send and receive, as SHADOW:AGENT separated by "
+            "commas; see docs/teams.md"),
     Setting("message_retention", _duration, "30d", "how long delivered messages stay in the history"),
     Setting("event_retention", _duration, "7d", "how long events are kept"),
     Setting("event_bytes", _whole(1_048_576), "268435456", "disk space for recorded events, in bytes; beyond that the oldest "

@@ -55,11 +55,11 @@ class ToolCalls:
                 return await self._agents()
             case HistoryArguments() as asked:
                 return await self._history(asked)
-            case JoinArguments(channel):
+            case JoinArguments(channel, at_leisure):
                 channel = CHANNEL_MARK + channel.removeprefix(CHANNEL_MARK)
                 check_channel(channel)
-                await speaker.join(channel)
-                return f"You are in {channel}: messages to it now come to you too."
+                await speaker.join(channel, at_leisure)
+                return texts.show_joined(channel, at_leisure=bool(at_leisure))
             case SpawnArguments(name, cli, task):
                 check_agent_name(name)
                 await speaker.spawn(name, cli, task)

@@ -73,6 +73,9 @@ class AgentFacts(Struct):
     last_seen_at: int
     subscriptions: list[str]
     channels: list[str]
+    shadows: list[str]  # whose messages it gets copies of
+    shadowed_by: list[str]  # who gets copies of its own
+    at_leisure: list[str]  # channels of which only mentions wake it
     takes_control: bool
     capabilities: list[str]  # what it and the daemon agreed on
     meta: dict[str, Any]
@@ -101,6 +104,7 @@ class RecipientFacts(Struct):
     name: str
     seq: int
     status: str
+    copy: bool | UnsetType = UNSET  # it is a shadow: no recipient
     stage: str | UnsetType = UNSET
     stage_at: int | UnsetType | None = UNSET
     door: str | UnsetType = UNSET
@@ -272,7 +276,13 @@ class RelayService(Protocol):
 
     def channels(self) -> Awaitable[list[ChannelFacts]]: ...
 
-    def change_membership(self, command: str, channel: str, agent: str | None, caller: Caller = OWNER) -> Awaitable[str]:
+    def set_topic_line(self, channel: str, line: str, caller: Caller = OWNER) -> Awaitable[str]:
+        """Sets the topic line; "" removes it. Returns the channel as it is spelled."""
+        ...
+
+    def change_membership(
+        self, command: str, channel: str, agent: str | None, at_leisure: bool | None = None, caller: Caller = OWNER
+    ) -> Awaitable[str]:
         """`join` or `leave`, for that agent or for whom messages are sent as; says who did."""
         ...
 

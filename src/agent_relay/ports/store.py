@@ -21,6 +21,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct, field
 
+from agent_relay.protocol.encode import read_shadows
+
 
 class StoreError(Exception):
     """The store could not do it, and may be able to later: disk full, file locked. Nothing was written."""
@@ -48,6 +50,12 @@ class MessageRow(Struct, gc=False):
     skipped: tuple[str, ...]  # recipients of a broadcast whose queue was full, for the receipt
     recipients: tuple[tuple[str, int], ...]  # (name, sequence number in its stream), in delivery order
     tail: bytes  # the shared part of the DELIVER frame; "{" + tail is a JSON object with from, topic, payload, payload_meta
+
+    @property
+    def addressed(self) -> tuple[tuple[str, int], ...]:
+        """Its recipients without those who only got a copy."""
+        shadows = read_shadows(self.tail)
+        return tuple(place for place in self.recipients if place[0] not in shadows) if shadows else self.recipients
 
 
 class AgentRow(Struct, frozen=True):

@@ -36,7 +36,7 @@ class AccessRule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         for pattern in list_patterns(self.from_):
-            if _NAME_PATTERN.fullmatch(pattern) is None:
+            if not is_name_pattern(pattern):
                 raise ValueError(f"`from` cannot be {show(pattern)}: use an agent's name, with * for any characters")
         for pattern in list_patterns(self.to):
             _check_target(pattern, self.action)
@@ -49,8 +49,13 @@ def _check_target(pattern: str, action: str) -> None:
     if pattern.startswith(TOPIC_MARK):
         if not is_pattern(pattern.removeprefix(TOPIC_MARK)):
             raise ValueError(f"`to` cannot be {show(pattern)}: after topic:, use tokens between dots, * for one, > at the end")
-    elif _NAME_PATTERN.fullmatch(pattern.removeprefix(CHANNEL_MARK)) is None:
+    elif not is_name_pattern(pattern.removeprefix(CHANNEL_MARK)):
         raise ValueError(f"`to` cannot be {show(pattern)}: use an agent, a #channel or topic:PATTERN, with * for any characters")
+
+
+def is_name_pattern(text: str) -> bool:
+    """A name, with `*` for any characters."""
+    return _NAME_PATTERN.fullmatch(text) is not None
 
 
 def list_patterns(patterns: Patterns) -> tuple[str, ...]:

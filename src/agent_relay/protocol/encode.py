@@ -18,6 +18,8 @@ _encode = msgspec.json.Encoder().encode
 encode_json = _encode
 _decode_any = msgspec.json.Decoder().decode
 _decode_parts = msgspec.json.Decoder(dict[str, Raw]).decode
+_SENDER_BEGINS = len('"from":"')
+_SHADOWS = b',"shadows":'
 
 
 def encode_envelope(kind: str, id_: str, ts: int, payload: Any, version: int = 2, **fields: Any) -> bytes:
@@ -36,21 +38,41 @@ def encode_tail_head(sender: str) -> bytes:
     return f'"from":"{sender}","payload":'.encode()
 
 
-def encode_tail(sender: str, topic: str, payload: Raw | bytes, meta: Raw | bytes) -> bytes:
-    """The part of a DELIVER that all its recipients share, up to and with the closing brace."""
+def encode_tail(sender: str, topic: str, payload: Raw | bytes, meta: Raw | bytes, shadows: Sequence[str] = ()) -> bytes:
+    """The part of a DELIVER that all its recipients share, up to and with the closing brace. `shadows`: who gets a copy."""
     topic_part = b',"topic":' + _encode(topic) if topic else b""
+    if shadows:
+        topic_part = _SHADOWS + _encode(shadows) + topic_part
     if len(meta):
         end = (b',"payload_meta":', meta, b"}")
         return b"".join((b'"from":"', sender.encode(), b'"', topic_part, b',"payload":', payload, *end))
     return b"".join((b'"from":"', sender.encode(), b'"', topic_part, b',"payload":', payload, b"}"))
 
 
+def read_shadows(tail: bytes) -> tuple[str, ...]:
+    """The names of those who get a copy of a stored message: right behind its sender, so nothing else in it passes for them."""
+    at = tail.find(b'"', _SENDER_BEGINS) + 1
+    if not tail.startswith(_SHADOWS, at):
+        return ()
+    begins = at + len(_SHADOWS)
+    return tuple(_decode_any(tail[begins : tail.index(b"]", begins) + 1]))
+
+
+def keep_shadows(tail: bytes, names: Sequence[str]) -> bytes:
+    """The same message, of which only those get a copy; none: it says nothing of copies any more."""
+    at = tail.find(b'"', _SENDER_BEGINS) + 1
+    if not tail.startswith(_SHADOWS, at):
+        return tail
+    return b"".join((tail[:at], _SHADOWS + _encode(names) if names else b"", tail[tail.index(b"]", at) + 1 :]))
+
+
 def encode_deliver(
     version: int, delivery_id: str, ts: int | str, to: str, session_id: str, message_id: str,
-    seq: int, attempt: int, queued_ms: int, prev_seq: int | None, tail: bytes,
+    seq: int, attempt: int, queued_ms: int, prev_seq: int | None, tail: bytes, marks: str = "",
 ) -> bytes:  # fmt: skip
-    """Names and ids are ASCII without quotes or escapes by their own rules, so they are spliced as they are."""
-    gap = "" if prev_seq is None else f',"prev_seq":{prev_seq}'
+    """Names and ids are ASCII without quotes or escapes by their own rules, so they are spliced as they are. `marks`: more fields
+    of `delivery`, each behind a comma."""
+    gap = marks if prev_seq is None else f',"prev_seq":{prev_seq}{marks}'
     head = (
         f'{{"v":{version},"type":"DELIVER","id":"{delivery_id}","ts":{ts},"to":"{to}","delivery":{{"seq":{seq},'
         f'"session_id":"{session_id}","message_id":"{message_id}","attempt":{attempt},"queued_ms":{queued_ms}{gap}}},'

@@ -59,7 +59,7 @@ class Unsubscribe(Envelope, tag="UNSUBSCRIBE", kw_only=True):
 
 
 class ChannelJoin(Envelope, tag="CHANNEL_JOIN", kw_only=True):
-    payload: p.Channel
+    payload: p.JoinPayload
     to: str | None = None
 
 
@@ -136,6 +136,7 @@ class Deliver(Envelope, tag="DELIVER", kw_only=True, omit_defaults=True):
     to: str | list[str] | None = None
     topic: str | None = None
     payload_meta: Raw = p.NOTHING
+    shadows: tuple[str, ...] = ()  # who gets a copy
 
 
 class Receipt(Envelope, tag="ACK", kw_only=True):

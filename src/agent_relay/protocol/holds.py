@@ -30,6 +30,7 @@ class HoldReason(StrEnum):
     NOT_TAKEN = "not_taken"
     STARTING = "starting"
     NOT_READING = "not_reading"
+    LEISURE = "leisure"
     WORKING = "working"
     UNACKNOWLEDGED = "unacknowledged"
     OTHER = "other"
@@ -93,6 +94,9 @@ SENTENCES: dict[HoldReason, _Sentence] = {
     HoldReason.NOT_TAKEN: _Sentence("{name}'s program is not reading what was typed", "look with `{relay} attach {name}`"),
     HoldReason.STARTING: _Sentence("{name} is starting", "delivered when its prompt appears", "; "),
     HoldReason.NOT_READING: _Sentence("{name} is not reading its messages", "delivered when it does", "; "),
+    HoldReason.LEISURE: _Sentence(
+        "{name} reads the channel at leisure", "delivered with the next message that wakes it, such as one with @{name}", "; "
+    ),
     HoldReason.WORKING: _Sentence("{name} is working", "delivered when it is done", "; "),
     HoldReason.UNACKNOWLEDGED: _Sentence("{name} has it but has not acknowledged it yet"),
     HoldReason.OTHER: _Sentence("{detail}", "look with `{relay} attach {name}`"),

@@ -7,10 +7,10 @@ from typing import Any
 from agent_relay.protocol.errors import ErrorCode, RelayError
 
 SUPPORTED_VERSIONS = (1, 2)
-# What this daemon can do. `shadows` is part of the vocabulary and of no daemon yet.
+# What this daemon can do.
 CAPABILITIES = (
     "ack", "resume", "supports_topics", "sync", "backpressure", "checksums", "sequences", "priorities", "channels", "control",
-    "events", "consensus",
+    "events", "consensus", "shadows",
 )  # fmt: skip
 
 

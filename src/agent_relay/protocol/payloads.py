@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Raw, Struct
 
 from agent_relay.protocol.access_rules import AccessRule
+from agent_relay.protocol.shadows import Shadowing
 
 Identifier = Annotated[str, Meta(min_length=1, max_length=128)]
 LARGEST_NUMBER = 2**53 - 1  # the largest integer that every JSON reader keeps exact; it fits a store's 64 bits as well
@@ -131,6 +132,8 @@ class Delivery(Struct):
     attempt: int = 1
     queued_ms: int = 0
     prev_seq: int | None = None
+    at_leisure: bool = False  # its recipient reads this channel at leisure, and it does not mention it
+    copy: bool = False  # for a shadow: the message is not to it, and nobody waits for its answer
 
 
 class AckPayload(Struct, omit_defaults=True):
@@ -236,6 +239,10 @@ class Channel(Struct):
     channel: str | None = None
 
 
+class JoinPayload(Channel, omit_defaults=True):
+    at_leisure: bool | None = None  # only mentions wake the agent; None: as it was
+
+
 class ListAgentsPayload(Struct, omit_defaults=True):
     cursor: Identifier | None = None  # of the answer before
 
@@ -285,8 +292,8 @@ class HistoryResultPayload(Struct):
 class ControlPayload(Struct, omit_defaults=True):
     """`pause`, `resume`, `interrupt`, `stop`, `input`, and `approve`, `deny`, `answer` for the request `id`: from a client with
     the `agent` it is for, then on to that agent's connection. For the daemon itself: `retry_dead_letter`, `withdraw_proposal`,
-    `join` and `leave` for an `agent` and a `channel`, `count_data` and `forget` for what is kept of an `agent`,
-    and `set_team` for the `rules` of the team whose file has the hash `id`."""
+    `join` and `leave` for an `agent` and a `channel`, `set_topic_line` for the `text` of a `channel`, `count_data` and `forget`
+    for what is kept of an `agent`, and `set_team` for the `rules` and `shadows` of the team whose file has the hash `id`."""
 
     command: str
     agent: str | None = None
@@ -295,8 +302,10 @@ class ControlPayload(Struct, omit_defaults=True):
     by: str | None = None  # who decided, as the agent's wrapper is told
     for_ms: Count | None = None  # how long a `pause` lasts if nobody asks again
     channel: str | None = None
+    at_leisure: bool | None = None  # `join`, as in CHANNEL_JOIN
     host: str | None = None  # of the cluster: `exclude_host`, `include_host`
     rules: list[AccessRule] | None = None  # `set_team`: in place of those before
+    shadows: list[Shadowing] | None = None  # the same
 
 
 class SpawnPayload(Struct):

@@ -305,20 +305,28 @@ class RelayClient(Orders, Proposals):
             with contextlib.suppress(TimeoutError, RelayError):
                 await asyncio.wait_for(outcome.wait(), _UNSUBSCRIBE_S)
 
-    async def join(self, channel: str, *, agent: str | None = None) -> str:
-        """Joins `#channel`; the first to join creates it. With `agent`, that one joins, connected or not. Returns who did."""
-        return await self._change_membership("CHANNEL_JOIN", "join", channel, agent)
+    async def join(self, channel: str, *, agent: str | None = None, at_leisure: bool | None = None) -> str:
+        """Joins `#channel`; the first to join creates it. With `agent`, that one joins, connected or not. Returns who did.
+
+        `at_leisure`: only messages that mention the agent (`@Bob`) wake it; others have `message.at_leisure`. None: as it was."""
+        return await self._change_membership("CHANNEL_JOIN", "join", channel, agent, at_leisure)
 
     async def leave(self, channel: str, *, agent: str | None = None) -> str:
         """Leaves `#channel`, even one joined by default: a later session does not join it again."""
         return await self._change_membership("CHANNEL_LEAVE", "leave", channel, agent)
 
-    async def _change_membership(self, kind: str, command: str, channel: str, agent: str | None) -> str:
+    async def set_topic_line(self, channel: str, line: str) -> None:
+        """Says in one line what `#channel` is for; "" takes it away. For its members and the owner."""
+        await self._queries.ask("CONTROL", payloads.ControlPayload("set_topic_line", channel=channel, text=line))
+
+    async def _change_membership(
+        self, kind: str, command: str, channel: str, agent: str | None, at_leisure: bool | None = None
+    ) -> str:
         if agent is not None:
-            asked = payloads.ControlPayload(command, agent, channel=channel)
+            asked = payloads.ControlPayload(command, agent, channel=channel, at_leisure=at_leisure)
             return expect(payloads.ReceiptPayload, await self._queries.ask("CONTROL", asked)).by or agent
         self._check_agent()
-        await self._queries.ask(kind, {"channel": channel})
+        await self._queries.ask(kind, payloads.JoinPayload(channel, at_leisure))
         return self.name
 
     # --- the agent itself -----------------------------------------------------------------------------------------

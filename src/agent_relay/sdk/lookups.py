@@ -59,10 +59,11 @@ class Lookups:
 
     async def channels(self) -> list[ChannelInfo]:
         """Every channel that has members, or in which something was said, by name."""
-        agents = [agent.raw for agent in (await self.agents()).agents]
+        view = await self.agents()
+        agents, topic_lines = [agent.raw for agent in view.agents], view.server.get("topic_lines") or {}
         asked = payloads.HistoryPayload(view="conversations", limit=_CONVERSATIONS)
         said = (await self._ask_history(asked)).conversations
-        return [ChannelInfo(*facts) for facts in gather_channels(agents, said)]
+        return [ChannelInfo(*facts) for facts in gather_channels(agents, said, topic_lines)]
 
     async def message(self, message_id: str) -> MessageView:
         """One message and everything that happened to it."""

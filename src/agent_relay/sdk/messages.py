@@ -33,8 +33,25 @@ class Incoming:
     """The content of a message. `Message` and its blocking twin add what can be done with it."""
 
     __slots__ = (
-        "_raw_payload", "attempt", "body", "data", "delivery_id", "from_", "id", "kind", "meta", "prev_seq", "queued_ms", "seq",
-        "thread", "to", "topic", "ts",
+        "_raw_payload",
+        "at_leisure",
+        "attempt",
+        "body",
+        "data",
+        "delivery_id",
+        "from_",
+        "id",
+        "is_copy",
+        "kind",
+        "meta",
+        "prev_seq",
+        "queued_ms",
+        "seq",
+        "shadows",
+        "thread",
+        "to",
+        "topic",
+        "ts",
     )  # fmt: skip
 
     def __init__(self, frame: Deliver) -> None:
@@ -56,6 +73,9 @@ class Incoming:
         self.prev_seq = delivery.prev_seq  # set after messages that expired: the number before this one
         self.attempt = delivery.attempt
         self.queued_ms = delivery.queued_ms
+        self.shadows = frame.shadows  # who gets a copy
+        self.at_leisure = delivery.at_leisure  # of a channel that this agent reads at leisure, and no mention of it
+        self.is_copy = delivery.copy  # this agent is a shadow: the message is for `to`, and nobody waits for an answer from here
         self.meta: SendMeta = decode_meta(frame.payload_meta)
 
     @property
@@ -74,11 +94,11 @@ class Incoming:
     @property
     def correlation_id(self) -> str | None:
         """Set when the sender waits for an answer."""
-        return self.meta.sync.correlationId if self.meta.sync is not None else None
+        return self.meta.sync.correlationId if self.meta.sync is not None and not self.is_copy else None
 
     @property
     def requires_ack(self) -> bool:
-        return self.meta.requires_ack
+        return self.meta.requires_ack and not self.is_copy
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id}, from={self.from_}, kind={self.kind}, seq={self.seq}, attempt={self.attempt})"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from agent_relay.protocol import payloads
 from agent_relay.protocol.access_rules import AccessRule
+from agent_relay.protocol.shadows import Shadowing
 from agent_relay.sdk.lookups import Lookups
 from agent_relay.sdk.queries import expect
 from agent_relay.sdk.views import Spawned
@@ -71,10 +72,11 @@ class Orders(Lookups):
         """`exclude_host` or `include_host`: whether a host takes part in the cluster. Returns once it is decided for good."""
         await self._queries.ask_once("CONTROL", {"command": command, "host": host})
 
-    async def set_team(self, sha256: str, rules: Sequence[AccessRule]) -> None:
-        """Puts a team's rules in force, in place of those before; none: everything is open. For the owner. Returns once they are
-        durable."""
-        await self._queries.ask_once("CONTROL", payloads.ControlPayload("set_team", id=sha256, rules=list(rules)))
+    async def set_team(self, sha256: str, rules: Sequence[AccessRule], shadows: Sequence[Shadowing] = ()) -> None:
+        """Puts a team's rules and shadows in force, in place of those before; with none, everything is open and nobody gets
+        copies. For the owner. Returns once they are durable."""
+        asked = payloads.ControlPayload("set_team", id=sha256, rules=list(rules), shadows=list(shadows))
+        await self._queries.ask_once("CONTROL", asked)
 
     async def retry_dead_letter(self, message_id: str) -> str:
         """Sends it once more, as a new message, and returns the new one's id."""

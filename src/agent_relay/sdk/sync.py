@@ -234,6 +234,7 @@ class SyncRelayClient:
 
     join = _blocking(RelayClient.join)
     leave = _blocking(RelayClient.leave)
+    set_topic_line = _blocking(RelayClient.set_topic_line)
 
     # --- deciding together ----------------------------------------------------------------------------------------
 

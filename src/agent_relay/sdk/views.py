@@ -35,6 +35,9 @@ class AgentInfo(Struct, frozen=True):
     last_seen_at: int = 0
     subscriptions: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
+    shadows: tuple[str, ...] = ()  # whose messages it gets copies of
+    shadowed_by: tuple[str, ...] = ()  # who gets copies of its own
+    at_leisure: tuple[str, ...] = ()  # channels of which only mentions wake it
     capabilities: tuple[str, ...] = ()  # what it and the daemon agreed on
     meta: dict[str, Any] = {}
     raw: dict[str, Any] = {}
@@ -51,6 +54,7 @@ class ChannelInfo:
     members: tuple[str, ...] = ()
     messages: int = 0
     last_at: int | None = None  # milliseconds since 1970; None: nothing was said yet
+    topic_line: str = ""  # what it is for; "": nobody said
 
 
 @dataclass(frozen=True, slots=True)

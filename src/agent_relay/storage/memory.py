@@ -41,6 +41,7 @@ from agent_relay.ports.store import (
     Waiting,
     WriteDone,
 )
+from agent_relay.protocol.encode import keep_shadows, read_shadows
 from agent_relay.protocol.names import fold_name
 from agent_relay.protocol.ulid import first_number_at
 from agent_relay.storage.conversations import Tally
@@ -244,7 +245,8 @@ class MemoryStore:
         found = [row for row in self._oldest_first(-1) if key in _names_in(row)][: max(limit, 0)]
         for row in found:
             others = tuple(each for each in row.recipients if fold_name(each[0]) != key)
-            if fold_name(row.sender) == key or not others:
+            shadows = read_shadows(row.tail)
+            if fold_name(row.sender) == key or all(name in shadows for name, _ in others):
                 self._size_bytes -= len(self._messages.pop(row.number).tail) + _OVERHEAD_BYTES
                 self._backlog = {place: owed for place, owed in self._backlog.items() if place[0] != row.number}
                 self._dead = {place: letter for place, letter in self._dead.items() if place[0] != row.number}
@@ -253,7 +255,8 @@ class MemoryStore:
                 if "," in target:
                     target = ",".join(name for name in target.split(",") if fold_name(name.strip()) != key)
                 skipped = tuple(name for name in row.skipped if fold_name(name) != key)
-                self._messages[row.number] = replace(row, recipients=others, target=target, skipped=skipped)
+                tail = keep_shadows(row.tail, [name for name in shadows if fold_name(name) != key])
+                self._messages[row.number] = replace(row, recipients=others, target=target, skipped=skipped, tail=tail)
                 self._dead.pop((row.number, key), None)
                 self._backlog.pop((row.number, key), None)
         self._numbers = sorted(self._messages)

@@ -41,7 +41,7 @@ def test_agents_join_are_listed_get_what_is_said_and_leave(server: Server, http:
 
 def test_without_a_name_whoever_sends_over_http_joins(server: Server, http: httpx.Client) -> None:
     who = http.post("/api/v1/channels/own/join").json()["agent"]
-    assert channel(http, "#own") == {"name": "#own", "members": [who], "messages": 0, "lastAt": None}
+    assert channel(http, "#own") == {"name": "#own", "members": [who], "messages": 0, "lastAt": None, "topicLine": ""}
     assert http.post("/api/v1/channels/own/leave").json()["agent"] == who
     assert channel(http, "#own") is None
     del server
@@ -151,3 +151,16 @@ def test_whoever_hangs_up_is_not_waited_for(server: Server) -> None:
     found = server.http.get(MESSAGES, params={"from": bob.name}).json()["messages"]
     assert [message["body"] for message in found] == ["yes"]
     assert "http_failed" not in log.read_text()
+
+
+def test_the_topic_line_is_set_shown_and_removed(server: Server, http: httpx.Client) -> None:
+    bob = server.join()
+    http.post("/api/v1/channels/lined/join", json={"agent": bob.name, "at_leisure": True})
+    assert http.get(f"/api/v1/agents/{bob.name}").json()["atLeisure"] == ["#lined"]
+    for text in ("The new parser", ""):
+        done = http.post("/api/v1/channels/lined/topic", json={"text": text})
+        assert (done.status_code, done.json()) == (200, {"channel": "#lined", "text": text})
+        found = channel(http, "#lined")
+        assert found is not None
+        assert found["topicLine"] == text
+    assert problem(http.post("/api/v1/channels/unlined/topic", json={"text": "x"})) == (404, "CHANNEL_NOT_FOUND")

@@ -39,6 +39,7 @@ GET /agents/{id}/output | POST /agents/{id}/input | POST /agents/{id}/interrupt 
 GET /api/v1/events/outline | GET /api/v1/costs/trend | POST /api/v1/page-codes | POST /api/v1/page-keys | DELETE /api/v1/page-keys
 GET /api/v1/status | GET /api/v1/conversations | GET /api/v1/terminals/stream
 GET /api/v1/channels | POST /api/v1/channels/{channel}/join | POST /api/v1/channels/{channel}/leave
+POST /api/v1/channels/{channel}/topic
 GET /api/v1/proposals | POST /api/v1/proposals | GET /api/v1/proposals/{id} | DELETE /api/v1/proposals/{id}
 POST /api/v1/proposals/{id}/vote
 POST /api/v1/agents/{name}/keyboard | POST /api/v1/agents/{name}/keyboard/release

@@ -16,7 +16,7 @@ COMMANDS = [
     "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "result", "run", "interrupt",
     "stop", "init", "input", "doctor", "costs", "events", "permissions", "questions", "arc", "bridge", "openapi", "spawn",
     "release", "forget", "export", "join", "leave", "channels", "profile", "restart", "projects", "ps", "rm", "prune",
-    "storage", "hosts", "cluster", "team", "propose", "vote", "withdraw", "proposals",
+    "storage", "hosts", "cluster", "team", "topic", "propose", "vote", "withdraw", "proposals",
 ]  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def test_welcome_says_who_and_what() -> None:
     request = client.say("HELLO", {"agent": "Bob", "version": 9, "capabilities": {"ack": True, "shadows": True, "new": True}})
     welcome = client.payload("WELCOME")
     assert welcome["session_id"].startswith("ses_")
-    assert (welcome["negotiated_version"], welcome["capabilities"], welcome["reply_to"]) == (2, ["ack"], request)
+    assert (welcome["negotiated_version"], welcome["capabilities"], welcome["reply_to"]) == (2, ["ack", "shadows"], request)
     assert welcome["server"] == {
         "max_frame_bytes": 1_048_576, "heartbeat_ms": 123, "name": "agent-relay", "version": __version__,
         "queue_capacity": 7, "max_inflight": 9,

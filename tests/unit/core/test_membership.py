@@ -267,3 +267,49 @@ def test_a_default_channel_that_could_not_be_stored_is_joined_the_next_time() ->
     assert channels_of(relay, "Bob") == set()
     relay.connect("Bob", join_defaults=True)
     assert channels_of(relay, "Bob") == {"#general"}
+
+
+def leisurely(relay: RelayHarness, **join: object) -> tuple[HarnessClient, HarnessClient]:
+    alice, bob = relay.connect("Alice"), relay.connect("Bob")
+    for client, more in ((alice, {}), (bob, join)):
+        client.say("CHANNEL_JOIN", {"channel": "#dev", **more})
+        client.take("ACK")
+    return alice, bob
+
+
+def flags(client: HarnessClient) -> list[bool]:
+    return [frame["delivery"].get("at_leisure", False) for frame in client.take("DELIVER")]
+
+
+def test_only_a_mention_wakes_a_member_that_reads_at_leisure(relay: RelayHarness) -> None:
+    alice, bob = leisurely(relay, at_leisure=True)
+    for body in ("news", "hey @bob", "@all", "@Bobby"):
+        alice.send("#dev", body)
+    alice.send("Bob", "direct")
+    assert flags(bob) == [True, False, False, True, False]
+    bob.send("#DEV", "own")
+    assert flags(alice) == [False]  # who did not say so is always woken
+
+
+def test_it_lasts_over_a_reconnect_and_a_restart_until_it_is_taken_back(relay: RelayHarness) -> None:
+    alice, bob = leisurely(relay, at_leisure=True)
+    bob.say("CHANNEL_JOIN", {"channel": "#dev"})  # once more, and not a word of it: as it was
+    assert bob.payload("ACK")["at_leisure"] is True
+    token = bob.token
+    relay.restart()
+    alice, bob = relay.connect("Alice", token=alice.token), relay.open()
+    bob.hello("Bob", token=token)
+    bob.take("WELCOME")
+    alice.send("#dev", "news")
+    assert flags(bob) == [True]
+    bob.say("CHANNEL_JOIN", {"channel": "#dev", "at_leisure": False})
+    alice.send("#dev", "news")
+    assert flags(bob) == [False]
+
+
+def test_leaving_and_joining_again_begins_awake(relay: RelayHarness) -> None:
+    alice, bob = leisurely(relay, at_leisure=True)
+    bob.say("CHANNEL_LEAVE", {"channel": "#dev"})
+    bob.say("CHANNEL_JOIN", {"channel": "#dev"})
+    alice.send("#dev", "news")
+    assert flags(bob) == [False]

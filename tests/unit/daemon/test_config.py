@@ -14,6 +14,7 @@ from agent_relay.daemon.config import Config, ConfigError, load_config
 from agent_relay.daemon.config_files import PROJECT_MAY
 from agent_relay.daemon.settings import SETTINGS, Setting
 from agent_relay.protocol import places
+from agent_relay.protocol.shadows import Shadowing
 
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 
@@ -52,6 +53,11 @@ VALUES: dict[str, tuple[str, object, list[str]]] = {
     "event_retention": ("2d", 172_800_000, ["0", "x"]),
     "event_bytes": ("2000000", 2_000_000, ["1000", "x"]),
     "allowed_uids": ("1000, 1001", frozenset({1000, 1001}), ["me", "1000;1001", "1.5"]),
+    "shadows": (
+        "Log:Ann, Log:W*:incoming",
+        (Shadowing("Log", "Ann"), Shadowing("Log", "W*", "incoming")),
+        ["Log", "Log:Ann:up", "#a:b"],
+    ),
     "default_channels": ("#dev, news", ("#dev", "#news"), ["#", "a b#c", "#_x"]),
     "durability": ("normal", "normal", ["FULL", "none", ""]),
     "storage": ("memory", "memory", ["postgresql", "SQLITE", ""]),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from agent_relay.protocol.channels import ChannelFacts, gather_channels
+import pytest
+
+from agent_relay.protocol.channels import MAX_TOPIC_LINE, ChannelFacts, gather_channels, read_topic_line
+from agent_relay.protocol.errors import RelayError
 
 
 def test_channels_have_members_or_a_history_or_both() -> None:
@@ -12,8 +15,18 @@ def test_channels_have_members_or_a_history_or_both() -> None:
         {"type": "channel", "key": "#old", "count": 1, "last": {"ts": 5}},
         {"type": "pair", "key": "bob,carol", "count": 9, "last": {"ts": 9}},
     ]
-    assert gather_channels(agents, said) == [
-        ChannelFacts("#dev", ("Bob",), 0, None),
+    assert gather_channels(agents, said, {"#dev": "Work"}) == [
+        ChannelFacts("#dev", ("Bob",), 0, None, "Work"),
         ChannelFacts("#general", ("Bob", "Carol"), 3, 7),
         ChannelFacts("#old", (), 1, 5),
     ]
+
+
+def test_a_topic_line_is_one_line() -> None:
+    assert read_topic_line("  the new\n parser ", "text") == "the new parser"
+    assert read_topic_line(" ", "text") == ""
+
+
+def test_one_that_is_too_long_is_refused() -> None:
+    with pytest.raises(RelayError, match="`text` must be one line"):
+        read_topic_line("x" * (MAX_TOPIC_LINE + 1), "text")

@@ -80,7 +80,9 @@ def timeline(message: dict[str, Any], trail: Iterable[dict[str, Any]]) -> list[t
     recipients = message.get("recipients") or []
     heard = _HEARD if (message.get("payload_meta") or {}).get("heard") == "screen" else ""
     sender = clean_line(show_name(str(message.get("from"))))
-    stored = f" from {sender} to {target_of(message)}, {count(len(recipients), 'recipient')}{heard}"
+    addressed = [one for one in recipients if not one.get("copy")]
+    copies = f", {count(len(recipients) - len(addressed), 'copy', 'copies')}" if len(addressed) < len(recipients) else ""
+    stored = f" from {sender} to {target_of(message)}, {count(len(addressed), 'recipient')}{copies}{heard}"
     steps = [(int(message.get("ts") or 0), "stored", stored)]
     sequence = {str(one.get("name")): one.get("seq") for one in recipients}
     for step in trail:
@@ -119,4 +121,5 @@ def _fate(
         word = MessageState.READ.value
     took = f", {format_span(max(0, int(last[-1]['at']) - int(message['ts'])))} after it was stored" if last else ""
     where = f" on {clean_line(host)}" if host else ""
-    return [(clean_line(name), "bold"), f"{where}  {clean_line(word)}{took}"]
+    copy = "  copy for a shadow, " if one.get("copy") else "  "
+    return [(clean_line(name), "bold"), f"{where}{copy}{clean_line(word)}{took}"]

@@ -116,7 +116,7 @@ def _show(screen: Screen, message: Message, *, as_json: bool) -> None:
     shown = {
         "message_id": message.id, "from": message.from_, "to": message.to, "topic": message.topic,
         "ts": message.ts - message.queued_ms,  # when it was sent, not when it came
-        "kind": message.kind, "thread": message.thread, "payload": message.payload,
+        "kind": message.kind, "thread": message.thread, "payload": message.payload, "copy": message.is_copy,
     }  # fmt: skip
     if as_json:
         extra = {

@@ -107,9 +107,9 @@ class OwnAgent:
 
         return await self._insist(work)
 
-    async def join(self, channel: str) -> None:
+    async def join(self, channel: str, at_leisure: bool | None) -> None:
         async with self._connected() as relay:
-            await relay.join(channel)
+            await relay.join(channel, at_leisure=at_leisure)
 
     async def spawn(self, name: str, cli: str, task: str | None) -> None:
         async with self._connected() as relay:
@@ -163,6 +163,7 @@ class OwnAgent:
             {
                 "message_id": message.id, "from": message.from_, "to": message.to, "topic": message.topic,
                 "ts": message.ts - message.queued_ms, "thread": message.thread, "payload": {"body": message.body},
+                "copy": message.is_copy,
                 "payload_meta": {"sync": {"correlationId": message.correlation_id}} if message.correlation_id else None,
             }
             for message in taken

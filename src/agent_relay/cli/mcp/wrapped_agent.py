@@ -27,6 +27,7 @@ from agent_relay.cli.wrapper.outbox_commands import (
     waiting,
 )
 from agent_relay.mcp.speaker import Answered, Inbox, Sent
+from agent_relay.protocol.channels import name_attention
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.proposals import Proposal
 from agent_relay.sdk.client import RelayClient
@@ -66,8 +67,8 @@ class WrappedAgent:
             raise TimedOut(str(found["error"]))
         return Answered(str(found.get("by", "")), str(found.get("body", "")))
 
-    async def join(self, channel: str) -> None:
-        await self._say(make_name(), PROGRAM_S, kind="join", to=(channel,))
+    async def join(self, channel: str, at_leisure: bool | None) -> None:
+        await self._say(make_name(), PROGRAM_S, kind="join", to=(channel,), type=name_attention(at_leisure))
 
     async def spawn(self, name: str, cli: str, task: str | None) -> None:
         folder = find_folder(self._place, None)

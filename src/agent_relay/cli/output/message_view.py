@@ -58,7 +58,7 @@ def show_text(screen: Screen, message: Mapping[str, Any], *, whole: bool) -> Non
 
 def status_part(message: Mapping[str, Any]) -> list[Part]:
     """The state of a message, in a word; with more than one recipient, how many are where."""
-    statuses = [str(one.get("status")) for one in message.get("recipients") or ()]
+    statuses = [str(one.get("status")) for one in message.get("recipients") or () if not one.get("copy")]
     if not statuses:
         return ["  ", ("no recipients", "dim")]
     if len(set(statuses)) == 1:
@@ -70,6 +70,8 @@ def status_part(message: Mapping[str, Any]) -> list[Part]:
 
 def _labels(message: Mapping[str, Any]) -> list[Part]:
     labels: list[Part] = []
+    if message.get("copy"):
+        labels += ["  ", ("copy", "magenta")]
     kind = message.get("kind")
     if kind and kind != "message":
         labels += ["  ", (clean_line(str(kind)), "magenta")]

@@ -48,15 +48,20 @@ def agent_for_programs(agent: AgentInfo) -> dict[str, Any]:
 def waiting_lines(message: Mapping[str, Any], agents: Iterable[AgentInfo]) -> list[tuple[str, str]]:
     """(recipient, why) of those that have not got the message yet."""
     known = {agent.name.lower(): agent for agent in agents}
-    undelivered = [str(one.get("name")) for one in message.get("recipients") or () if one.get("status") in _UNDELIVERED]
+    undelivered = [str(one.get("name")) for one in _addressed(message) if one.get("status") in _UNDELIVERED]
     lines = [(name, hold_line(known[name.lower()])) for name in undelivered if name.lower() in known]
     return [(name, line) for name, line in lines if line]
+
+
+def _addressed(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Without those who only get a copy."""
+    return [one for one in message.get("recipients") or () if not one.get("copy")]
 
 
 async def explain_waiting(relay: RelayClient, message_id: str) -> list[tuple[str, str]]:
     """The reason why a message that was sent is not delivered yet, for each recipient where that is known."""
     message = (await relay.message(message_id)).message
-    if not any(one.get("status") in _UNDELIVERED for one in message.get("recipients") or ()):
+    if not any(one.get("status") in _UNDELIVERED for one in _addressed(message)):
         return []
     return waiting_lines(message, (await relay.agents()).agents)
 

@@ -22,24 +22,27 @@ _FIRST_MS = 24 * 3_600_000  # so far back the first look of a person goes
 
 
 async def find_pending(relay: RelayClient, agent: AgentInfo) -> list[dict[str, Any]]:
-    """Oldest first. The daemon says how many there are, so the search ends with the last of them."""
+    """Oldest first; one that is only a copy for it has `copy`. The daemon says how many there are, so the search ends with the
+    last of them."""
     found: list[dict[str, Any]] = []
     wanted = agent.queue_depth + agent.inflight
     cursor: str | None = None
     while len(found) < wanted:
         page = await relay.history(to=agent.name, pending=True, limit=_PAGE, cursor=cursor)
-        found += [message for message in page.messages if _waits_for(message, agent.name)]
+        for message in page.messages:
+            own = _find_own(message, agent.name)
+            if own is not None and own.get("status") in {MessageState.QUEUED, MessageState.SENT}:
+                found.append({**message, "copy": own.get("copy") is True})
         cursor = page.next_cursor
         if cursor is None:
             break
     return found[::-1]
 
 
-def _waits_for(message: dict[str, Any], name: str) -> bool:
-    return any(
-        fold_name(str(one.get("name"))) == fold_name(name) and one.get("status") in {MessageState.QUEUED, MessageState.SENT}
-        for one in message.get("recipients") or ()
-    )
+def _find_own(message: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """Its entry among the recipients."""
+    entries = message.get("recipients") or ()
+    return next((one for one in entries if fold_name(str(one.get("name"))) == fold_name(name)), None)
 
 
 # --- a person's own inbox ---------------------------------------------------------------------------------------------

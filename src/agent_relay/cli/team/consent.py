@@ -20,6 +20,7 @@ from agent_relay.cli.output.safe_text import clean_block, clean_line
 from agent_relay.cli.output.screen import Screen
 from agent_relay.daemon.directories import make_private_directory, write_private_file
 from agent_relay.protocol.access_rules import describe_rule
+from agent_relay.protocol.shadows import describe_traffic
 
 if TYPE_CHECKING:
     from agent_relay.cli.team.team_file import AgentTable, TeamFile
@@ -67,9 +68,12 @@ def _show(screen: Screen, file: TeamFile, *, is_changed: bool) -> None:
     for agent in team.agents:
         _show_agent(screen, agent)
     for channel in team.channels:
-        screen.line(
-            "  channel ", (clean_line(channel.channel), "cyan"), f": {clean_line(', '.join(channel.members)) or 'nobody'}"
-        )
+        topic = f", topic: {clean_line(channel.topic)}" if channel.topic else ""
+        members = clean_line(", ".join(channel.members)) or "nobody"
+        screen.line("  channel ", (clean_line(channel.channel), "cyan"), f": {members}{topic}")
+    for each in team.shadows:
+        traffic = describe_traffic(each.traffic, each.of)
+        screen.line("  copies to ", (clean_line(each.shadow), "bold cyan"), clean_line(f" of what {traffic}"))
     for rule in team.rules:
         screen.line("  rule ", (clean_line(describe_rule(rule)), "yellow"))
     if not team.rules:

@@ -14,6 +14,7 @@ from agent_relay.cli.team.members import is_live, newest_sessions, team_sessions
 from agent_relay.cli.team.worktrees import make_worktree, remove_worktree, worktree_path
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name
+from agent_relay.protocol.shadows import describe_traffic
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.views import AgentsView
 
@@ -62,8 +63,10 @@ async def bring_up(place: Place, file: TeamFile, relay: RelayClient, tell: Tell)
 async def _set_rules(file: TeamFile, relay: RelayClient, view: AgentsView, tell: Tell) -> None:
     """Before anybody starts who could break them."""
     if (view.server.get("team") or {}).get("sha256") != file.sha256:
-        await relay.set_team(file.sha256, file.team.rules)
+        await relay.set_team(file.sha256, file.team.rules, file.team.shadows)
         tell(Step("rules", "set", f"{len(file.team.rules)} in force"))
+        for each in file.team.shadows:
+            tell(Step(each.shadow, "set", f"gets a copy of what {describe_traffic(each.traffic, each.of)}"))
 
 
 async def _bring_up_agent(
@@ -108,17 +111,35 @@ def _find_folder(place: Place, agent: AgentTable, record: Record, tell: Tell) ->
 async def _join(
     place: Place, relay: RelayClient, channel: ChannelTable, view: AgentsView, record: Record, tell: Tell
 ) -> None:  # fmt: skip
+    leisurely = {fold_name(name) for name in channel.at_leisure}
     for member in channel.members:
         known = view.find(member)
-        if known is None or any(fold_name(each) == fold_name(channel.channel) for each in known.channels):
-            continue  # one that could not be started was told of
+        if known is None:
+            continue  # that it could not be started was told
+        at_leisure = known.name.lower() in leisurely
+        if any(fold_name(each) == fold_name(channel.channel) for each in known.channels):
+            if at_leisure != any(fold_name(each) == fold_name(channel.channel) for each in known.at_leisure):
+                await relay.join(channel.channel, agent=known.name, at_leisure=at_leisure)
+            continue
         record.joined.append((channel.channel, known.name))
         write_record(place.state_dir, record)  # first: what is joined is always left again
         try:
-            await relay.join(channel.channel, agent=known.name)
+            await relay.join(channel.channel, agent=known.name, at_leisure=at_leisure)
             tell(Step(channel.channel, "joined", known.name))
         except RelayError as error:
             tell(Step(channel.channel, "failed", f"{known.name} could not join: {error.message}"))
+    await _set_topic(relay, channel, view, tell)
+
+
+async def _set_topic(relay: RelayClient, channel: ChannelTable, view: AgentsView, tell: Tell) -> None:
+    now = {fold_name(name): line for name, line in (view.server.get("topic_lines") or {}).items()}
+    if channel.topic is None or now.get(fold_name(channel.channel), "") == " ".join(channel.topic.split()):
+        return
+    try:
+        await relay.set_topic_line(channel.channel, channel.topic)
+        tell(Step(channel.channel, "set", f"topic: {channel.topic}"))
+    except RelayError as error:  # it has no members, so there is no such channel
+        tell(Step(channel.channel, "failed", f"its topic could not be set: {error.message}"))
 
 
 async def bring_down(place: Place, relay: RelayClient, tell: Tell) -> None:

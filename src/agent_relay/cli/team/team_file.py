@@ -16,20 +16,24 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.daemon.config_files import LeftOut, read_with_care
 from agent_relay.protocol.access_rules import MAX_RULES, AccessRule
+from agent_relay.protocol.channels import MAX_TOPIC_LINE
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.names import CHANNEL_MARK, check_agent_name, did_you_mean, fold_name, is_channel, show
 from agent_relay.protocol.places import PROJECT_DIRECTORY
+from agent_relay.protocol.shadows import Shadowing, parse_shadowing
 from agent_relay.terminal.profiles.line_numbers import line_of
 
 TEAM_FILE = "team.toml"
 MAX_AGENTS, MAX_CHANNELS = 50, 50
 DEFAULT_RESTARTS = 3
 
+_Shadowed = Annotated[str, Meta(min_length=1, max_length=80, description="A name, or NAME:incoming or NAME:outgoing.")]
 _Name = Annotated[str, Meta(min_length=1, max_length=64)]
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}", re.ASCII)
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)  # one name: nothing that leads anywhere else
@@ -59,6 +63,9 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     restart_limit: Annotated[int, Meta(ge=1, le=100, description="How often, at most.")] = DEFAULT_RESTARTS
     budget: Annotated[float, Meta(gt=0, le=1_000_000, description="US dollars; at that cost, it is released.")] | None = None
     environment: Annotated[dict[str, str], Meta(max_length=50, description="Variables that `spawn_environment` allows.")] = {}
+    shadows: Annotated[
+        tuple[_Shadowed, ...], Meta(max_length=MAX_AGENTS, description="Agents of this file whose messages it gets copies of.")
+    ] = ()
 
     @property
     def tree(self) -> WorktreeTable | None:
@@ -80,12 +87,16 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
     @property
     def mark(self) -> str:
-        """Tells this entry from a changed one; kept with the running agent."""
-        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:16]
+        """Tells this entry from a changed one; kept with the running agent. Its shadows change without it."""
+        return hashlib.sha256(msgspec.json.encode(replace(self, shadows=()), order="deterministic")).hexdigest()[:16]
 
 
 class ChannelTable(Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(min_length=1, max_length=65, description="With or without the #.")]
+    topic: Annotated[str, Meta(max_length=MAX_TOPIC_LINE, description="Its topic line: what it is for.")] | None = None
+    at_leisure: Annotated[
+        tuple[_Name, ...], Meta(max_length=MAX_AGENTS, description="Members that only mentions such as @Name wake.")
+    ] = ()
     members: Annotated[tuple[_Name, ...], Meta(max_length=MAX_AGENTS, description="Agents of this file.")] = ()
 
     @property
@@ -100,6 +111,10 @@ class Team(Struct, frozen=True, forbid_unknown_fields=True):
 
     def find(self, name: str) -> AgentTable | None:
         return next((agent for agent in self.agents if fold_name(agent.name) == fold_name(name)), None)
+
+    @property
+    def shadows(self) -> tuple[Shadowing, ...]:
+        return tuple(parse_shadowing(agent.name, of) for agent in self.agents for of in agent.shadows)
 
 
 class TeamFile(Struct, frozen=True):
@@ -137,7 +152,6 @@ def parse_team(content: bytes, path: str) -> Team:
     except (ValueError, RecursionError) as error:  # no text, no TOML, or nested too deeply
         raise Failure(clean_line(f"{path} is not valid TOML: {str(error) or 'it is nested too deeply'}."), USAGE) from None
     try:
-        _refuse_unsupported(found)
         team = msgspec.convert(found, Team)
         _check(team)
     except (msgspec.ValidationError, _Wrong) as error:
@@ -160,18 +174,6 @@ def _split(text: str) -> tuple[str, str]:
     return (said, place.removesuffix("`").removeprefix(".")) if found else (text, "")
 
 
-def _refuse_unsupported(found: dict[str, Any]) -> None:
-    """Keys that a person may well expect here, and that are set elsewhere. Raises _Wrong."""
-    for table, key, advice in (
-        ("agents", "shadows", "the owner's setting decides who shadows whom; remove it here"),
-        ("channels", "topic", "channels have no topic line yet; remove it here"),
-    ):
-        entries = found.get(table)
-        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
-            if isinstance(entry, dict) and key in entry:
-                raise _Wrong(f"`{key}` cannot be set in a team's file: {advice}", f"{table}[{number}].{key}")
-
-
 def _check(team: Team) -> None:
     """All that types cannot say. Raises _Wrong."""
     for number, agent in enumerate(team.agents):
@@ -182,6 +184,8 @@ def _check(team: Team) -> None:
             raise _Wrong(error.message.rstrip("."), f"{where}.name") from None
         if tree := agent.tree:
             _check_tree(tree, f"{where}.worktree")
+        for of in agent.shadows:
+            _check_shadowed(team, agent, of, f"{where}.shadows")
     _check_unique((agent.name for agent in team.agents), "agents", "name")
     _check_unique((agent.tree.folder or "" if agent.tree else f"/{agent.name}" for agent in team.agents), "agents", "worktree")
     _check_unique((agent.tree.branch if agent.tree else f"//{agent.name}" for agent in team.agents), "agents", "worktree")
@@ -189,11 +193,32 @@ def _check(team: Team) -> None:
         if not is_channel(channel.channel):
             raise _Wrong(f"{show(channel.name)} is not a channel: use letters, digits, _, . or -", f"channels[{number}].name")
         for member in channel.members:
-            if team.find(member) is None:
-                near = did_you_mean(member, [agent.name for agent in team.agents])
-                hint = f"; did you mean {near[0]}?" if near else "; members are agents of this file"
-                raise _Wrong(f"no agent in this file is called {show(member)}{hint}", f"channels[{number}].members")
+            _check_member(team, member, "members are", f"channels[{number}].members")
+        for name in channel.at_leisure:
+            if fold_name(name) not in map(fold_name, channel.members):
+                raise _Wrong(
+                    f"{show(name)} is not a member of {channel.channel}; add it to `members`", f"channels[{number}].at_leisure"
+                )
+        if channel.topic is not None and not channel.topic.isprintable():
+            raise _Wrong("a topic line is one line", f"channels[{number}].topic")
     _check_unique((channel.channel for channel in team.channels), "channels", "name")
+
+
+def _check_shadowed(team: Team, agent: AgentTable, of: str, where: str) -> None:
+    try:
+        shadowing = parse_shadowing(agent.name, of)
+    except ValueError:
+        raise _Wrong(f"{show(of)} cannot be shadowed: use a name, NAME:incoming or NAME:outgoing", where) from None
+    _check_member(team, shadowing.of, "it can shadow", where)
+    if fold_name(shadowing.of) == fold_name(agent.name):
+        raise _Wrong(f"{agent.name} cannot shadow itself; remove it here", where)
+
+
+def _check_member(team: Team, name: str, what: str, where: str) -> None:
+    if team.find(name) is None:
+        near = did_you_mean(name, [agent.name for agent in team.agents])
+        hint = f"; did you mean {near[0]}?" if near else f"; {what} agents of this file"
+        raise _Wrong(f"no agent in this file is called {show(name)}{hint}", where)
 
 
 def _check_tree(tree: WorktreeTable, where: str) -> None:

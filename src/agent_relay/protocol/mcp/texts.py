@@ -44,6 +44,12 @@ def show_sent(message_id: str, recipients: int, queued: int, skipped: Sequence[s
     return "\n".join([*lines, *(_sentence(line) for line in waits)])
 
 
+def show_joined(channel: str, *, at_leisure: bool) -> str:
+    if at_leisure:
+        return f"You are in {channel}: messages that mention you wake you, others come with the next one that does."
+    return f"You are in {channel}: messages to it now come to you too."
+
+
 def show_answer(by: str, body: str) -> str:
     return f"{_line(by)} answered:\n{_quote(body)}"
 
@@ -79,7 +85,9 @@ def show_message(message: Message, now_ms: int) -> str:
 def show_heading(message: Message, now_ms: int) -> str:
     to = _line(str(message.get("to") or message.get("topic") or ""))
     about = [f"thread {_line(str(message['thread']))}"] if message.get("thread") else []
-    if _awaits_answer(message):
+    if message.get("copy"):
+        about.append("a copy, not to you")
+    elif _awaits_answer(message):
         about.append("waits for an answer")
     more = f" ({', '.join(about)})" if about else ""
     ago = show_span(now_ms - int(message.get("ts") or now_ms))
@@ -131,7 +139,10 @@ def _count(connected: int) -> str:
 
 
 def show_life(message: Message, trail: Sequence[Mapping[str, Any]], now_ms: int) -> str:
-    states = [f"{_line(str(one.get('name')))}: {one.get('status')}" for one in message.get("recipients") or ()]
+    states = [
+        f"{_line(str(one.get('name')))}{' (a copy)' if one.get('copy') else ''}: {one.get('status')}"
+        for one in message.get("recipients") or ()
+    ]
     steps = [
         f"- {show_span(now_ms - int(step.get('at') or now_ms))} ago: {_line(str(step.get('event')))}"
         f" {_line(str(step.get('to') or ''))} {_line(str(step.get('detail') or ''))}".rstrip()

@@ -71,6 +71,7 @@ class HistoryArguments(Struct, frozen=True, forbid_unknown_fields=True, rename={
 
 class JoinArguments(Struct, frozen=True, forbid_unknown_fields=True):
     channel: Words
+    at_leisure: Annotated[bool, Meta(description="only mentions wake you")] | None = None
 
 
 class SpawnArguments(Struct, frozen=True, forbid_unknown_fields=True):

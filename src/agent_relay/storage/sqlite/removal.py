@@ -9,6 +9,7 @@ import sqlite3
 
 import msgspec
 
+from agent_relay.protocol.encode import keep_shadows, read_shadows
 from agent_relay.protocol.names import fold_name
 from agent_relay.storage.sqlite.index import remove_from_index
 from agent_relay.storage.sqlite.rows import read_meta
@@ -30,7 +31,7 @@ _PRUNE_TRAIL = """
     )
 """
 _FOUND = """
-    SELECT m.number, m.sender, m.target, m.recipients, m.skipped
+    SELECT m.number, m.sender, m.target, m.recipients, m.skipped, m.tail
     FROM message_agents AS a JOIN messages AS m ON m.number = a.number
     WHERE a.agent = ? ORDER BY a.number LIMIT ?
 """
@@ -63,15 +64,18 @@ def erase_agent(connection: sqlite3.Connection, agent: str, limit: int) -> tuple
     found = connection.execute(_FOUND, (agent, max(limit, 0))).fetchall()
     _empty_doomed(connection)
     gone = 0
-    for number, sender, target, recipients, skipped in found:
+    for number, sender, target, recipients, skipped, tail in found:
         others = [each for each in msgspec.json.decode(recipients) if fold_name(each[0]) != key]
-        if fold_name(sender) == key or not others:
+        shadows = read_shadows(tail)
+        is_left = any(name not in shadows for name, _ in others)  # a copy alone keeps no message
+        if fold_name(sender) == key or not is_left:
             connection.execute("INSERT INTO temp.doomed VALUES (?)", (number,))
             gone += 1
             continue
         left = [name for name in msgspec.json.decode(skipped or "[]") if fold_name(name) != key]
-        values = (_without(target, key), _encode(others), _encode(left) if left else None, number)
-        connection.execute("UPDATE messages SET target = ?, recipients = ?, skipped = ? WHERE number = ?", values)
+        kept = bytearray(keep_shadows(tail, [name for name in shadows if fold_name(name) != key]))
+        values = (_without(target, key), _encode(others), _encode(left) if left else None, kept, number)
+        connection.execute("UPDATE messages SET target = ?, recipients = ?, skipped = ?, tail = ? WHERE number = ?", values)
         connection.execute("DELETE FROM message_agents WHERE agent = ? AND number = ?", (agent, number))
         for table in ("backlog", "dead_letters"):
             connection.execute(f"DELETE FROM {table} WHERE recipient = ? AND number = ?", (agent, number))  # noqa: S608 - ours

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from agent_relay.protocol.channels import AT_LEISURE
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.headers import HeaderMessage
 from agent_relay.protocol.names import fold_name
@@ -278,7 +279,8 @@ class CommandRunner:
         channel = ",".join(message.to)
         try:
             if message.kind == "join":
-                await self._insist(lambda relay: relay.join(channel))
+                at_leisure = None if message.type is None else message.type == AT_LEISURE
+                await self._insist(lambda relay: relay.join(channel, at_leisure=at_leisure))
             else:
                 await self._insist(lambda relay: relay.leave(channel))
         except RelayError as error:

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable
 from functools import partial
 
-from agent_relay.protocol.holds import Hold
+from agent_relay.protocol.holds import Hold, HoldReason
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.sdk.messages import Message
 from agent_relay.terminal.delivery.acknowledgements import Acknowledgements
@@ -45,6 +45,7 @@ AT_PROMPT_S = 4.0  # so long an agent is seen at its prompt before messages are 
 SOON_S = 0.5  # between two looks at that
 MAX_TRIES = 3
 _AGAIN_S = 1.0
+_AT_LEISURE = Hold(HoldReason.LEISURE.value)
 _log = logging.getLogger("agent_relay.terminal")
 
 
@@ -69,6 +70,7 @@ class Deliverer:
         self._expect_answer = expect_answer
         self._was_seen = was_seen
         self._is_idle = is_idle
+        self._is_resting = False
 
     def put(self, message: Message) -> None:
         self._acknowledgements.begin(message)
@@ -77,15 +79,25 @@ class Deliverer:
     async def run(self) -> None:
         while True:
             self._queue.note_look()
+            self._note_rest()
             if self._queue and not self._doors.is_decided and self._typist.idle_s >= AT_PROMPT_S:
                 self._doors.stop_waiting()
-            if self._queue and self._doors.is_decided:
+            if self._queue and self._doors.is_decided and not self._is_resting:
                 item = self._queue.first  # it stays there until it is dealt with, should the terminal fail in between
                 if await self._deal_with(item) and self._queue.remove(item):
                     continue
             elif self._handed:
                 await self._look_after_handed()
             await self._queue.wait(self._patience_s)
+
+    def _note_rest(self) -> None:
+        """Shows why the messages of a channel wait, while they are all that waits."""
+        if self._queue.rests == self._is_resting:
+            return
+        self._is_resting = self._queue.rests
+        first = self._queue.first if self._is_resting else None
+        hold = _AT_LEISURE if self._is_resting else None
+        self._tell_held(hold, is_long=True, message=first if isinstance(first, Message) else None)
 
     @property
     def _patience_s(self) -> float | None:

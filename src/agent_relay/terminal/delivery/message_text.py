@@ -56,6 +56,7 @@ class ShownMessage(Struct, frozen=True):
     channel: str | None = None
     priority: int | None = None
     awaits_answer: bool = False
+    copy_of: str | None = None  # to whom it is, where the agent is a shadow
     correlation: str | None = None  # what the header CORRELATION of an answer says
 
 
@@ -170,6 +171,8 @@ def _misleading(prefix: str) -> re.Pattern[str]:
 
 def _tags(message: ShownMessage) -> str:
     tags = []
+    if message.copy_of is not None:
+        tags.append(f"copy, sent to {_tag(message.copy_of) or 'a topic'}")
     if message.channel:
         tags.append(_tag(message.channel))
     if message.thread:
@@ -193,9 +196,10 @@ def shown_message(message: Message) -> ShownMessage:
         body=message.body,
         kind=message.kind,
         thread=message.thread,
-        channel=to if to.startswith("#") else "to all" if to == "*" else None,
+        channel=None if message.is_copy else to if to.startswith("#") else "to all" if to == "*" else None,
         priority=message.meta.priority,
         awaits_answer=message.correlation_id is not None,
+        copy_of=to if message.is_copy else None,
         correlation=message.correlation_id,
     )
 

@@ -48,6 +48,11 @@ class DeliveryQueue:
     def first(self) -> Item:
         return self._items[0]
 
+    @property
+    def rests(self) -> bool:
+        """Nothing in it is worth waking the agent for: it waits for something that is, and stays in front of it."""
+        return bool(self._items) and all(isinstance(item, Message) and item.at_leisure for item in self._items)
+
     def introduce(self) -> None:
         self._put(Introduction())
 

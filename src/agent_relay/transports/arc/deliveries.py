@@ -40,7 +40,7 @@ class Deliveries:
                 parts.append(self._encode_any(row, agent_id, stored=True))
                 continue
             message_id = row.id
-            if len(row.recipients) > 1:
+            if len(row.addressed) > 1:
                 parts.append(frames.get(message_id) or self._encode_any(row, agent_id, stored=False))
                 continue
             if row.sender != sender or row.target != to:
@@ -69,7 +69,7 @@ class Deliveries:
         sender, to = row.sender, row.target or agent_id  # what is said on a topic is written to nobody
         from_arc = sender in self._arc_names
         found = encode_text(encode_tail(row.id, sender, to, row.topic, row.tail, from_arc=from_arc, stored=stored))
-        if len(row.recipients) > 1 and row.target != "" and not stored:
+        if len(row.addressed) > 1 and row.target != "" and not stored:
             self._keep(row.id, found)
         return found
 

@@ -39,7 +39,7 @@ def make_receipt(hub: Hub, connection: ArcConnection, said: Said) -> Told:
 
     def told(outcome: MessageRow | RelayError) -> None:
         if isinstance(outcome, MessageRow):
-            stored = [name for name, _ in outcome.recipients]
+            stored = [name for name, _ in outcome.addressed]
             found = {"id": outcome.id, "stored": stored, "unknown": _without(wanted, [*stored, *outcome.skipped])}
             if outcome.skipped:
                 found["full"] = list(outcome.skipped)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from agent_relay.events.types import EVENT_TYPES, VoteName
+from agent_relay.protocol.channels import MAX_TOPIC_LINE
 from agent_relay.protocol.payloads import LARGEST_NUMBER
 from agent_relay.protocol.proposals import (
     DEFAULT_TIMEOUT_MS,
@@ -116,6 +117,11 @@ class NewMessage(Body, kw_only=True):
 
 class MemberBody(Body):
     agent: Annotated[Target, Meta(description="The agent that joins or leaves; without it, you.")] | None = None
+    at_leisure: Annotated[bool, Meta(description="Of `join`: whether only mentions wake the agent.")] | None = None
+
+
+class TopicLineBody(Body):
+    text: Annotated[str, Meta(max_length=MAX_TOPIC_LINE, description="Empty: there is none any more.")]
 
 
 class NewProposal(Body):

@@ -150,6 +150,9 @@ class AgentView(Struct, rename="camel"):
     open_requests: int = 0  # permissions and questions that wait for a person
     subscriptions: list[str] = []
     channels: list[str] = []
+    shadows: list[str] = []  # whose messages it gets copies of
+    shadowed_by: list[str] = []  # who gets copies of its own
+    at_leisure: list[str] = []  # channels of which only mentions wake it
     capabilities: list[str] = []  # what it and the daemon agreed on
     meta: dict[str, Any] = {}
     model: str | None = None  # the one it last used
@@ -170,11 +173,13 @@ class Output(Struct):
 
 
 class RecipientView(Struct, rename={"stage_at": "stageAt"}):
-    """`stage` and what follows only where receipts were asked for. `door` and `evidence`: how it went in, and what proves it."""
+    """`copy`: it only gets a copy, as a shadow. `stage` and what follows only where receipts were asked for. `door` and
+    `evidence`: how it went in, and what proves it."""
 
     name: str
     seq: int
     status: Literal["queued", "sent", "delivered", "rejected", "dead", "unknown"]
+    copy: bool = False  # a shadow, and no recipient
     stage: Literal["queued", "sent", "received", "handed", "delivered", "read", "rejected", "dead", "unknown"] | None = None
     stage_at: int | None = None
     door: str | None = None
@@ -260,6 +265,7 @@ class ChannelView(Struct, rename="camel"):
     members: list[str]
     messages: int
     last_at: int | None = None
+    topic_line: str = ""
 
 
 class ChannelList(Struct):
@@ -297,6 +303,11 @@ class ProposalView(Struct, rename="camel"):
 class ProposalList(Struct):
     proposals: list[ProposalView]
     next_cursor: str | None = None
+
+
+class TopicLine(Struct):
+    channel: str
+    text: str
 
 
 class Membership(Struct):

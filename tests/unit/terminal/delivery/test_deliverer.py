@@ -574,3 +574,21 @@ def test_it_is_typed_unless_the_door_does_it(tmp_path: Path, door: type[Scripted
 
     stage = play(tmp_path, scene, door(can_start_turns=False))
     assert any("you are Bob" in text for text in stage.hands.typed) is is_typed
+
+
+def test_what_is_read_at_leisure_waits_for_something_that_wakes_the_agent_and_comes_before_it(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        for body in ("news", "more news"):
+            message = stage.message(body)
+            message.at_leisure = True
+            stage.deliverer.put(message)
+        await stage.until(lambda: stage.daemon.told.get("hold"))
+        assert stage.daemon.told["hold"] == "leisure"
+        assert stage.hands.typed == []
+        stage.put("wake up")
+        await stage.until(lambda: len(stage.daemon.of("ack")) == 3)
+        assert stage.daemon.told.get("hold") is None
+
+    stage = play(tmp_path, scene)
+    assert stage.daemon.of("ack") == ["news", "more news", "wake up"]
+    assert stage.daemon.of("message.waits") == [f"msg_{1:026}"]

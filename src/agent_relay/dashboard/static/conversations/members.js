@@ -1,11 +1,13 @@
 // Who is in a channel: the menu that lets agents join and leave, and the dialog for a new one.
 
 import { html, render, useState } from "../lib/ui.js";
-import { part, post } from "../lib/api.js";
+import { get, part, post } from "../lib/api.js";
 import { plural } from "../lib/format.js";
+import { useReading } from "../lib/reading.js";
 import { go, link } from "../lib/router.js";
 import { agents, isYou, readAgents } from "../lib/store.js";
 import { orSay, say } from "../lib/toasts.js";
+import { reveal } from "../lib/visible-text.js";
 import { Button } from "../parts/button.js";
 import { Dialog } from "../parts/dialog.js";
 import { Menu } from "../parts/menu.js";
@@ -40,6 +42,13 @@ export function Members({ channel }) {
   const names = inside.map((agent) => showName(agent.name)).join(", ");
   return html`<${Menu} label=${`Members of ${channel}`} icon="users" items=${items.slice(0, MOST)} tip=${names || "Nobody is in it"}>
     <span class="tabular">${plural(inside.length, "member")}</span><//>`;
+}
+
+/** What the channel is for, if somebody has said so. */
+export function TopicLine({ channel }) {
+  const { value } = useReading(() => get("channels"), [channel]);
+  const line = value?.channels.find((each) => each.name === channel)?.topicLine;
+  return line ? html`<span class="faint clip topic-line" title=${line}>${reveal(line)}</span>` : null;
 }
 
 let place = null;

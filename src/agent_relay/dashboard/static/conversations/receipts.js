@@ -33,8 +33,12 @@ export function fromEvent({ messageId, from, to, body, kind, thread = null, chan
   return { messageId, from, to, body, kind, thread, topic: to ? null : channel, ts, recipients };
 }
 
+/** Without the shadows, who only get copies. */
+const addressed = ({ recipients }) => recipients.filter((each) => !each.copy);
+
 /** The stage that all of them have reached. */
-export function stageOf({ recipients }) {
+export function stageOf(message) {
+  const recipients = addressed(message);
   const end = ENDS.find((word) => recipients.some((each) => each.stage === word));
   if (end) return end;
   if (!recipients.length) return "stored";
@@ -43,8 +47,9 @@ export function stageOf({ recipients }) {
 
 export function Ticks({ message }) {
   const stage = stageOf(message);
-  const reached = message.recipients.filter((each) => isLater(each.stage, "handed")).length;
-  const of = message.recipients.length > 1 ? ` ${reached}/${message.recipients.length}` : "";
+  const recipients = addressed(message);
+  const reached = recipients.filter((each) => isLater(each.stage, "handed")).length;
+  const of = recipients.length > 1 ? ` ${reached}/${recipients.length}` : "";
   const icon = ENDS.includes(stage) ? "warning" : isLater(stage, "handed") ? "checks" : "check";
   return html`<${Tip} render=${() => html`<${Evidence} message=${message} />`}>
     <button type="button" class=${`ticks ${stage}`} aria-label=${`Receipt: ${stage}${of}`} data-stage=${stage}>
@@ -61,7 +66,7 @@ function Evidence({ message }) {
   return html`<div class="evidence">
     <p class="faint">Stored ${showTime(message.ts)}</p>
     ${message.recipients.slice(0, SHOWN).map((each) => html`<p key=${each.name} class=${`evidence-line ${each.stage}`}>
-      <span>${WORDS[each.stage]}</span> <strong>${each.name}</strong>
+      <span>${each.copy ? "Copy for" : WORDS[each.stage]}</span> <strong>${each.name}</strong>
       ${stepsOf(each.name).map((step) => html`<${StepLine} key=${step.event} ...${step} start=${message.ts} />`)}
     </p>`)}
     ${message.recipients.length > SHOWN && html`<p class="faint">and ${message.recipients.length - SHOWN} more</p>`}

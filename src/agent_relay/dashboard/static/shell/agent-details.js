@@ -67,6 +67,8 @@ function Messages({ agent }) {
     <dt>Queued</dt><dd class="tabular">${showNumber(agent.queueDepth)} of ${showNumber(agent.queueCapacity)}</dd>
     <dt>In flight</dt><dd class="tabular">${showNumber(agent.inflight)}</dd>
     ${channels.length > 0 && html`<dt>Channels</dt><dd class="line wrap">${channels}</dd>`}
+    ${agent.shadowedBy?.length > 0 && html`<dt>Copied to</dt><dd>${agent.shadowedBy.join(", ")}</dd>`}
+    ${agent.shadows?.length > 0 && html`<dt>Gets copies of</dt><dd>${agent.shadows.join(", ")}</dd>`}
     ${agent.subscriptions.length > 0 && html`<dt>Topics</dt><dd>${agent.subscriptions.join(", ")}</dd>`}
   </dl></section>`;
 }

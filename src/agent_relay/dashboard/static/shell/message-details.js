@@ -11,6 +11,8 @@ import { Badge } from "../parts/badge.js";
 import { Failed, Loading } from "../parts/empty.js";
 import { stepText } from "../conversations/receipts.js";
 
+const copiesOf = ({ recipients = [] }) => recipients.filter((each) => each.copy).map((each) => each.name).join(", ");
+
 export function MessageDetails({ id }) {
   const message = useReading(() => get(`messages/${part(id)}`), [id]);
   const life = useReading(() => get(`messages/${part(id)}/timeline`), [id]);
@@ -26,6 +28,7 @@ export function MessageDetails({ id }) {
   return html`<section><dl class="facts">
       <dt>From</dt><dd><a href=${link("conversations", ["agent", found.from], { select: `agent:${found.from}` })}>${found.from}</a></dd>
       <dt>To</dt><dd>${found.to || "–"}</dd>
+      ${copiesOf(found) && html`<dt>Copies to</dt><dd>${copiesOf(found)}</dd>`}
       <dt>Kind</dt><dd><${Badge}>${found.kind}<//></dd>
       <dt>Sent</dt><dd>${showMoment(found.ts)}</dd>
       ${found.topic && html`<dt>Topic</dt><dd>${found.topic}</dd>`}

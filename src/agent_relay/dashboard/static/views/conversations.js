@@ -12,7 +12,7 @@ import { copyText, linkTo } from "../conversations/copying.js";
 import { answer, draftOf } from "../conversations/drafts.js";
 import { exportAs } from "../conversations/exporting.js";
 import { Feed } from "../conversations/feed.js";
-import { Members } from "../conversations/members.js";
+import { Members, TopicLine } from "../conversations/members.js";
 import { MessageRow } from "../conversations/message-row.js";
 import { placeOf } from "../conversations/place.js";
 import { Button } from "../parts/button.js";
@@ -98,7 +98,7 @@ function Head({ place, field, isListed, onList }) {
     <span class="sign"><${Icon} name=${place.icon} /></span><h1 class="clip">${place.title}</h1>
     ${place.type === "agent" && selection.value?.id !== place.key
       && html`<${Button} kind="quiet" small icon="panel" label=${`About ${place.key}`} onClick=${() => select("agent", place.key)} />`}
-    ${place.type === "channel" && html`<${Members} channel=${place.key} />`}
+    ${place.type === "channel" && html`<${TopicLine} channel=${place.key} /><${Members} channel=${place.key} />`}
     <div class="tools">
       <label class="search"><${Icon} name="search" size=${15} /><span class="sr-only">Search in ${place.title}</span>
         <input ref=${field} type="search" placeholder="Search" value=${written} onKeyDown=${leave} onInput=${write} /><kbd>/</kbd></label>

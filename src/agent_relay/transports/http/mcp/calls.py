@@ -62,11 +62,11 @@ class OwnerCalls:
                 return texts.show_agents([to_builtins(each) for each in service.agents()], service.name, self._wall_ms())
             case HistoryArguments() as asked:
                 return await self._history(asked)
-            case JoinArguments(channel):
+            case JoinArguments(channel, at_leisure):
                 channel = CHANNEL_MARK + channel.removeprefix(CHANNEL_MARK)
                 check_channel(channel)
-                await service.change_membership("join", channel, None, caller)
-                return f"You are in {channel}: messages to it now come to you too."
+                await service.change_membership("join", channel, None, at_leisure, caller)
+                return texts.show_joined(channel, at_leisure=bool(at_leisure))
             case SpawnArguments(name, cli, task):
                 check_agent_name(name)
                 await service.spawn(SpawnPayload(name, cli, task), caller)

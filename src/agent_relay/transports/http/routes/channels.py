@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from agent_relay.protocol.names import CHANNEL_MARK, check_channel
 from agent_relay.transports.http.api import Api
-from agent_relay.transports.http.bodies import MemberBody
+from agent_relay.transports.http.bodies import MemberBody, TopicLineBody
 from agent_relay.transports.http.route import Call, Handler, Route
-from agent_relay.transports.http.views import ChannelList, ChannelView, Membership
+from agent_relay.transports.http.views import ChannelList, ChannelView, Membership, TopicLine
 
 
 async def list_channels(api: Api, call: Call) -> ChannelList:
     del call
     found = await api.service.channels()
-    return ChannelList([ChannelView(each.name, list(each.members), each.messages, each.last_at) for each in found])
+    return ChannelList(
+        [ChannelView(each.name, list(each.members), each.messages, each.last_at, each.topic_line) for each in found]
+    )
 
 
 def changer(command: str) -> Handler:
     async def change(api: Api, call: Call) -> Membership:
-        channel = CHANNEL_MARK + call.names["channel"].removeprefix(CHANNEL_MARK)
-        check_channel(channel)
-        agent = await api.service.change_membership(command, channel, call.body.agent, call.caller)
+        channel = _find_channel(call)
+        at_leisure = call.body.at_leisure if command == "join" else None
+        agent = await api.service.change_membership(command, channel, call.body.agent, at_leisure, call.caller)
         return Membership(channel, agent)
 
     return change
+
+
+async def set_topic_line(api: Api, call: Call) -> TopicLine:
+    return TopicLine(await api.service.set_topic_line(_find_channel(call), call.body.text, call.caller), call.body.text)
+
+
+def _find_channel(call: Call) -> str:
+    channel = CHANNEL_MARK + call.names["channel"].removeprefix(CHANNEL_MARK)
+    check_channel(channel)
+    return channel
 
 
 _TAG = "channels"
@@ -40,4 +52,6 @@ ROUTES = (
               needs_body=False, errors=_FAILS, right="control", takes_key=True, description=_WHICH)
         for command, summary in _CHANGES.items()
     ),
+    Route("POST", f"{_ALL}/{{channel}}/topic", set_topic_line, "Say what the channel is for, in one line.", _TAG, TopicLine,
+          body=TopicLineBody, errors=_FAILS, right="control", takes_key=True, description=_WHICH),
 )  # fmt: skip
