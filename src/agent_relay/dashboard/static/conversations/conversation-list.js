@@ -9,9 +9,10 @@ import { link } from "../lib/router.js";
 import { Avatar } from "../parts/avatar.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
-import { moveFocus } from "../parts/menu.js";
+import { useRoving } from "../parts/roving.js";
 import { joined, showNewChannel } from "./members.js";
-import { showName, showThread } from "./place.js";
+import { showName } from "./place.js";
+import { oneLine, showThread } from "./threads.js";
 
 const MOST = 60; // of each kind; older ones are found by a search
 const READ_MS = 3_000;
@@ -42,8 +43,9 @@ export function followConversations() {
 export const ConversationList = memo(List, (before, after) => before.place.id === after.place.id);
 
 function List({ place }) {
+  const list = useRoving(".row");
   const [everyone] = of("all");
-  return html`<nav class="conversations-list" aria-label="Conversations" onKeyDown=${moveFocus}>
+  return html`<nav class="conversations-list" aria-label="Conversations" ref=${list}>
     <${Entry} path=${["all"]} place=${place} icon="messages" title="All messages" />
     ${everyone && html`<${Entry} path=${["everyone"]} place=${place} icon="users" title="To everyone" found=${everyone} />`}
     ${sections.map(({ type, heading, icon, titleOf, add }) => html`<${Section} key=${type} heading=${heading} found=${of(type)} add=${add}>
@@ -77,7 +79,7 @@ function Entry({ path: [type, key = ""], place, icon, title, found }) {
     ${icon ? html`<span class="sign"><${Icon} name=${icon} size=${15} /></span>` : html`<${Faces} names=${key.split(",")} />`}
     <span class="grow">
       <span class="line"><span class="clip title">${title}</span>${found?.last && html`<${Age} ...${found} />`}</span>
-      ${found?.last && html`<span class="clip last">${icon && `${showName(found.last.from)}: `}${oneLine(found.last.body)}</span>`}
+      ${found?.last && html`<span class="clip last" dir="auto">${icon && `${showName(found.last.from)}: `}${oneLine(found.last.body).slice(0, SHOWN)}</span>`}
     </span>
   </a>`;
 }
@@ -87,5 +89,3 @@ const Age = ({ count, last }) => html`<span class="ago tabular" title=${plural(c
 const Faces = ({ names }) => html`<span class="faces">
   ${names.slice(0, 2).map((name) => html`<${Avatar} key=${name} name=${showName(name)} size=${17} />`)}
 </span>`;
-
-const oneLine = (text) => text.replace(/```\w*|^[#>|\s-]+/gm, " ").replace(/[`*]+/g, "").replace(/\s+/g, " ").trim().slice(0, SHOWN);

@@ -3,6 +3,7 @@
 import { classes, html, signal, useEffect, useComputed, useLayoutEffect, useRef, useState } from "../lib/ui.js";
 import { showDay, showMoment, showTime } from "../lib/format.js";
 import { highlightIn } from "../lib/highlight.js";
+import { askBeforeLeaving } from "../lib/links.js";
 import { renderMarkdown } from "../lib/markdown.js";
 import { link, select, selected } from "../lib/router.js";
 import { isPhone } from "../lib/screen.js";
@@ -12,8 +13,9 @@ import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { copyLink, copyText } from "./copying.js";
-import { showName, showThread, showTo } from "./place.js";
+import { showName, showTo } from "./place.js";
 import { Ticks } from "./receipts.js";
+import { showThread } from "./threads.js";
 
 const TOGETHER_MS = 4 * 60_000; // so soon after another of the same sender, it is shown as its continuation
 const TALL_PX = 420;
@@ -80,7 +82,8 @@ function Body({ message, words }) {
   useLayoutEffect(() => setTall(mayBeTall(message.body) && place.current.scrollHeight > TALL_PX + 60), [message.body]);
   useEffect(() => { highlightIn(place.current); }, [message.body, words]);
   const inner = { __html: renderMarkdown(message.body, words) }; // cleaned there
-  return html`<div class=${classes("prose", isTall && !isOpen && "cut")} ref=${place} dangerouslySetInnerHTML=${inner} />
+  return html`<div class=${classes("prose", isTall && !isOpen && "cut")} ref=${place}
+      onClick=${askBeforeLeaving} onAuxClick=${askBeforeLeaving} dangerouslySetInnerHTML=${inner} />
     ${isTall && html`<button type="button" class="more-text" onClick=${() => setOpen(!isOpen)}>${isOpen ? "Show less" : "Show all"}</button>`}
     ${message.truncated && html`<p class="faint">This message is truncated.</p>`}`;
 }

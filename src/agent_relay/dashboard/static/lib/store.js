@@ -3,6 +3,7 @@
 import { batch, computed, effect, signal, untracked } from "./ui.js";
 import { get } from "./api.js";
 import { atMostEvery } from "./frames.js";
+import { describeBudget, isSpent } from "./budgets.js";
 import { connection, follow, onEvents, onReset } from "./live.js";
 import { say } from "./toasts.js";
 
@@ -45,7 +46,7 @@ const ownNames = computed(() => {
 const AGENTS_MS = 1_500;
 const REQUESTS_MS = 250;
 const NUMBERS_MS = 4_000;
-const COSTS_MS = 20_000; // the daemon adds them up from every event it keeps
+const COSTS_MS = 10_000; // the daemon adds them up from every event it keeps
 const QUIET_NUMBERS_MS = 30_000;
 
 export const readAgents = atMostEvery(AGENTS_MS, () => read("agents", ({ agents: found }) => {
@@ -89,7 +90,7 @@ function listen() {
   onEvents(["tokens.used", "message.*"], readNumbers);
   onEvents(["tokens.used"], readCosts);
   onEvents(["budget.exceeded"], (events) => events.forEach((event) => {
-    say(`The budget of $${event.limitUsd} (${event.budget}) is spent.`, { tone: "danger" });
+    say(describeBudget(event), { tone: isSpent(event) ? "danger" : "warning" });
   }));
   onEvents(["loop.detected"], (events) => say(events.at(-1).text, { tone: "warning" }));
 }

@@ -9,7 +9,7 @@ import { agents, asking, isReady, isYou } from "../lib/store.js";
 import { Avatar } from "../parts/avatar.js";
 import { Badge } from "../parts/badge.js";
 import { CliIcon } from "../parts/icon.js";
-import { moveFocus } from "../parts/menu.js";
+import { useRoving } from "../parts/roving.js";
 import { Tip } from "../parts/tooltip.js";
 
 const FILTER_FROM = 12; // so many agents need a field to find one
@@ -35,12 +35,19 @@ const shown = computed(() => {
 export const stateOf = (agent) => (agent.connected && asking.value.has(agent.name) ? "waiting" : agent.state);
 
 /** The same in words. */
-export const showState = (agent) => (agent.paused && agent.connected ? "Paused" : WORDS[stateOf(agent)]);
+export const showState = (agent) => (isPaused(agent) ? "Paused" : WORDS[stateOf(agent)]);
+
+/** What its dot shows: its state, or "paused". */
+export const dotOf = (agent) => (isPaused(agent) ? "paused" : stateOf(agent));
+
+/** Nothing reaches it until somebody resumes it; what it asks still waits for an answer. */
+export const isPaused = (agent) => agent.paused && agent.connected && stateOf(agent) !== "waiting";
 
 /** Why its messages wait, where a person should know: that it is offline, working or starting its state says already. */
 export const showHold = ({ hold }) => (hold && !PLAIN.has(hold.reason) ? hold.line : null);
 
 export function AgentList() {
+  const list = useRoving(".row");
   const all = others.value.length;
   const here = others.value.filter((agent) => agent.connected).length;
   return html`<section class="agents" aria-label="Agents">
@@ -48,7 +55,7 @@ export function AgentList() {
       <h2>Agents</h2>${all ? html`<span class="tabular">${here}/${all}</span>` : null}<${Slot} place="agents-heading" />
     </div>
     ${all >= FILTER_FROM && html`<${Filter} />`}
-    <ul class="scroll" onKeyDown=${moveFocus}>
+    <ul class="scroll" ref=${list}>
       ${shown.value.map((agent) => html`<li key=${agent.name}><${AgentRow} agent=${agent} /></li>`)}
       ${isReady.value ? !all && html`<${Nobody} />` : html`<${Placeholders} />`}
       ${hidden.value > 0 && !wanted.value.trim() && html`<li><${OfflineSwitch} /></li>`}
@@ -76,9 +83,10 @@ function AgentRow({ agent }) {
     event.preventDefault(); // elsewhere the view stays, and the details change
     change(choice);
   };
-  return html`<a class=${classes("row agent", stateOf(agent))} data-agent=${agent.name} aria-current=${isChosen ? "true" : undefined}
+  const dot = dotOf(agent);
+  return html`<a class=${classes("row agent", dot)} data-agent=${agent.name} aria-current=${isChosen ? "true" : undefined}
     href=${link("conversations", ["agent", agent.name], isPhone.value ? {} : choice)} onClick=${open}>
-    <${Avatar} name=${agent.name} state=${stateOf(agent)} />
+    <${Avatar} name=${agent.name} state=${dot} />
     <span class="grow">
       <span class="line"><span class="name clip grow">${agent.name}</span><${Queue} agent=${agent} />
         ${agent.estimatedCostUsd ? html`<span class="cost tabular">${showCost(agent.estimatedCostUsd)}</span>` : null}</span>

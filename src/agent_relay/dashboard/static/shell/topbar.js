@@ -77,12 +77,12 @@ function DeadLetters() {
 }
 
 function Cost() {
-  const total = status.value;
-  if (!total) return null;
-  const unpriced = costs.value?.total.unpricedTokens;
+  if (!costs.value) return null;
+  const { total } = costs.value; // the same that the view Costs shows
+  const unpriced = total.unpricedTokens;
   const text = `${showNumber(total.totalTokens)} tokens${unpriced ? `, ${showNumber(unpriced)} of them without a known price` : ""}.`;
   return html`<${Tip} text=${text}>
-    <a class="stat" href=${link("costs")}>
+    <a class="stat" href=${link("costs", [], { range: "all" })}>
       <${Icon} name="coins" /><span class="sr-only">Total cost </span><b>${showCost(total.estimatedCostUsd)}</b>
     </a>
   <//>`;

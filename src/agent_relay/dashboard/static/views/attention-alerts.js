@@ -1,8 +1,8 @@
 // Telling a person who looks elsewhere: the title counts what waits; a sound and a notification, where they were asked for.
 
-import { effect, html, signal, untracked } from "../lib/ui.js";
+import { html, signal } from "../lib/ui.js";
+import { onArrivals } from "../lib/arrivals.js";
 import { go, link } from "../lib/router.js";
-import { areRequestsRead, permissions, questions } from "../lib/store.js";
 import { say } from "../lib/toasts.js";
 import { Menu } from "../parts/menu.js";
 
@@ -12,17 +12,7 @@ const NOTES_HZ = [660, 880];
 /** { sound, notify }: what this browser was asked to do. */
 export const alerts = signal(read());
 
-let known = null;
-
-effect(() => {
-  if (!areRequestsRead.value) return;
-  const open = new Map([...permissions.value, ...questions.value]);
-  const before = known;
-  known = new Set(open.keys());
-  if (before === null) return; // what was there when the page was opened is no news
-  const fresh = [...open.values()].filter((about) => !before.has(about.requestId ?? about.questionId));
-  if (fresh.length) untracked(() => tell(fresh));
-});
+onArrivals(tell);
 
 export function AlertMenu() {
   const { sound, notify } = alerts.value;

@@ -29,10 +29,10 @@ export function QuestionCard({ about, isCurrent, isSettled, pending, onChoose })
       onFocusIn=${onChoose} onPointerDown=${onChoose} aria-label=${`${about.agentName} asks a question`}>
     <${RequestHead} about=${about}><span class="muted">asks</span><${Badge} tone="accent" icon="help">Question<//><//>
     <div class="body stack" style=${{ "--gap": "12px" }}>
-      <p class="asked">${reveal(about.question)}</p>
+      <p class="asked" dir="auto">${reveal(about.question)}</p>
       ${about.options.length > 0 && html`<div class="stack answers">${about.options.map((option, index) => html`<button type="button" key=${option}
         class="row answer" data-press=${`answer-${index + 1}`} disabled=${pending !== null} aria-disabled=${!isSettled} onClick=${() => answer(option)}>
-        <kbd>${index + 1}</kbd><span class="grow">${reveal(option)}</span></button>`)}</div>`}
+        <kbd>${index + 1}</kbd><span class="grow" dir="auto">${reveal(option)}</span></button>`)}</div>`}
       ${pending ? html`<${Undo} entry=${pending} />` : html`<form class="line" onSubmit=${send}><input class="input" aria-label="Another answer" value=${own}
           placeholder=${about.options.length ? "Or answer in your own words" : "Your answer"} onInput=${(event) => setOwn(event.currentTarget.value)} />
         <${Button} type="submit" icon="send" disabled=${!own.trim()}>Answer<//></form>`}
