@@ -18,6 +18,7 @@ from agent_relay.daemon.config import Config
 from agent_relay.daemon.cost_models import load_prices
 from agent_relay.daemon.http_place import HttpPlace
 from agent_relay.daemon.logs import logger
+from agent_relay.daemon.shelves import make_shelf
 from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
 from agent_relay.ports.callers import Caller
@@ -141,6 +142,7 @@ class Http:
         from agent_relay.transports.http.guard import hash_token  # noqa: PLC0415
         from agent_relay.transports.http.guesses import Guesses  # noqa: PLC0415
         from agent_relay.transports.http.keyboards import Keyboards  # noqa: PLC0415
+        from agent_relay.transports.http.marks import Marks  # noqa: PLC0415
         from agent_relay.transports.http.metrics import Metrics  # noqa: PLC0415
         from agent_relay.transports.http.openapi import encode_description  # noqa: PLC0415
         from agent_relay.transports.http.page_keys import PageKeys  # noqa: PLC0415
@@ -164,6 +166,7 @@ class Http:
             guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,
             budgets=self._budgets, files=self._files, is_ready=lambda: not self._is_stopping, arc=desk,
             callers=TracedHttp(self._callers, self._check_right, connections.ask_caller), repeats=Repeats(clock.wall_ms),
+            marks=Marks(make_shelf(self._documents, "marks", config.file(places.MARKS_FILE)), clock.wall_ms),
             see_cluster=self._see_cluster,
         )  # fmt: skip
 

@@ -39,6 +39,7 @@ GET /workspaces/{id}/agents | POST /workspaces/{id}/agents | GET /agents | GET /
 GET /agents/{id}/output | POST /agents/{id}/input | POST /agents/{id}/interrupt | POST /agents/by-name/{name}/interrupt
 GET /api/v1/events/outline | GET /api/v1/costs/trend | POST /api/v1/page-codes | POST /api/v1/page-keys | DELETE /api/v1/page-keys
 GET /api/v1/status | GET /api/v1/conversations | GET /api/v1/terminals/stream
+GET /api/v1/marks | POST /api/v1/marks
 GET /api/v1/channels | POST /api/v1/channels/{channel}/join | POST /api/v1/channels/{channel}/leave
 GET /api/v1/proposals | POST /api/v1/proposals | GET /api/v1/proposals/{id} | DELETE /api/v1/proposals/{id}
 POST /api/v1/proposals/{id}/vote

@@ -18,6 +18,7 @@ from agent_relay.transports.arc.desk import Desk
 from agent_relay.transports.http.errors import unavailable
 from agent_relay.transports.http.guesses import Guesses
 from agent_relay.transports.http.keyboards import Keyboards
+from agent_relay.transports.http.marks import Marks
 from agent_relay.transports.http.mcp.sessions import McpSessions
 from agent_relay.transports.http.metrics import Metrics
 from agent_relay.transports.http.page_keys import PageKeys
@@ -48,6 +49,7 @@ class Api(Struct, frozen=True):
     is_encrypted: bool  # HTTPS
     files: AgentFileReader
     repeats: Repeats
+    marks: Marks
     budgets: Budgets | None = None
     arc: Desk | None = None
     callers: HttpCallers | None = None  # None: nobody asks in whose terminal a request was made

@@ -115,6 +115,7 @@ class Status(Struct, rename="camel"):
     total_tokens: int
     estimated_cost_usd: float | None
     last_seq: int  # of the events
+    marks_version: int  # goes up when marks are changed
     storage: Store
 
 
@@ -155,6 +156,18 @@ class AgentView(Struct, rename="camel"):
     model: str | None = None  # the one it last used
     total_tokens: int = 0
     estimated_cost_usd: float | None = None  # None: nothing was used, or no price is known
+
+
+class MarkView(Struct):
+    at: int
+    until: int | None = None
+
+
+class MarkList(Struct):
+    """`version` goes up with every change; the status has it, too."""
+
+    marks: dict[str, MarkView]
+    version: int
 
 
 class AgentList(Struct):

@@ -23,10 +23,9 @@ export const costs = signal(null);
 export const isReady = signal(false);
 /** The names of agents that wait for a person, whatever they say of themselves. */
 export const asking = computed(() => new Set([...permissions.value.values(), ...questions.value.values()].map((each) => each.agentName)));
-export const attentionCount = computed(() => permissions.value.size + questions.value.size);
 
 /** Proposals that are open, as GET /api/v1/proposals says. */
-const openProposals = signal([]);
+export const openProposals = signal([]);
 /** How many of them wait for your vote. */
 export const votesAsked = computed(() => openProposals.value.filter(({ participants, votes }) => (
   participants.some(isYou) && !Object.keys(votes).some(isYou))).length);

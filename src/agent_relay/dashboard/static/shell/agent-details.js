@@ -36,7 +36,7 @@ function Who({ agent }) {
     <div class="stack grow" style=${{ "--gap": "4px" }}>
       <strong class="clip big">${agent.name}</strong>
       <span class="line"><${Badge} tone=${isPaused(agent) ? "warn" : tones[stateOf(agent)]}>${showState(agent)}<//>
-        ${agent.openRequests ? html`<a class="badge warn" href=${link("attention")}>asks ${agent.openRequests}</a>` : null}</span>
+        ${agent.openRequests ? html`<a class="badge warn" href=${link("inbox")}>asks ${agent.openRequests}</a>` : null}</span>
     </div>
   </div>`;
 }

@@ -2,6 +2,7 @@
 
 import { html, signal } from "../lib/ui.js";
 import { onArrivals } from "../lib/arrivals.js";
+import { describeItem } from "../lib/inbox-words.js";
 import { go, link } from "../lib/router.js";
 import { say } from "../lib/toasts.js";
 import { Menu } from "../parts/menu.js";
@@ -22,7 +23,7 @@ export function AlertMenu() {
       label: notify ? "Notifications are on" : "Show notifications", icon: notify ? "check" : "minus",
       run: () => (notify ? change({ notify: false }) : askToNotify()),
     },
-  ]}>Alerts<//>`;
+  ]}><span class="alerts-word">Alerts</span><//>`;
 }
 
 function tell(fresh) {
@@ -31,12 +32,12 @@ function tell(fresh) {
   if (notify && document.hidden && Notification.permission === "granted") fresh.forEach(show);
 }
 
-function show(about) {
-  const title = about.question === undefined ? `${about.agentName} asks to use ${about.tool}` : `${about.agentName} asks`;
-  const notice = new Notification(title, { body: about.question ?? about.command ?? about.description, tag: about.requestId ?? about.questionId });
+function show(item) {
+  const { title, text } = describeItem(item);
+  const notice = new Notification(title, { body: text, tag: item.id });
   notice.onclick = () => {
     focus();
-    go(link("attention"));
+    go(link("inbox"));
     notice.close();
   };
 }
