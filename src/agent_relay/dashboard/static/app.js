@@ -8,6 +8,7 @@ import { go, link } from "./lib/router.js";
 import { inboxCount } from "./lib/inbox.js";
 import { start, status } from "./lib/store.js";
 import { toggle } from "./lib/theme.js";
+import { beginReading } from "./lib/seen.js";
 import { say } from "./lib/toasts.js";
 import { Shell } from "./shell/shell.js";
 import { showHelp } from "./shell/help.js";
@@ -29,6 +30,8 @@ effect(() => {
 });
 
 effect(() => { showDot(inboxCount.value > 0); });
+
+effect(beginReading);
 
 start().catch((error) => say(error.message, { tone: "danger", stay: true }));
 

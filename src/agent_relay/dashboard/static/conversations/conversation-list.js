@@ -1,18 +1,20 @@
 // The conversations there are: everything, channels, threads and pairs, each with its last words.
 
-import { html, memo, signal } from "../lib/ui.js";
+import { classes, html, memo, signal } from "../lib/ui.js";
 import { get } from "../lib/api.js";
 import { plural, showAgo } from "../lib/format.js";
 import { atMostEvery } from "../lib/frames.js";
 import { onEvents, onReset } from "../lib/live.js";
 import { link } from "../lib/router.js";
 import { Avatar } from "../parts/avatar.js";
+import { Count } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { useRoving } from "../parts/roving.js";
 import { joined, showNewChannel } from "./members.js";
 import { showName } from "./place.js";
 import { oneLine, showThread } from "./threads.js";
+import { showUnread, unreadOf } from "./unread.js";
 
 const MOST = 60; // of each kind; older ones are found by a search
 const READ_MS = 3_000;
@@ -75,10 +77,11 @@ function Section({ heading, found, add, children }) {
 
 function Entry({ path: [type, key = ""], place, icon, title, found }) {
   const isHere = place.type === type && place.key === key;
-  return html`<a class="row conversation" href=${link("conversations", [type, ...(key ? [key] : [])])} aria-current=${isHere ? "true" : undefined}>
+  const unread = found && !isHere ? unreadOf({ ...found, type, key }) : 0;
+  return html`<a class=${classes("row conversation", unread !== 0 && "unread")} href=${link("conversations", [type, ...(key ? [key] : [])])} aria-current=${isHere ? "true" : undefined}>
     ${icon ? html`<span class="sign"><${Icon} name=${icon} size=${15} /></span>` : html`<${Faces} names=${key.split(",")} />`}
     <span class="grow">
-      <span class="line"><span class="clip title">${title}</span>${found?.last && html`<${Age} ...${found} />`}</span>
+      <span class="line"><span class="clip title">${title}</span>${unread > 0 && html`<${Count} value=${showUnread(unread)} tone="accent" label="new" />`}${found?.last && html`<${Age} ...${found} />`}</span>
       ${found?.last && html`<span class="clip last" dir="auto">${icon && `${showName(found.last.from)}: `}${oneLine(found.last.body).slice(0, SHOWN)}</span>`}
     </span>
   </a>`;

@@ -13,6 +13,7 @@ import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { copyLink, copyText } from "./copying.js";
+import { Divider, isFirstNew } from "./new-messages.js";
 import { showName, showTo } from "./place.js";
 import { Ticks } from "./receipts.js";
 import { showThread } from "./threads.js";
@@ -24,10 +25,11 @@ const kinds = new Map([["action", ["bolt", "info"]], ["state", ["clock", "neutra
 
 const touched = signal(null); // the message whose tools a phone shows
 
-/** `before` is the message above it, `words` are marked, `place` the conversation that is shown. */
-export function MessageRow({ message, before, words, place, onReply }) {
+/** `before` is the message above it, `words` are marked, `place` the conversation that is shown, `news` what of it is new. */
+export function MessageRow({ message, before, words, place, news, onReply }) {
   const isNewDay = !before || showDay(before.ts) !== showDay(message.ts);
-  const isSame = !isNewDay && before.from === message.from && before.to === message.to && before.kind === message.kind
+  const isNew = isFirstNew(message, before, news);
+  const isSame = !isNewDay && !isNew && before.from === message.from && before.to === message.to && before.kind === message.kind
     && before.thread === message.thread && message.ts - before.ts < TOGETHER_MS;
   const isChosen = useComputed(() => selected.value === `message:${message.messageId}`).value;
   const [isNear, setNear] = useState(false);
@@ -41,7 +43,7 @@ export function MessageRow({ message, before, words, place, onReply }) {
     if (isPhone.value) touched.value = message.messageId;
     else select("message", message.messageId);
   };
-  return html`${isNewDay && html`<div class="day"><span>${showDay(message.ts)}</span></div>`}
+  return html`${isNewDay && html`<div class="day"><span>${showDay(message.ts)}</span></div>`}${isNew && html`<${Divider} id=${message.messageId} />`}
     <article class=${classes("message", `kind-${kind}`, isSame && "same", isChosen && "chosen", isTouched && "touched")}
       aria-label=${`${showName(message.from)} to ${showTo(message)}, ${showMoment(message.ts)}`} data-message=${message.messageId} onClick=${open}
       onPointerEnter=${() => setNear(true)} onPointerLeave=${leave} onFocusIn=${() => setNear(true)} onFocusOut=${leave}>

@@ -8,6 +8,7 @@ import { get } from "./api.js";
 import { atMostEvery } from "./frames.js";
 import { connection, onEvents, onReset } from "./live.js";
 import { mark, markOf, marks } from "./marks.js";
+import { seenAt } from "./seen.js";
 import { agents, areRequestsRead, asking, isReady, isYou, openProposals, permissions, questions, status } from "./store.js";
 
 const RANKS = { critical: 0, high: 1, medium: 2, low: 3 };
@@ -94,7 +95,7 @@ function* messageItems() {
   const byName = Map.groupBy((messages.value ?? []).filter(isToYou), (message) => message.from);
   for (const [name, said] of byName) {
     const answered = (messages.value ?? []).find((message) => isYou(message.from) && message.to === name)?.ts ?? 0;
-    const seen = markOf(`seen:pair:${[name, said[0].to].sort().join(",")}`)?.at ?? 0;
+    const seen = seenAt("pair", `${name},${status.value.you}`) ?? 0;
     const open = said.filter((message) => message.ts > Math.max(answered, seen));
     if (open.length) {
       yield { id: `message:${name}`, kind: "message", at: open[0].ts, rank: RANK.message, about: { name, last: open[0], count: open.length } };

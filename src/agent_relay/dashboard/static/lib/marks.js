@@ -65,3 +65,4 @@ effect(() => {
   if (newest !== undefined && newest !== version) untracked(read);
 });
 onReset(read);
+addEventListener("pagehide", () => send());
