@@ -28,8 +28,8 @@ def test_each_step_of_a_message_has_words(lab: Page, step: str) -> None:
 @pytest.mark.parametrize(
     ("event", "said"),
     [
-        (("hour", 8.1, "stop-all"), "The budget for the last hour is nearly spent: $8.10 of $10.00."),
-        (("total", 10, "alert"), "The budget for all of it is spent: $10.00 of $10.00."),
+        (("hour", 8.1, "stop-all"), "The hourly budget is nearly spent: $8.10 of $10.00."),
+        (("total", 10, "alert"), "The total budget is spent: $10.00 of $10.00."),
         (("session", 12, "stop"), "Bob's budget is spent: $12.00 of $10.00. The agent is stopped."),
     ],
 )

@@ -137,6 +137,7 @@ class Http:
         from agent_relay.storage.page_keys import PageKeyFile  # noqa: PLC0415
         from agent_relay.storage.screens import ScreenFiles  # noqa: PLC0415
         from agent_relay.storage.workspaces import WorkspaceFile  # noqa: PLC0415
+        from agent_relay.transports.http.activity import ActivityBoard  # noqa: PLC0415
         from agent_relay.transports.http.api import Api  # noqa: PLC0415
         from agent_relay.transports.http.callers import TracedHttp  # noqa: PLC0415
         from agent_relay.transports.http.guard import hash_token  # noqa: PLC0415
@@ -161,6 +162,7 @@ class Http:
             screens=self._screens or ScreenFiles(config.state_dir),
             live_screens=self._screens or LiveScreenFiles(config.state_dir),
             keyboards=Keyboards(clock.steady_ms, clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
+            activity=ActivityBoard(self._bus),
             workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(),
             token_hash=None if self._token is None else hash_token(self._token), page_keys=keys,
             guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,

@@ -15,6 +15,7 @@ from agent_relay.ports.service import RelayService
 from agent_relay.ports.watchers import AgentFileReader, Budgets, LiveScreens, ScreenReader, Workspaces
 from agent_relay.protocol.hosts import ClusterFacts
 from agent_relay.transports.arc.desk import Desk
+from agent_relay.transports.http.activity import ActivityBoard
 from agent_relay.transports.http.errors import unavailable
 from agent_relay.transports.http.guesses import Guesses
 from agent_relay.transports.http.keyboards import Keyboards
@@ -41,6 +42,7 @@ class Api(Struct, frozen=True):
     live_screens: LiveScreens
     keyboards: Keyboards
     usage: UsageBoard
+    activity: ActivityBoard
     workspaces: Workspaces
     assets: Assets
     token_hash: str | None  # None: nobody is asked for a token

@@ -129,6 +129,15 @@ class HoldView(Struct):
     line: str
 
 
+class DoingView(Struct):
+    """`what`: the type of an item, the operation on a file, or `run`; `text`: the file or the command."""
+
+    kind: Literal["item", "file", "command"]
+    what: str
+    text: str
+    at: int
+
+
 class AgentView(Struct, rename="camel"):
     name: str
     connected: bool
@@ -143,6 +152,8 @@ class AgentView(Struct, rename="camel"):
     host: str = ""  # of the cluster, where it is or was last; "": there is no cluster
     waiting_for: str | None = None
     paused: bool = False
+    state_at: int | None = None  # since when it is in this state, where that was told
+    doing: DoingView | None = None  # the newest that its CLI's record tells of its work
     door: str | None = None
     door_note: str | None = None
     hold: HoldView | None = None
