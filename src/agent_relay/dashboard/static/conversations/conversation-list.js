@@ -31,6 +31,9 @@ const read = atMostEvery(READ_MS, async () => {
   }
 });
 
+/** As they were read last; none before that. */
+export const known = () => conversations.value ?? [];
+
 let isFollowing = false;
 
 /** Reads the list now, and again when something was said. */

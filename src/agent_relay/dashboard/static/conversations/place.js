@@ -1,6 +1,7 @@
 // Which conversation the page shows: all of it, one agent's, a pair's, a channel's, a thread's, or what was found by a search.
 
 import { isYou } from "../lib/store.js";
+import { parseSearch } from "./search.js";
 import { showThread } from "./threads.js";
 
 /** The conversation of a route: `home` names it whatever is searched for in it, `query` is what the API is asked, `matches` whether a new message belongs to it, `to` who gets what is
@@ -11,7 +12,8 @@ export function placeOf({ path, query }) {
   const { search = "" } = query;
   const home = [place.type, place.key].join("\u0000");
   const id = [home, search].join("\u0000");
-  return { ...place, home, id, search, query: { ...place.query, search }, matches: search ? () => false : place.matches };
+  const asked = parseSearch(search);
+  return { ...place, home, id, search, words: asked.words, query: { ...place.query, ...asked.query }, matches: search ? () => false : place.matches };
 }
 
 const kinds = {

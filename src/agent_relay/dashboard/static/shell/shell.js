@@ -3,6 +3,7 @@
 import { classes, html, useEffect, useState } from "../lib/ui.js";
 import { connection, reconnectNow } from "../lib/live.js";
 import { route, viewId } from "../lib/router.js";
+import { Slot } from "../lib/slots.js";
 import { isReady } from "../lib/store.js";
 import { Boundary } from "../parts/boundary.js";
 import { Button } from "../parts/button.js";
@@ -31,7 +32,7 @@ export function Shell() {
       <${Boundary}><${Details} /><//>
       <${Dock} />
     </div>
-    <${UndoBar} /><${Toasts} /><${Announcer} /><${Help} /><${KeyDialog} />`;
+    <${UndoBar} /><${Toasts} /><${Announcer} /><${Help} /><${KeyDialog} /><${Slot} place="front" />`;
 }
 
 function toMain(event) {

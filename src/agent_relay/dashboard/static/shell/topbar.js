@@ -28,7 +28,7 @@ export function Topbar() {
       <${Slot} place="topbar" />
       <${Inbox} /><${Cost} /><${Daemon} />
       <span class="gap wide" /><${Connection} />
-      <${ThemeButton} />
+      <${Slot} place="topbar-end" /><${ThemeButton} />
       <${Button} kind="quiet" icon="help" label="Keyboard shortcuts" keys="?" class="wide" onClick=${showHelp} />
     </div>
   </header>`;

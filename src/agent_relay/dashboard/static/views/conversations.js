@@ -102,7 +102,7 @@ function Head({ place, field, isListed, onList }) {
     ${place.type === "channel" && html`<${Members} channel=${place.key} />`}
     <div class="tools">
       <label class="search"><${Icon} name="search" size=${15} /><span class="sr-only">Search in ${place.title}</span>
-        <input ref=${field} type="search" placeholder="Search" value=${written} onKeyDown=${leave} onInput=${write} /><kbd>/</kbd></label>
+        <input ref=${field} type="search" placeholder="Search" title="Words, and from: to: after: before: topic: in:" value=${written} onKeyDown=${leave} onInput=${write} /><kbd>/</kbd></label>
       <${Menu} label="Export" icon="download" items=${[
         { label: "Export as Markdown", icon: "download", run: () => exportAs("markdown", place) },
         { label: "Export as JSON", icon: "download", run: () => exportAs("json", place) },
@@ -114,7 +114,7 @@ function Head({ place, field, isListed, onList }) {
 
 function Messages({ place, feed, list, at, onReply }) {
   const items = feed.items.value;
-  const words = useMemo(() => wordsOf(place.search), [place.search]);
+  const words = useMemo(() => wordsOf(place.words), [place.words]);
   const [isAtEnd, setAtEnd] = useState(true);
   const news = useNews(place, feed);
   useMarking(place, feed, isAtEnd, at);

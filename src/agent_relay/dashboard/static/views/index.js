@@ -22,4 +22,5 @@ export const extras = [
   () => import("./control.js"),
   () => import("./inbox-alerts.js"),
   () => import("./event-details.js"),
+  () => import("../shell/palette.js"),
 ];
