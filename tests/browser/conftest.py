@@ -32,7 +32,7 @@ def stage() -> Iterator[Stage]:
 
 @pytest.fixture
 def open_view(browser: Browser, stage: Stage) -> Iterator[OpenPage]:
-    """`open_view("#/attention", color_scheme="dark")`: a new page. What the pages did wrong fails the test at its end."""
+    """`open_view("#/inbox", color_scheme="dark")`: a new page. What the pages did wrong fails the test at its end."""
     with ExitStack() as stack:
 
         def open_it(view: str = "", **options: Any) -> tuple[Page, Watched]:
@@ -50,7 +50,7 @@ def visits(browser: Browser, stage: Stage) -> Iterator[Visits]:
 
 @pytest.fixture
 def visit(visits: Visits, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    """`visit("attention", color_scheme="dark")`: a page that the tests of a module share, in another view than before."""
+    """`visit("inbox", color_scheme="dark")`: a page that the tests of a module share, in another view than before."""
     failed = request.session.testsfailed
     yield visits.visit
     visits.check(has_failed=request.session.testsfailed > failed)

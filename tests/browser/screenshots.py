@@ -46,14 +46,14 @@ def _on_a_phone(name: str, view: str, shows: str, scheme: str) -> Shot:
 
 SHOTS = [
     *_on_a_desk("conversations", "conversations/channel/%23build?select=agent:Alice", ".message"),
-    *_on_a_desk("attention", "attention", "[data-request]"),
+    *_on_a_desk("inbox", "inbox", "[data-request]"),
     *_on_a_desk("terminals", "terminals", ".xterm-rows:has-text('Ready.')"),
     *_on_a_desk("timeline", "timeline", "main canvas"),
     *_on_a_desk("graph", "graph?select=agent:Lead", "[data-node]"),
     *_on_a_desk("costs", "costs?range=1h", ".uplot"),
     _on_a_phone("agents", "agents", ".agent[data-agent]", "light"),
     _on_a_phone("conversations", "conversations/channel/%23build", ".message", "light"),
-    _on_a_phone("attention", "attention", "[data-request]", "dark"),
+    _on_a_phone("inbox", "inbox", "[data-request]", "dark"),
 ]
 
 

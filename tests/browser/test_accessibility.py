@@ -18,7 +18,7 @@ VIEWS = {
     "conversations": ".message",
     "conversations/pair/Alice,Bob": ".conversation-view",
     "conversations?select=agent:Alice": ".details .facts",
-    "attention": "[data-request] [data-press=approve]",
+    "inbox": "[data-request] [data-press=approve]",
     "decisions": ".empty",
     "terminals": ".empty",
     "timeline": ".tl-picture canvas",
@@ -58,7 +58,7 @@ def test_on_a_desk(visit: Visit, view: str, scheme: str) -> None:
     assert find_faults(show(visit, view, color_scheme=scheme)) == []
 
 
-@pytest.mark.parametrize("view", ["conversations", "attention", "costs"])
+@pytest.mark.parametrize("view", ["conversations", "inbox", "costs"])
 def test_on_a_phone(visit: Visit, view: str) -> None:
     page = show(visit, view, **ON_A_PHONE)
     assert find_faults(page) == []

@@ -32,7 +32,7 @@ SOUND = [660, 880]
 
 
 def open_attention(browser: Browser, stage: Stage, **options: Any) -> AbstractContextManager[tuple[Page, Watched]]:
-    return open_page(browser, f"{stage.url}/#/attention", stage.daemon, script=NOTE, **options)
+    return open_page(browser, f"{stage.url}/#/inbox", stage.daemon, script=NOTE, **options)
 
 
 def wait_until_live(page: Page) -> None:

@@ -30,16 +30,20 @@ def card(page: Page, id_: str) -> Locator:
 def show(page: Page, id_: str) -> Locator:
     """The card of a request that has just been made, once it is shown: where others are being read, it waits to be asked for."""
     news = page.locator("[data-new]")
-    until(page, lambda: news.count() or card(page, id_).count(), f"{id_} has arrived")
-    if not card(page, id_).count():
-        news.click()
+
+    def is_shown() -> bool:
+        if not card(page, id_).count() and news.count():  # others may have arrived before it
+            news.click()
+        return card(page, id_).count() > 0
+
+    until(page, is_shown, f"{id_} is shown")
     card(page, id_).wait_for()
     return card(page, id_)
 
 
 @pytest.fixture
 def page(visit: Visit) -> Page:
-    found = visit("attention")
+    found = visit("inbox")
     expect(found.locator("[data-connection=live]")).to_be_visible()
     return found
 

@@ -11,7 +11,7 @@ from tests.browser.conftest import OpenPage, Visit
 from tests.browser.stage import PHONE, Stage, expect_to_fit, until
 
 GO_TO = {
-    "a": "attention",
+    "i": "inbox",
     "d": "decisions",
     "x": "terminals",
     "t": "timeline",
@@ -54,7 +54,7 @@ def test_the_shortcuts_are_listed_and_the_focus_comes_back(open_view: OpenPage) 
     tab_to(page, "Keyboard shortcuts")
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
-    for does in ("Write a message", "Search", "Attention", "Toggle light and dark"):
+    for does in ("Write a message", "Search", "Inbox", "Toggle light and dark"):
         expect(dialog.get_by_text(does, exact=True).first).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
@@ -120,7 +120,7 @@ def test_a_request_is_decided_on_a_phone(visit: Visit, stage: Stage) -> None:
         "Bob", "permission.requested", requestId="phone", isExact=True, tool="Bash", command="make phone", description="?",
         options=["Yes", "No"],
     )  # fmt: skip
-    page.locator(".dock").get_by_role("link", name=re.compile("Attention")).tap()
+    page.locator(".dock").get_by_role("link", name=re.compile("Inbox")).tap()
     card = page.locator('[data-request="phone"]')
     card.locator("[data-press=approve]").tap()
     expect(card).to_have_count(0)
@@ -137,7 +137,7 @@ def test_a_request_is_decided_on_a_phone(visit: Visit, stage: Stage) -> None:
     ],
 )
 def test_the_other_views_are_behind_more_and_fit(visit: Visit, view: str, shows: str) -> None:
-    page = visit("attention", **ON_A_PHONE)
+    page = visit("inbox", **ON_A_PHONE)
     page.locator(".dock").get_by_role("button", name="More").tap()
     page.get_by_role("menuitem", name=view).tap()
     expect(page.locator("main h1").first).to_have_text(view)

@@ -34,7 +34,7 @@ def test_an_answer_goes_where_its_message_came_from_and_then_all_is_as_before(pa
     page.keyboard.press("Enter")
     answer = page.locator(".message").last
     expect(answer).to_contain_text("I do.")
-    expect(answer.locator(".badge")).to_contain_text("Thread at")
+    expect(answer.locator(".badge")).to_contain_text("Ada: ")  # the thread is called by the words of what was answered
     expect(page.locator(".chip")).to_have_count(0)
 
 

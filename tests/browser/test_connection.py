@@ -16,7 +16,7 @@ from tests.browser.stage import NO_PAGE, Stage, open_page
 PREFIX = "/tools/relay"
 TOKEN = "sesame-4711"
 MEANWHILE = 20  # messages that are said while the page is cut off
-VIEWS = ["attention", "decisions", "terminals", "timeline", "replay", "graph", "costs", "dead-letters"]
+VIEWS = ["inbox", "decisions", "terminals", "timeline", "replay", "graph", "costs", "dead-letters"]
 OF_ONE_HOP = {"connection", "content-length", "transfer-encoding"}
 
 
@@ -78,7 +78,7 @@ def test_styles_that_could_not_be_loaded_are_tried_again(open_view: OpenPage, st
 def test_modules_that_could_not_be_loaded_are_tried_again(open_view: OpenPage, stage: Stage) -> None:
     page, watched = open_view(NO_PAGE)
     watched.allows_network_errors = True
-    refused = refuse_once(page, "**/views/attention-alerts.js")
+    refused = refuse_once(page, "**/views/inbox-alerts.js")
     page.goto(f"{stage.url}/#/conversations/all")
     expect(page.locator("body[data-loaded=all]")).to_be_visible()
     assert refused

@@ -28,8 +28,8 @@ def test_starting_an_agent_says_what_is_wrong(open_view: OpenPage) -> None:
 def test_a_dead_letter_is_sent_again(visit: Visit) -> None:
     page = visit("dead-letters")
     letter = page.locator(".letter", has_text="Are you there?").first
-    letter.get_by_role("button", name="Send again").click()
-    expect(page.get_by_text("Sent again to release-notes.")).to_be_visible()
+    letter.get_by_role("button", name="Send again to release-notes").click()
+    expect(page.get_by_text("1 message sent again.")).to_be_visible()
 
 
 def test_agents_are_paused_typed_to_and_stopped(visit: Visit, stage: Stage) -> None:

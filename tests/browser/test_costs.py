@@ -31,6 +31,22 @@ def test_costs_go_up_as_tokens_are_used_and_unknown_prices_are_told(visit: Visit
     expect(page.locator(".figures thead")).to_contain_text("Ada")
 
 
+def test_the_bar_and_the_view_show_the_same_total(visit: Visit, stage: Stage) -> None:
+    page = visit("costs?range=1h")
+    bar, total = (
+        page.locator(".topbar .stat", has_text="Total cost").locator("b"),
+        page.locator(".tile", has_text="In total").locator(".tabular"),
+    )
+    expect(total).to_contain_text("$")
+    assert bar.inner_text() == total.inner_text()
+    before = dollars(bar)
+    stage.report("Ada", "tokens.used", model="claude-opus-4-5", inputTokens=1_000_003, outputTokens=0)
+    page.locator(".topbar .stat", has_text="Total cost").click()
+    shown = page.locator(".tile", has_text="all recorded usage").locator(".tabular")
+    until(page, lambda: shown.count() and dollars(shown) >= before + 5, "it is counted")
+    assert bar.inner_text() == shown.inner_text()
+
+
 def test_a_budget_is_set_and_its_bar_shows_how_far_it_is_spent(visit: Visit, stage: Stage) -> None:
     stage.report("Ada", "tokens.used", model="claude-opus-4-5", inputTokens=1_000_001, outputTokens=0)
     stage.wait_for_event("tokens.used", "1000001")

@@ -35,7 +35,7 @@ def test_it_is_started_asks_and_goes_on(browser: Browser, scene: Scene, button: 
         dialog.get_by_label("Task").fill(TASK)
         dialog.get_by_role("button", name="Start agent").click()
         page.get_by_text("Bob is starting.").wait_for(timeout=60_000)
-        page.goto(f"{scene.server.url}/#/attention")
+        page.goto(f"{scene.server.url}/#/inbox")
         card = page.locator("[data-request]")
         card.wait_for(timeout=60_000)
         expect(card).to_contain_text("Do you want to proceed?")

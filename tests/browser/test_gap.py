@@ -36,7 +36,7 @@ class Held:
 
 
 def test_what_is_said_while_the_messages_are_read(open_view: OpenPage, stage: Stage) -> None:
-    page, _ = open_view("#/attention")
+    page, _ = open_view("#/inbox")
     expect(page.locator("[data-connection=live]")).to_be_visible()
     held = Held(page, MESSAGES, answered=True)
     page.evaluate("location.hash = '#/conversations/pair/Ada,Bob'")

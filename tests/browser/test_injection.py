@@ -55,7 +55,7 @@ def expect_text_only(page: Page) -> None:
         ("conversations/all", "article"),
         (f"conversations/thread/{THREAD}", "article"),
         ("conversations/agent/constructor?select=agent:constructor", "aside"),
-        ("attention", "[data-request=que_hostile]"),
+        ("inbox", "[data-request=que_hostile]"),
         ("timeline", "main canvas"),
         ("graph?select=agent:toString", "[data-node=constructor]"),
         ("costs", "main table"),

@@ -108,7 +108,7 @@ def _wait_until_steady(page: Page) -> dict[str, Any]:
 
 def test_a_list_that_is_gone_may_still_be_told_that_it_was_scrolled(long_page: Page, stage: Stage) -> None:
     long_page.evaluate("window.gone = document.querySelector('.message-list')")
-    long_page.goto(f"{stage.url}/#/attention")
+    long_page.goto(f"{stage.url}/#/inbox")
     expect(long_page.locator(".message-list")).to_have_count(0)
     told = """() => {
       const wrong = [];

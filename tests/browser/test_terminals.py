@@ -132,7 +132,7 @@ def test_leaving_gives_the_keyboard_back_and_another_may_take_it_by_force(
     pane(other, echo).get_by_role("button", name="Take the keyboard").click()
     other.get_by_role("button", name="Take it anyway").click()
     expect(pane(other, echo)).to_contain_text("You have the keyboard")
-    other.goto(f"{other.url.partition('#')[0]}#/attention")
+    other.goto(f"{other.url.partition('#')[0]}#/inbox")
     until(lambda: not is_paused(http, echo)(), "leaving the view gives it back")
 
 

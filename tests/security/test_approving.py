@@ -34,7 +34,7 @@ def stage() -> Iterator[Stage]:
 def page(browser: Browser, stage: Stage) -> Iterator[Page]:
     """Bob asks to run `make test`, and that is what is being read."""
     ask(stage, "Bob", "test")
-    with open_page(browser, f"{stage.url}/#/attention", stage.daemon) as (opened, _):
+    with open_page(browser, f"{stage.url}/#/inbox", stage.daemon) as (opened, _):
         expect(card(opened, "test")).to_have_class(CURRENT)
         expect(card(opened, "test").locator("[data-press=approve]")).to_be_enabled()
         yield opened
@@ -121,7 +121,7 @@ def test_it_is_sent_from_another_view_too_and_can_be_taken_back_there(stage: Sta
     expect(page.locator(".undo-bar")).to_contain_text("Bob")
     page.locator(".undo-bar").get_by_role("button", name="Undo").click()
     expect(page.locator(".undo-bar")).to_have_count(0)
-    page.goto(f"{stage.url}/#/attention")
+    page.goto(f"{stage.url}/#/inbox")
     card(page, "test").locator("[data-press=deny]").click()
     page.goto(f"{stage.url}/#/costs")
     until(page, lambda: sent == ["test/deny"], "it is sent")
@@ -161,7 +161,7 @@ def test_a_page_that_is_closed_sends_nothing_and_asks_before(stage: Stage, page:
 
 def test_on_a_phone_the_button_fits_and_moves_nothing(browser: Browser, stage: Stage) -> None:
     ask(stage, "Bob", "test")
-    with open_page(browser, f"{stage.url}/#/attention", stage.daemon, viewport=PHONE) as (page, _):
+    with open_page(browser, f"{stage.url}/#/inbox", stage.daemon, viewport=PHONE) as (page, _):
         expect(card(page, "test").locator("[data-press=approve]")).to_be_enabled()
         place = card(page, "test").bounding_box()
         ask(stage, "Ada", "push", command="rm -rf build")

@@ -1,4 +1,4 @@
-"""Dead letters on their way back: a message that could not be delivered is sent again, on the owner's order.
+"""What is done with dead letters, on the owner's order: sent again, or dismissed. A dismissed one stays in the history.
 
 `queries` lists them; the journal knows which of them have changed a moment ago.
 """
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from agent_relay.protocol import envelope
 
 
+RETRY_LETTER, DISMISS_LETTER = "retry_dead_letter", "dismiss_dead_letter"
+COMMANDS = (RETRY_LETTER, DISMISS_LETTER)
+
+
 class DeadLetters:
     def __init__(self, registry: Registry, store: MessageStore, journal: Journal, sending: Sending) -> None:
         self._registry = registry
@@ -29,7 +33,7 @@ class DeadLetters:
         self._sending = sending
         self._reviving: set[tuple[int, str]] = set()  # so that each goes once
 
-    def retry(self, peer: Peer, frame: envelope.Control) -> None:
+    def receive(self, peer: Peer, frame: envelope.Control) -> None:
         message_id = frame.payload.id or ""
 
         def found(page: Page | RelayError) -> None:
@@ -39,6 +43,8 @@ class DeadLetters:
             lost = [] if isinstance(page, RelayError) else self._lost_keys(page)
             if isinstance(page, RelayError) or not lost:
                 peer.say_error(RelayError(ErrorCode.ROUTE_NOT_FOUND, f"There is no dead letter {message_id}."), frame.id)
+            elif frame.payload.command == DISMISS_LETTER:
+                self._dismiss(peer, frame.id, page.messages[0], lost)
             else:
                 self._recall_and_revive(peer, frame.id, page.messages[0], lost)
 
@@ -57,6 +63,12 @@ class DeadLetters:
             if self._journal.is_dead(row.number, key, stored=(row.number, key) in page.dead)
             and (row.number, key) not in self._reviving
         ]
+
+    def _dismiss(self, peer: Peer, request_id: str, row: MessageRow, lost: list[str]) -> None:
+        for key in lost:
+            self._journal.revived(row.number, key)
+        dismissed = {"ack_id": request_id, "stage": "dismissed", "message_id": row.id}
+        self._journal.then(lambda: peer.say("ACK", dismissed))
 
     def _recall_and_revive(self, peer: Peer, request_id: str, row: MessageRow, lost: list[str]) -> None:
         sender = self._registry.find(row.sender)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
+from agent_relay.core.dead_letters import COMMANDS as LETTER_COMMANDS
 from agent_relay.core.erasure import COMMANDS as ERASE_COMMANDS
 from agent_relay.core.excluded_hosts import COMMANDS as HOST_COMMANDS
 from agent_relay.core.membership import COMMANDS as MEMBER_COMMANDS
@@ -142,8 +143,8 @@ class FrameDispatch:
             case e.History():
                 self._queries.history(peer, frame)
             case e.Control():
-                if frame.payload.command == "retry_dead_letter":
-                    self._retry(peer, frame)
+                if frame.payload.command in LETTER_COMMANDS:
+                    self._letter(peer, frame)
                 elif frame.payload.command in ERASE_COMMANDS:
                     self._erasure.receive(peer, frame)
                 elif frame.payload.command in HOST_COMMANDS:
@@ -176,13 +177,13 @@ class FrameDispatch:
             case _:
                 assert_never(frame)
 
-    def _retry(self, peer: Peer, frame: e.Control) -> None:
+    def _letter(self, peer: Peer, frame: e.Control) -> None:
         try:
             self._rights.check(self._rights.caller_of(peer), RETRY)
         except RelayError as error:
             peer.say_error(error, frame.id)
         else:
-            self._dead_letters.retry(peer, frame)
+            self._dead_letters.receive(peer, frame)
 
 
 def stopping_error() -> RelayError:

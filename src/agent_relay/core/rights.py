@@ -30,7 +30,7 @@ RIGHTS = {
     CONTROL: "type to agents, pause, resume, interrupt or stop them, or let them join and leave channels",
     SPAWN: "start agents, and release those it started",
     SPAWN_ANY: "choose how an agent is started, or release one that others started",
-    RETRY: "send dead letters again",
+    RETRY: "send dead letters again, or dismiss them",
     NAMES: "send under another name",
     BUDGET: "set budgets",
     ADMIN: "change how the relay is set up",

@@ -148,6 +148,9 @@ class Service:
         asked = p.ControlPayload("retry_dead_letter", id=message_id)
         return self._order(e.Control, asked, caller, lambda said: Requeued(said["message_id"], said["by"]))
 
+    def dismiss(self, message_id: str, caller: Caller = OWNER) -> Awaitable[None]:
+        return self._order(e.Control, p.ControlPayload("dismiss_dead_letter", id=message_id), caller, _nothing)
+
     def control(
         self, agent: str, command: str, text: str | None = None, for_ms: int | None = None, caller: Caller = OWNER
     ) -> Awaitable[None]:  # fmt: skip

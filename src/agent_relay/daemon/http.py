@@ -18,6 +18,7 @@ from agent_relay.daemon.config import Config
 from agent_relay.daemon.cost_models import load_prices
 from agent_relay.daemon.http_place import HttpPlace
 from agent_relay.daemon.logs import logger
+from agent_relay.daemon.shelves import make_shelf
 from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
 from agent_relay.ports.callers import Caller
@@ -136,11 +137,13 @@ class Http:
         from agent_relay.storage.page_keys import PageKeyFile  # noqa: PLC0415
         from agent_relay.storage.screens import ScreenFiles  # noqa: PLC0415
         from agent_relay.storage.workspaces import WorkspaceFile  # noqa: PLC0415
+        from agent_relay.transports.http.activity import ActivityBoard  # noqa: PLC0415
         from agent_relay.transports.http.api import Api  # noqa: PLC0415
         from agent_relay.transports.http.callers import TracedHttp  # noqa: PLC0415
         from agent_relay.transports.http.guard import hash_token  # noqa: PLC0415
         from agent_relay.transports.http.guesses import Guesses  # noqa: PLC0415
         from agent_relay.transports.http.keyboards import Keyboards  # noqa: PLC0415
+        from agent_relay.transports.http.marks import Marks  # noqa: PLC0415
         from agent_relay.transports.http.metrics import Metrics  # noqa: PLC0415
         from agent_relay.transports.http.openapi import encode_description  # noqa: PLC0415
         from agent_relay.transports.http.page_keys import PageKeys  # noqa: PLC0415
@@ -159,11 +162,13 @@ class Http:
             screens=self._screens or ScreenFiles(config.state_dir),
             live_screens=self._screens or LiveScreenFiles(config.state_dir),
             keyboards=Keyboards(clock.steady_ms, clock.wall_ms), usage=UsageBoard(self._bus, read_prices),
+            activity=ActivityBoard(self._bus),
             workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(),
             token_hash=None if self._token is None else hash_token(self._token), page_keys=keys,
             guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,
             budgets=self._budgets, files=self._files, is_ready=lambda: not self._is_stopping, arc=desk,
             callers=TracedHttp(self._callers, self._check_right, connections.ask_caller), repeats=Repeats(clock.wall_ms),
+            marks=Marks(make_shelf(self._documents, "marks", config.file(places.MARKS_FILE)), clock.wall_ms),
             see_cluster=self._see_cluster,
         )  # fmt: skip
 

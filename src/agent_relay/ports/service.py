@@ -297,6 +297,10 @@ class RelayService(Protocol):
         """Sends a dead letter again."""
         ...
 
+    def dismiss(self, message_id: str, caller: Caller = OWNER) -> Awaitable[None]:
+        """It is no dead letter any more, and stays in the history. Returns when that is durable."""
+        ...
+
     def control(
         self, agent: str, command: str, text: str | None = None, for_ms: int | None = None, caller: Caller = OWNER
     ) -> Awaitable[None]:

@@ -291,9 +291,10 @@ class HistoryResultPayload(Struct):
 
 class ControlPayload(Struct, omit_defaults=True):
     """`pause`, `resume`, `interrupt`, `stop`, `input`, and `approve`, `deny`, `answer` for the request `id`: from a client with
-    the `agent` it is for, then on to that agent's connection. For the daemon itself: `retry_dead_letter`, `withdraw_proposal`,
-    `join` and `leave` for an `agent` and a `channel`, `set_topic_line` for the `text` of a `channel`, `count_data` and `forget`
-    for what is kept of an `agent`, and `set_team` for the `rules` and `shadows` of the team whose file has the hash `id`."""
+    the `agent` it is for, then on to that agent's connection. For the daemon itself: `retry_dead_letter`,
+    `dismiss_dead_letter`, `withdraw_proposal`, `join` and `leave` for an `agent` and a `channel`, `set_topic_line` for the
+    `text` of a `channel`, `count_data` and `forget` for what is kept of an `agent`, and `set_team` for the `rules` and
+    `shadows` of the team whose file has the hash `id`."""
 
     command: str
     agent: str | None = None

@@ -26,6 +26,7 @@ EVENTS_FILE = "events.jsonl"
 CLUSTER_FILE = "cluster.json"  # the hosts of the cluster, as this one sees them
 AGENTS_FILE = "agents.json"
 BUDGET_FILE = "budget.json"
+MARKS_FILE = "marks.json"
 PROJECT_FILE = "project.json"  # which project it is, and how its daemon was started last
 HTTP_FILE = "http.json"  # where the HTTP server listens, or why it does not
 API_TOKEN_FILE = "api-token"  # noqa: S105 - a file: who may use the HTTP API, and who owns this relay (0600)

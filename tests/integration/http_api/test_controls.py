@@ -91,6 +91,18 @@ def test_dead_letters_are_sent_again(start_server: StartServer) -> None:
     assert problem(server.http.post("/api/v1/dead-letters/17/retry")) == (404, "ROUTE_NOT_FOUND")
 
 
+def test_dead_letters_are_dismissed_and_stay_in_the_history(start_server: StartServer) -> None:
+    server = start_server("--message-ttl=100")
+    server.join("Bob").close(1)
+    sent = server.http.post("/api/v1/messages", json={"to": "Bob", "body": "late"}).json()["messageId"]
+    until(lambda: bool(server.http.get("/api/v1/dead-letters").json()["deadLetters"]), "it is dead")
+    assert server.http.delete(f"/api/v1/dead-letters/{sent}").json() == {"success": True}
+    assert server.http.get("/api/v1/dead-letters").json()["deadLetters"] == []
+    assert server.http.get("/api/v1/status").json()["deadLetters"] == 0
+    assert server.http.get(f"/api/v1/messages/{sent}").json()["body"] == "late"
+    assert problem(server.http.delete(f"/api/v1/dead-letters/{sent}")) == (404, "ROUTE_NOT_FOUND")
+
+
 def test_commands_reach_the_wrapper(server: Server, http: httpx.Client) -> None:
     bob = server.wrap()
     base = f"/api/v1/agents/{bob.name}"

@@ -33,11 +33,13 @@ POST /api/v1/agents/{name}/input | GET /api/v1/permissions | GET /api/v1/questio
 GET /api/v1/agents/{name}/events/sse | GET /api/v1/sessions/{id}/events/sse | GET /api/v1/events | GET /api/v1/messages
 GET /api/v1/messages/{id} | GET /api/v1/messages/{id}/timeline | POST /api/v1/messages | GET /api/v1/costs
 GET /api/v1/costs/budget | POST /api/v1/costs/budget | GET /api/v1/dead-letters | POST /api/v1/dead-letters/{id}/retry
+DELETE /api/v1/dead-letters/{id}
 GET /workspaces | POST /workspaces | GET /workspaces/{id} | DELETE /workspaces/{id} | POST /workspaces/{id}/switch
 GET /workspaces/{id}/agents | POST /workspaces/{id}/agents | GET /agents | GET /agents/{id} | DELETE /agents/{id}
 GET /agents/{id}/output | POST /agents/{id}/input | POST /agents/{id}/interrupt | POST /agents/by-name/{name}/interrupt
 GET /api/v1/events/outline | GET /api/v1/costs/trend | POST /api/v1/page-codes | POST /api/v1/page-keys | DELETE /api/v1/page-keys
 GET /api/v1/status | GET /api/v1/conversations | GET /api/v1/terminals/stream
+GET /api/v1/marks | POST /api/v1/marks
 GET /api/v1/channels | POST /api/v1/channels/{channel}/join | POST /api/v1/channels/{channel}/leave
 POST /api/v1/channels/{channel}/topic
 GET /api/v1/proposals | POST /api/v1/proposals | GET /api/v1/proposals/{id} | DELETE /api/v1/proposals/{id}

@@ -80,6 +80,22 @@ def test_a_dead_letter_that_could_not_be_stored_again_stays_one(
     assert alice.payload("ACK")["stage"] == "requeued"
 
 
+def test_a_dismissed_letter_is_none_any_more_and_stays_in_the_history(
+    relay: RelayHarness, alice: HarnessClient, bob: HarnessClient
+) -> None:
+    dead, other = bury(relay, alice, bob, "1"), bury(relay, alice, bob, "2")
+    request = alice.say("CONTROL", {"command": "dismiss_dead_letter", "id": dead})
+    answer = alice.payload("ACK")
+    assert (answer["ack_id"], answer["stage"], answer["message_id"]) == (request, "dismissed", dead)
+    relay.restart()
+    watcher = relay.connect("watcher", mode="observer")
+    assert [message["message_id"] for message in ask(watcher, view="dead_letters")["messages"]] == [other]
+    assert [message["message_id"] for message in ask(watcher)["messages"]] == [other, dead]
+    assert relay.connect("Bob", token=bob.token).bodies() == []
+    watcher.say("CONTROL", {"command": "dismiss_dead_letter", "id": dead})
+    assert watcher.payload("ERROR")["code"] == "ROUTE_NOT_FOUND"
+
+
 @pytest.mark.parametrize(
     ("id_", "code"),
     [("nonsense", "INVALID_FORMAT"), (None, "INVALID_FORMAT"), ("msg_01MCC5RM000000000000010002", "ROUTE_NOT_FOUND")],

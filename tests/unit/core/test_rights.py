@@ -10,7 +10,9 @@ from tests.support.harness import OWNER_TOKEN, HarnessClient, RelayHarness
 
 CONTROL = {"control": True}
 ASKS = {"type": "permission.requested", "fields": {"requestId": "p1", "description": "May I?"}}
-COMMANDS = ["approve", "deny", "answer", "input", "pause", "resume", "interrupt", "stop", "retry_dead_letter"]
+COMMANDS = [
+    "approve", "deny", "answer", "input", "pause", "resume", "interrupt", "stop", "retry_dead_letter", "dismiss_dead_letter",
+]  # fmt: skip
 INSIDE = Caller("Bob")
 LOST = Caller(is_lost=True)
 
@@ -37,9 +39,7 @@ def test_rights_are_read() -> None:
 
 
 @pytest.mark.parametrize(("caller", "said"), [(INSIDE, "inside_agent"), (LOST, "caller_lost")])
-@pytest.mark.parametrize(
-    "command", ["approve", "deny", "answer", "input", "pause", "resume", "interrupt", "stop", "retry_dead_letter"]
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_what_comes_from_inside_is_refused(command: str, caller: Caller, said: str) -> None:
     relay = RelayHarness()
     alice = relay.connect("Alice", capabilities=CONTROL)

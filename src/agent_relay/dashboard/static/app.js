@@ -2,10 +2,13 @@
 
 import "./lib/key.js"; // first: a code in the address is no view
 import { effect, html, render } from "./lib/ui.js";
+import { showDot } from "./lib/favicon.js";
 import { addShortcuts } from "./lib/keys.js";
 import { go, link } from "./lib/router.js";
-import { attentionCount, start, status } from "./lib/store.js";
+import { inboxCount } from "./lib/inbox.js";
+import { start, status } from "./lib/store.js";
 import { toggle } from "./lib/theme.js";
+import { beginReading } from "./lib/seen.js";
 import { say } from "./lib/toasts.js";
 import { Shell } from "./shell/shell.js";
 import { showHelp } from "./shell/help.js";
@@ -23,8 +26,12 @@ addShortcuts([
 
 effect(() => {
   const name = [status.value?.projectName, "Agent Relay"].filter(Boolean).join(" · ");
-  document.title = attentionCount.value ? `(${attentionCount.value}) ${name}` : name;
+  document.title = inboxCount.value ? `(${inboxCount.value}) ${name}` : name;
 });
+
+effect(() => { showDot(inboxCount.value > 0); });
+
+effect(beginReading);
 
 start().catch((error) => say(error.message, { tone: "danger", stay: true }));
 

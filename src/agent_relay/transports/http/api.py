@@ -15,9 +15,11 @@ from agent_relay.ports.service import RelayService
 from agent_relay.ports.watchers import AgentFileReader, Budgets, LiveScreens, ScreenReader, Workspaces
 from agent_relay.protocol.hosts import ClusterFacts
 from agent_relay.transports.arc.desk import Desk
+from agent_relay.transports.http.activity import ActivityBoard
 from agent_relay.transports.http.errors import unavailable
 from agent_relay.transports.http.guesses import Guesses
 from agent_relay.transports.http.keyboards import Keyboards
+from agent_relay.transports.http.marks import Marks
 from agent_relay.transports.http.mcp.sessions import McpSessions
 from agent_relay.transports.http.metrics import Metrics
 from agent_relay.transports.http.page_keys import PageKeys
@@ -40,6 +42,7 @@ class Api(Struct, frozen=True):
     live_screens: LiveScreens
     keyboards: Keyboards
     usage: UsageBoard
+    activity: ActivityBoard
     workspaces: Workspaces
     assets: Assets
     token_hash: str | None  # None: nobody is asked for a token
@@ -48,6 +51,7 @@ class Api(Struct, frozen=True):
     is_encrypted: bool  # HTTPS
     files: AgentFileReader
     repeats: Repeats
+    marks: Marks
     budgets: Budgets | None = None
     arc: Desk | None = None
     callers: HttpCallers | None = None  # None: nobody asks in whose terminal a request was made

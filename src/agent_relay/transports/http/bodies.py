@@ -148,6 +148,19 @@ class Decision(Body):
     reason: Words | None = None
 
 
+class NewMark(Body):
+    at: Moment
+    until: Moment | None = None  # it comes back then
+
+
+MarkName = Annotated[str, Meta(min_length=1, max_length=300)]
+
+
+class NewMarks(Body):
+    set: Annotated[dict[MarkName, NewMark], Meta(max_length=500)] = {}
+    remove: Annotated[list[MarkName], Meta(max_length=500)] = []
+
+
 class AnswerBody(Body):
     answer: Annotated[str, Meta(min_length=1, max_length=20_000)]
 

@@ -18,6 +18,7 @@ from agent_relay.transports.http.routes import (
     data,
     events,
     legacy,
+    marks,
     mcp,
     messages,
     proposals,
@@ -27,7 +28,7 @@ from agent_relay.transports.http.routes import (
 )
 
 ROUTES: tuple[Route, ...] = (
-    *about.ROUTES, *dashboard.ROUTES, *sessions.ROUTES, *agents.ROUTES, *data.ROUTES,
+    *about.ROUTES, *dashboard.ROUTES, *marks.ROUTES, *sessions.ROUTES, *agents.ROUTES, *data.ROUTES,
     *terminals.ROUTES, *requests.ROUTES, *events.ROUTES, *messages.ROUTES, *channels.ROUTES, *proposals.ROUTES, *costs.ROUTES,
     *mcp.ROUTES, *legacy.ROUTES, *arc.ROUTES,
 )  # fmt: skip

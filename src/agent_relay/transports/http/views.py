@@ -115,6 +115,7 @@ class Status(Struct, rename="camel"):
     total_tokens: int
     estimated_cost_usd: float | None
     last_seq: int  # of the events
+    marks_version: int  # goes up when marks are changed
     storage: Store
 
 
@@ -126,6 +127,15 @@ class HoldView(Struct):
     text: str
     todo: str
     line: str
+
+
+class DoingView(Struct):
+    """`what`: the type of an item, the operation on a file, or `run`; `text`: the file or the command."""
+
+    kind: Literal["item", "file", "command"]
+    what: str
+    text: str
+    at: int
 
 
 class AgentView(Struct, rename="camel"):
@@ -142,6 +152,8 @@ class AgentView(Struct, rename="camel"):
     host: str = ""  # of the cluster, where it is or was last; "": there is no cluster
     waiting_for: str | None = None
     paused: bool = False
+    state_at: int | None = None  # since when it is in this state, where that was told
+    doing: DoingView | None = None  # the newest that its CLI's record tells of its work
     door: str | None = None
     door_note: str | None = None
     hold: HoldView | None = None
@@ -158,6 +170,18 @@ class AgentView(Struct, rename="camel"):
     model: str | None = None  # the one it last used
     total_tokens: int = 0
     estimated_cost_usd: float | None = None  # None: nothing was used, or no price is known
+
+
+class MarkView(Struct):
+    at: int
+    until: int | None = None
+
+
+class MarkList(Struct):
+    """`version` goes up with every change; the status has it, too."""
+
+    marks: dict[str, MarkView]
+    version: int
 
 
 class AgentList(Struct):

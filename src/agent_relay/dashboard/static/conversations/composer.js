@@ -8,8 +8,9 @@ import { orSay, say } from "../lib/toasts.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { answerTo, change, clear, draftOf, giveUpAnswer, leave } from "./drafts.js";
-import { showName, showThread } from "./place.js";
+import { showName } from "./place.js";
 import { Recipients } from "./recipients.js";
+import { showThread } from "./threads.js";
 
 /** The reason of each recipient whose messages wait. */
 function sayWhyItWaits(to) {
@@ -79,7 +80,7 @@ export function Composer({ place, last }) {
   return html`<form class="composer" aria-label="Write a message" onSubmit=${onSubmit}>
     ${reply && html`<${Replying} message=${reply} onCancel=${() => giveUpAnswer(draft)} />`}
     <${Recipients} value=${to} onChange=${(targets) => set({ to: targets, isChosen: true })} />
-    <textarea ref=${field} rows="1" aria-label="Message" placeholder="Write a message (Markdown works)" value=${text}
+    <textarea ref=${field} rows="1" dir="auto" aria-label="Message" placeholder="Write a message (Markdown works)" value=${text}
       onInput=${(event) => set({ text: event.currentTarget.value })} onKeyDown=${onKeyDown} onBlur=${follow} />
     <div class="composer-foot">
       <select class="quiet-select" aria-label="Kind" value=${kind} onChange=${(event) => set({ kind: event.currentTarget.value })}>

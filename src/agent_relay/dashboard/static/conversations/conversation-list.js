@@ -1,17 +1,20 @@
 // The conversations there are: everything, channels, threads and pairs, each with its last words.
 
-import { html, memo, signal } from "../lib/ui.js";
+import { classes, html, memo, signal } from "../lib/ui.js";
 import { get } from "../lib/api.js";
 import { plural, showAgo } from "../lib/format.js";
 import { atMostEvery } from "../lib/frames.js";
 import { onEvents, onReset } from "../lib/live.js";
 import { link } from "../lib/router.js";
 import { Avatar } from "../parts/avatar.js";
+import { Count } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
-import { moveFocus } from "../parts/menu.js";
+import { useRoving } from "../parts/roving.js";
 import { joined, showNewChannel } from "./members.js";
-import { showName, showThread } from "./place.js";
+import { showName } from "./place.js";
+import { oneLine, showThread } from "./threads.js";
+import { showUnread, unreadOf } from "./unread.js";
 
 const MOST = 60; // of each kind; older ones are found by a search
 const READ_MS = 3_000;
@@ -28,6 +31,9 @@ const read = atMostEvery(READ_MS, async () => {
   }
 });
 
+/** As they were read last; none before that. */
+export const known = () => conversations.value ?? [];
+
 let isFollowing = false;
 
 /** Reads the list now, and again when something was said. */
@@ -42,8 +48,9 @@ export function followConversations() {
 export const ConversationList = memo(List, (before, after) => before.place.id === after.place.id);
 
 function List({ place }) {
+  const list = useRoving(".row");
   const [everyone] = of("all");
-  return html`<nav class="conversations-list" aria-label="Conversations" onKeyDown=${moveFocus}>
+  return html`<nav class="conversations-list" aria-label="Conversations" ref=${list}>
     <${Entry} path=${["all"]} place=${place} icon="messages" title="All messages" />
     ${everyone && html`<${Entry} path=${["everyone"]} place=${place} icon="users" title="To everyone" found=${everyone} />`}
     ${sections.map(({ type, heading, icon, titleOf, add }) => html`<${Section} key=${type} heading=${heading} found=${of(type)} add=${add}>
@@ -73,11 +80,12 @@ function Section({ heading, found, add, children }) {
 
 function Entry({ path: [type, key = ""], place, icon, title, found }) {
   const isHere = place.type === type && place.key === key;
-  return html`<a class="row conversation" href=${link("conversations", [type, ...(key ? [key] : [])])} aria-current=${isHere ? "true" : undefined}>
+  const unread = found && !isHere ? unreadOf({ ...found, type, key }) : 0;
+  return html`<a class=${classes("row conversation", unread !== 0 && "unread")} href=${link("conversations", [type, ...(key ? [key] : [])])} aria-current=${isHere ? "true" : undefined}>
     ${icon ? html`<span class="sign"><${Icon} name=${icon} size=${15} /></span>` : html`<${Faces} names=${key.split(",")} />`}
     <span class="grow">
-      <span class="line"><span class="clip title">${title}</span>${found?.last && html`<${Age} ...${found} />`}</span>
-      ${found?.last && html`<span class="clip last">${icon && `${showName(found.last.from)}: `}${oneLine(found.last.body)}</span>`}
+      <span class="line"><span class="clip title">${title}</span>${unread > 0 && html`<${Count} value=${showUnread(unread)} tone="accent" label="new" />`}${found?.last && html`<${Age} ...${found} />`}</span>
+      ${found?.last && html`<span class="clip last" dir="auto">${icon && `${showName(found.last.from)}: `}${oneLine(found.last.body).slice(0, SHOWN)}</span>`}
     </span>
   </a>`;
 }
@@ -87,5 +95,3 @@ const Age = ({ count, last }) => html`<span class="ago tabular" title=${plural(c
 const Faces = ({ names }) => html`<span class="faces">
   ${names.slice(0, 2).map((name) => html`<${Avatar} key=${name} name=${showName(name)} size=${17} />`)}
 </span>`;
-
-const oneLine = (text) => text.replace(/```\w*|^[#>|\s-]+/gm, " ").replace(/[`*]+/g, "").replace(/\s+/g, " ").trim().slice(0, SHOWN);

@@ -1,8 +1,8 @@
 // A whole conversation as a file, Markdown or JSON, read page by page.
 
-import { get } from "../lib/api.js";
 import { plural, showMoment } from "../lib/format.js";
 import { orSay, say, unsay } from "../lib/toasts.js";
+import { readPage } from "./pages.js";
 import { showTo } from "./place.js";
 
 const PAGE = 500;
@@ -25,7 +25,7 @@ async function readAll(place) {
   const messages = [];
   let cursor = null;
   do {
-    const page = await get("messages", { ...place.query, receipts: true, limit: PAGE, cursor });
+    const page = await readPage(place, { limit: PAGE, cursor });
     messages.push(...page.messages);
     cursor = page.next_cursor;
   } while (cursor !== null);

@@ -4,6 +4,7 @@ import { batch, effect, signal, untracked } from "../lib/ui.js";
 import { get, part } from "../lib/api.js";
 import { atMostEvery } from "../lib/frames.js";
 import { connection, onEvents, onReset } from "../lib/live.js";
+import { readPage } from "./pages.js";
 import { fromEvent, isLater, normalise } from "./receipts.js";
 
 const PAGE = 60;
@@ -136,7 +137,7 @@ export class Feed {
   }
 
   ask(query) {
-    return get("messages", { ...this.place.query, receipts: true, limit: PAGE, ...query });
+    return readPage(this.place, { limit: PAGE, ...query });
   }
 
   /** New messages, from the stream. */

@@ -3,6 +3,7 @@
 import { classes, html, signal, useEffect, useComputed, useLayoutEffect, useRef, useState } from "../lib/ui.js";
 import { showDay, showMoment, showTime } from "../lib/format.js";
 import { highlightIn } from "../lib/highlight.js";
+import { askBeforeLeaving } from "../lib/links.js";
 import { renderMarkdown } from "../lib/markdown.js";
 import { link, select, selected } from "../lib/router.js";
 import { isPhone } from "../lib/screen.js";
@@ -12,8 +13,10 @@ import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { copyLink, copyText } from "./copying.js";
-import { showName, showThread, showTo } from "./place.js";
+import { Divider, isFirstNew } from "./new-messages.js";
+import { showName, showTo } from "./place.js";
 import { Ticks } from "./receipts.js";
+import { showThread } from "./threads.js";
 
 const TOGETHER_MS = 4 * 60_000; // so soon after another of the same sender, it is shown as its continuation
 const TALL_PX = 420;
@@ -22,10 +25,11 @@ const kinds = new Map([["action", ["bolt", "info"]], ["state", ["clock", "neutra
 
 const touched = signal(null); // the message whose tools a phone shows
 
-/** `before` is the message above it, `words` are marked, `place` the conversation that is shown. */
-export function MessageRow({ message, before, words, place, onReply }) {
+/** `before` is the message above it, `words` are marked, `place` the conversation that is shown, `news` what of it is new. */
+export function MessageRow({ message, before, words, place, news, onReply }) {
   const isNewDay = !before || showDay(before.ts) !== showDay(message.ts);
-  const isSame = !isNewDay && before.from === message.from && before.to === message.to && before.kind === message.kind
+  const isNew = isFirstNew(message, before, news);
+  const isSame = !isNewDay && !isNew && before.from === message.from && before.to === message.to && before.kind === message.kind
     && before.thread === message.thread && message.ts - before.ts < TOGETHER_MS;
   const isChosen = useComputed(() => selected.value === `message:${message.messageId}`).value;
   const [isNear, setNear] = useState(false);
@@ -39,7 +43,7 @@ export function MessageRow({ message, before, words, place, onReply }) {
     if (isPhone.value) touched.value = message.messageId;
     else select("message", message.messageId);
   };
-  return html`${isNewDay && html`<div class="day"><span>${showDay(message.ts)}</span></div>`}
+  return html`${isNewDay && html`<div class="day"><span>${showDay(message.ts)}</span></div>`}${isNew && html`<${Divider} id=${message.messageId} />`}
     <article class=${classes("message", `kind-${kind}`, isSame && "same", isChosen && "chosen", isTouched && "touched")}
       aria-label=${`${showName(message.from)} to ${showTo(message)}, ${showMoment(message.ts)}`} data-message=${message.messageId} onClick=${open}
       onPointerEnter=${() => setNear(true)} onPointerLeave=${leave} onFocusIn=${() => setNear(true)} onFocusOut=${leave}>
@@ -80,7 +84,8 @@ function Body({ message, words }) {
   useLayoutEffect(() => setTall(mayBeTall(message.body) && place.current.scrollHeight > TALL_PX + 60), [message.body]);
   useEffect(() => { highlightIn(place.current); }, [message.body, words]);
   const inner = { __html: renderMarkdown(message.body, words) }; // cleaned there
-  return html`<div class=${classes("prose", isTall && !isOpen && "cut")} ref=${place} dangerouslySetInnerHTML=${inner} />
+  return html`<div class=${classes("prose", isTall && !isOpen && "cut")} ref=${place}
+      onClick=${askBeforeLeaving} onAuxClick=${askBeforeLeaving} dangerouslySetInnerHTML=${inner} />
     ${isTall && html`<button type="button" class="more-text" onClick=${() => setOpen(!isOpen)}>${isOpen ? "Show less" : "Show all"}</button>`}
     ${message.truncated && html`<p class="faint">This message is truncated.</p>`}`;
 }

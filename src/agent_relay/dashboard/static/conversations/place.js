@@ -1,7 +1,8 @@
 // Which conversation the page shows: all of it, one agent's, a pair's, a channel's, a thread's, or what was found by a search.
 
-import { showTime } from "../lib/format.js";
 import { isYou } from "../lib/store.js";
+import { parseSearch } from "./search.js";
+import { showThread } from "./threads.js";
 
 /** The conversation of a route: `home` names it whatever is searched for in it, `query` is what the API is asked, `matches` whether a new message belongs to it, `to` who gets what is
  * written there (null: whoever spoke last). */
@@ -11,7 +12,8 @@ export function placeOf({ path, query }) {
   const { search = "" } = query;
   const home = [place.type, place.key].join("\u0000");
   const id = [home, search].join("\u0000");
-  return { ...place, home, id, search, query: { ...place.query, search }, matches: search ? () => false : place.matches };
+  const asked = parseSearch(search);
+  return { ...place, home, id, search, words: asked.words, query: { ...place.query, ...asked.query }, matches: search ? () => false : place.matches };
 }
 
 const kinds = {
@@ -34,7 +36,7 @@ const kinds = {
     type: "everyone", key: "", title: "To everyone", icon: "users", query: { to: "*" }, matches: (message) => message.to === "*", to: ["*"],
   }),
   thread: (key) => ({
-    type: "thread", key, title: showThread(key), icon: "thread", query: { thread: key }, matches: (message) => message.thread === key,
+    type: "thread", key, title: showThread(key), icon: "thread", query: { thread: key }, matches: (message) => message.thread === key || message.messageId === key,
     to: null, thread: key,
   }),
 };
@@ -42,14 +44,6 @@ const kinds = {
 const isWith = (message, name) => message.from === name || message.to === "*" || message.to.split(",").some((each) => each.trim() === name);
 
 export const showName = (name) => (isYou(name) ? "You" : name);
-
-const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-
-/** A thread's name. One that began as an answer is named by the message that was answered, whose id begins with its time. */
-export function showThread(thread) {
-  if (!/^msg_[0-9A-HJKMNP-TV-Z]{26}$/.test(thread)) return thread;
-  return `Thread at ${showTime([...thread.slice(4, 14)].reduce((sum, sign) => sum * 32 + DIGITS.indexOf(sign), 0))}`;
-}
 
 /** To whom it was said, in words. */
 export function showTo(message) {

@@ -15,6 +15,11 @@ const WORDS = {
   rejected: "Rejected by", dead: "Not delivered to", unknown: "Not known any more:",
 };
 
+const STAGE_WORDS = {
+  stored: "stored", queued: "queued", sent: "sent", received: "received by the wrapper", handed: "handed over", delivered: "delivered", read: "read",
+  rejected: "rejected", dead: "not delivered", unknown: "not known any more",
+};
+
 const SHOWN = 8;
 const STEPS_SHOWN = 4;
 
@@ -52,7 +57,7 @@ export function Ticks({ message }) {
   const of = recipients.length > 1 ? ` ${reached}/${recipients.length}` : "";
   const icon = ENDS.includes(stage) ? "warning" : isLater(stage, "handed") ? "checks" : "check";
   return html`<${Tip} render=${() => html`<${Evidence} message=${message} />`}>
-    <button type="button" class=${`ticks ${stage}`} aria-label=${`Receipt: ${stage}${of}`} data-stage=${stage}>
+    <button type="button" class=${`ticks ${stage}`} aria-label=${`Receipt: ${STAGE_WORDS[stage]}${of}`} data-stage=${stage}>
       ${of && html`<span class="tabular" aria-hidden="true">${of}</span>`}<${Icon} name=${icon} size=${15} weight=${2} />
     </button><//>`;
 }
@@ -75,18 +80,19 @@ function Evidence({ message }) {
 
 function StepLine({ event, at, door, evidence, start }) {
   const how = [door && `by ${door}`, evidence && `seen: ${evidence}`].filter(Boolean).join(", ");
-  return html`<span class="step-line faint">${SHORT[event] ?? event} +${showDuration(Math.max(0, at - start))}${how && `, ${how}`}</span>`;
+  return html`<span class="step-line faint">${SHORT[event] ?? event.replaceAll("_", " ")} +${showDuration(Math.max(0, at - start))}${how && `, ${how}`}</span>`;
 }
 
 const STEPS = {
   stored: "Stored", sent: "Sent to", resent: "Sent again to", received: "Received by the wrapper of", waits: "Waits for", handed: "Handed to",
   acknowledged: "Delivered to", injected: "Delivered to", read: "Read by", rejected: "Rejected by", expired: "Expired for",
+  busy: "Put off by", unanswered: "Not acknowledged yet by", dropped: "Not kept for", erased: "Erased for", removed: "Given up, its name was removed:",
 };
 
 const SHORT = {
   sent: "Sent", resent: "Sent again", received: "Received by the wrapper", waits: "Waits", handed: "Handed", acknowledged: "Delivered", injected: "Delivered",
-  read: "Read", rejected: "Rejected", expired: "Expired",
+  read: "Read", rejected: "Rejected", expired: "Expired", busy: "Put off", unanswered: "Not acknowledged yet", dropped: "Not kept", erased: "Erased", removed: "Given up, its name was removed",
 };
 
 /** A step of a message's life, in words. */
-export const stepText = (step) => STEPS[step.event] ?? step.event;
+export const stepText = (step) => STEPS[step.event] ?? `${step.event.replaceAll("_", " ")}:`;

@@ -1,13 +1,20 @@
 // Numbers and moments as people read them.
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+/** One clock for the whole page, of 24 hours: the daemon's own sentences and the command line count so, too. */
+const CLOCK = { hourCycle: "h23", hour: "2-digit", minute: "2-digit" };
+
+const clock = new Intl.DateTimeFormat(undefined, CLOCK);
+const seconds = new Intl.DateTimeFormat(undefined, { ...CLOCK, second: "2-digit" });
+const precise = new Intl.DateTimeFormat(undefined, { ...CLOCK, second: "2-digit", fractionalSecondDigits: 3 });
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 const weekday = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
 const whole = new Intl.NumberFormat();
 const compact = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 const day = 86_400_000;
 
 export const showTime = (ms) => clock.format(ms);
+export const showSeconds = (ms) => seconds.format(ms);
+export const showPrecisely = (ms) => precise.format(ms);
 export const showMoment = (ms) => exact.format(ms);
 export const showNumber = (value) => whole.format(value);
 export const showCount = (value) => (value < 10_000 ? whole.format(value) : compact.format(value));

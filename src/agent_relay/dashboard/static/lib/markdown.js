@@ -9,6 +9,7 @@ const TAGS = ["a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h
   "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"];
 const HARMLESS = ["align", "checked", "class", "disabled", "rel", "start", "tabindex", "target", "title", "type", "data-language"]; // no addresses
 const PRE = '<pre tabindex="0"'; // it scrolls sideways, also by keys
+const BLOCKS = "p, h1, h2, h3, h4, h5, h6, ul, ol, blockquote, td, th";
 const SCHEMES = /^(?:https?|mailto):/i;
 
 const marked = new Marked({ gfm: true, breaks: true, async: false });
@@ -28,7 +29,7 @@ export function renderMarkdown(text, words = []) {
   const key = words.length ? `${words.join("\u0000")}\u0001${text}` : text;
   const known = made.get(key);
   if (known !== undefined) return known;
-  const result = markWords(clean(text), words);
+  const result = markWords(direct(clean(text)), words);
   made.set(key, result);
   if (made.size > REMEMBERED) made.delete(made.keys().next().value);
   return result;
@@ -42,6 +43,13 @@ function clean(text) {
   return DOMPurify.sanitize(html, {
     ALLOWED_TAGS: TAGS, ALLOWED_ATTR: ["href", ...HARMLESS], ADD_URI_SAFE_ATTR: HARMLESS, ALLOWED_URI_REGEXP: SCHEMES, RETURN_DOM_FRAGMENT: true,
   });
+}
+
+/** Each paragraph in the direction of its own first letters; code is written from left to right in any language. */
+function direct(fragment) {
+  fragment.querySelectorAll(BLOCKS).forEach((block) => { block.dir = "auto"; });
+  fragment.querySelectorAll("pre").forEach((block) => { block.dir = "ltr"; });
+  return fragment;
 }
 
 function linkTo(href, title, text, inner = escape(text)) {

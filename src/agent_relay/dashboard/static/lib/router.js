@@ -3,6 +3,7 @@
 import { computed, signal } from "./ui.js";
 
 const FIRST_VIEW = "conversations";
+const FORMER_NAMES = { attention: "inbox" }; // bookmarks of them still lead there
 
 const address = signal(location.hash);
 addEventListener("hashchange", () => { address.value = location.hash; });
@@ -25,7 +26,7 @@ export const selection = computed(() => {
 export function parse(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const [view, ...rest] = path.split("/").map(decode);
-  return { view: view || FIRST_VIEW, path: rest.filter(Boolean), query: Object.fromEntries(new URLSearchParams(query)) };
+  return { view: FORMER_NAMES[view] ?? (view || FIRST_VIEW), path: rest.filter(Boolean), query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 /** The address of a place, for `href`: `link("conversations", ["channel", "#build"], { select: "agent:Bob" })`. */

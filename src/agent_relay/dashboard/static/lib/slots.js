@@ -1,6 +1,6 @@
 // Places in the page that other files add to: `addTo("agent-actions", Buttons)`. Each part is a component that gets what the place is about.
 //
-// topbar: {} · agent-actions, agent-details: { agent } · message-actions, message-details: { message } · details: { selection }, keyed by kind
+// topbar, topbar-end, front: {} · agent-actions, agent-details: { agent } · message-actions, message-details: { message } · details: { selection }, keyed by kind
 
 import { html, signal } from "./ui.js";
 

@@ -3,6 +3,7 @@
 import { batch, computed, effect, signal, untracked } from "./ui.js";
 import { get } from "./api.js";
 import { atMostEvery } from "./frames.js";
+import { describeBudget, isSpent } from "./budgets.js";
 import { connection, follow, onEvents, onReset } from "./live.js";
 import { say } from "./toasts.js";
 
@@ -22,10 +23,9 @@ export const costs = signal(null);
 export const isReady = signal(false);
 /** The names of agents that wait for a person, whatever they say of themselves. */
 export const asking = computed(() => new Set([...permissions.value.values(), ...questions.value.values()].map((each) => each.agentName)));
-export const attentionCount = computed(() => permissions.value.size + questions.value.size);
 
 /** Proposals that are open, as GET /api/v1/proposals says. */
-const openProposals = signal([]);
+export const openProposals = signal([]);
 /** How many of them wait for your vote. */
 export const votesAsked = computed(() => openProposals.value.filter(({ participants, votes }) => (
   participants.some(isYou) && !Object.keys(votes).some(isYou))).length);
@@ -45,7 +45,7 @@ const ownNames = computed(() => {
 const AGENTS_MS = 1_500;
 const REQUESTS_MS = 250;
 const NUMBERS_MS = 4_000;
-const COSTS_MS = 20_000; // the daemon adds them up from every event it keeps
+const COSTS_MS = 10_000; // the daemon adds them up from every event it keeps
 const QUIET_NUMBERS_MS = 30_000;
 
 export const readAgents = atMostEvery(AGENTS_MS, () => read("agents", ({ agents: found }) => {
@@ -89,7 +89,7 @@ function listen() {
   onEvents(["tokens.used", "message.*"], readNumbers);
   onEvents(["tokens.used"], readCosts);
   onEvents(["budget.exceeded"], (events) => events.forEach((event) => {
-    say(`The budget of $${event.limitUsd} (${event.budget}) is spent.`, { tone: "danger" });
+    say(describeBudget(event), { tone: isSpent(event) ? "danger" : "warning" });
   }));
   onEvents(["loop.detected"], (events) => say(events.at(-1).text, { tone: "warning" }));
 }

@@ -11,6 +11,8 @@ export const choice = signal(localStorage.getItem(KEY) ?? "system");
 export const theme = signal(current());
 
 dark.addEventListener("change", apply);
+addEventListener("beforeprint", () => { document.documentElement.dataset.theme = "light"; }); // paper is
+addEventListener("afterprint", apply);
 
 export function choose(next) {
   choice.value = next;

@@ -14,7 +14,7 @@ export function Undo({ entry }) {
 
 /** In every view but the one whose cards show it themselves. */
 export function UndoBar() {
-  if (viewId.value === "attention" || !decisions.value.size) return null;
+  if (viewId.value === "inbox" || !decisions.value.size) return null;
   return html`<div class="undo-bar">${[...decisions.value.values()].map((entry) => html`<div class="toast" key=${entry.id}>
     <p class="grow"><strong>${entry.agentName}</strong><${Undo} entry=${entry} /></p></div>`)}</div>`;
 }

@@ -33,6 +33,8 @@ export class VirtualList extends Component {
   componentDidMount() {
     this.observer.observe(this.box.current);
     this.observer.observe(this.rows.current);
+    addEventListener("beforeprint", this.onPrint);
+    addEventListener("afterprint", this.onPrint);
     this.settle();
   }
 
@@ -42,7 +44,15 @@ export class VirtualList extends Component {
 
   componentWillUnmount() {
     this.observer.disconnect();
+    removeEventListener("beforeprint", this.onPrint);
+    removeEventListener("afterprint", this.onPrint);
   }
+
+  /** On paper is all that was read, and not only what is seen. */
+  onPrint = ({ type }) => {
+    this.isPrinting = type === "beforeprint";
+    this.forceUpdate();
+  };
 
   toEnd() {
     this.isAtEnd = true;
@@ -163,7 +173,7 @@ export class VirtualList extends Component {
   }
 
   render({ items, keyOf, render, label, before, after, class: extra }) {
-    const [start, end] = [Math.min(this.range[0], items.length), Math.min(this.range[1], items.length)];
+    const [start, end] = this.isPrinting ? [0, items.length] : [Math.min(this.range[0], items.length), Math.min(this.range[1], items.length)];
     const shown = items.slice(start, end);
     return html`<div class=${classes("virtual", extra)} ref=${this.box} onScroll=${this.onScroll}
       role="region" aria-label=${label} tabindex="0">

@@ -11,7 +11,7 @@ import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
 import { Empty, Loading } from "../parts/empty.js";
 import { CliIcon } from "../parts/icon.js";
-import { showState, stateOf } from "./agent-list.js";
+import { isPaused, showState, stateOf } from "./agent-list.js";
 
 const tones = { waiting: "warn", working: "info", starting: "info", idle: "ok", offline: "neutral" };
 
@@ -35,8 +35,8 @@ function Who({ agent }) {
     <${Avatar} name=${agent.name} size=${44} />
     <div class="stack grow" style=${{ "--gap": "4px" }}>
       <strong class="clip big">${agent.name}</strong>
-      <span class="line"><${Badge} tone=${tones[stateOf(agent)]}>${showState(agent)}<//>
-        ${agent.openRequests ? html`<a class="badge warn" href=${link("attention")}>asks ${agent.openRequests}</a>` : null}</span>
+      <span class="line"><${Badge} tone=${isPaused(agent) ? "warn" : tones[stateOf(agent)]}>${showState(agent)}<//>
+        ${agent.openRequests ? html`<a class="badge warn" href=${link("inbox")}>asks ${agent.openRequests}</a>` : null}</span>
     </div>
   </div>`;
 }

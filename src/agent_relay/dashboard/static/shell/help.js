@@ -23,7 +23,7 @@ function Group({ group, entries }) {
 }
 
 const signs = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", Enter: "↵", " ": "Space" };
-const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
+export const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 
 function showKey(key) {
   const keys = key === "Mod+" ? [key] : key.split(/\+(?=.)/);

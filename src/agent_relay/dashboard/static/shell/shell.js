@@ -3,19 +3,24 @@
 import { classes, html, useEffect, useState } from "../lib/ui.js";
 import { connection, reconnectNow } from "../lib/live.js";
 import { route, viewId } from "../lib/router.js";
+import { Slot } from "../lib/slots.js";
 import { isReady } from "../lib/store.js";
 import { Boundary } from "../parts/boundary.js";
 import { Button } from "../parts/button.js";
-import { Failed, Loading } from "../parts/empty.js";
+import { Empty, Loading } from "../parts/empty.js";
 import { Toasts } from "../parts/toasts.js";
 import { UndoBar } from "../parts/undo.js";
 import { views } from "../views/index.js";
+import { Announcer } from "./announcer.js";
 import { Details } from "./details.js";
 import { Dock } from "./dock.js";
 import { Help } from "./help.js";
 import { KeyDialog } from "./key-dialog.js";
 import { Sidebar } from "./sidebar.js";
 import { Topbar } from "./topbar.js";
+
+const MOST_TRIES = 6; // while the daemon is there
+const TRY_AGAIN_MS = 800;
 
 export function Shell() {
   const view = viewId.value;
@@ -27,7 +32,7 @@ export function Shell() {
       <${Boundary}><${Details} /><//>
       <${Dock} />
     </div>
-    <${UndoBar} /><${Toasts} /><${Help} /><${KeyDialog} />`;
+    <${UndoBar} /><${Toasts} /><${Announcer} /><${Help} /><${KeyDialog} /><${Slot} place="front" />`;
 }
 
 function toMain(event) {
@@ -42,17 +47,34 @@ function Banner() {
     <${Button} small onClick=${reconnectNow}>Try now<//></div>`;
 }
 
-/** Loads a view's file when it is first shown. */
+/** Loads a view's file when it is first shown; where it cannot be had, again as soon as the daemon is there. */
 function View({ id }) {
   const [loaded, setLoaded] = useState({});
   const wanted = views.find((each) => each.id === id) ?? views[0];
   const read = () => wanted.load().then(
     (module) => setLoaded({ id: wanted.id, component: module.default }),
-    (error) => setLoaded({ id: wanted.id, error }),
+    () => setLoaded((now) => ({ id: wanted.id, failures: now.id === wanted.id ? now.failures + 1 : 1 })),
   );
+  const { failures = 0 } = loaded.id === wanted.id ? loaded : {};
+  const isLive = connection.value.state === "live";
   useEffect(() => { read(); }, [wanted.id]);
+  useEffect(() => {
+    if (!failures || !isLive || failures >= MOST_TRIES) return undefined;
+    const timer = setTimeout(read, TRY_AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [failures, isLive]);
   useEffect(() => { document.body.dataset.view = wanted.id; }, [wanted.id]);
   if (loaded.id !== wanted.id) return html`<${Loading} />`;
-  if (loaded.error) return html`<${Failed} error=${loaded.error} again=${read} />`;
+  if (failures) return html`<${NotLoaded} isLive=${isLive} isHopeless=${failures >= MOST_TRIES} again=${read} />`;
   return html`<${loaded.component} route=${route.value} />`;
+}
+
+/** Some browsers remember for as long as the page lives that a file could not be had: then only a new page helps. */
+function NotLoaded({ isLive, isHopeless, again }) {
+  if (isHopeless) {
+    return html`<${Empty} icon="alert" title="This view could not be loaded"><p>Load the page again; what waits for you stays as it is.</p>
+      <${Button} icon="refresh" kind="primary" onClick=${() => location.reload()}>Load the page again<//><//>`;
+  }
+  const why = isLive ? "It is tried again in a moment." : "The daemon does not respond. The view opens as soon as it is back.";
+  return html`<${Empty} icon="alert" title="This view is not loaded yet"><p>${why}</p><${Button} icon="refresh" onClick=${again}>Try again<//><//>`;
 }

@@ -1,11 +1,12 @@
-// What needs a person, at one glance: requests, dead letters, cost, the daemon, and whether the page is live.
+// What needs a person, at one glance: the inbox, cost, the daemon, and whether the page is live.
 
 import { classes, html } from "../lib/ui.js";
 import { plural, showCost, showDuration, showNumber } from "../lib/format.js";
+import { countsByKind, inboxCount } from "../lib/inbox.js";
 import { connection, reconnectNow } from "../lib/live.js";
 import { link } from "../lib/router.js";
 import { Slot } from "../lib/slots.js";
-import { attentionCount, costs, permissions, questions, status } from "../lib/store.js";
+import { costs, status } from "../lib/store.js";
 import { theme, toggle } from "../lib/theme.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
@@ -25,9 +26,9 @@ export function Topbar() {
     <${Project} />
     <div class="facts-bar">
       <${Slot} place="topbar" />
-      <${Attention} /><${DeadLetters} /><${Cost} /><${Daemon} />
+      <${Inbox} /><${Cost} /><${Daemon} />
       <span class="gap wide" /><${Connection} />
-      <${ThemeButton} />
+      <${Slot} place="topbar-end" /><${ThemeButton} />
       <${Button} kind="quiet" icon="help" label="Keyboard shortcuts" keys="?" class="wide" onClick=${showHelp} />
     </div>
   </header>`;
@@ -53,36 +54,23 @@ function ThemeButton() {
   return html`<${Button} kind="quiet" icon=${icon} label=${label} keys="t" onClick=${toggle} />`;
 }
 
-function Attention() {
-  const count = attentionCount.value;
-  const counts = [[permissions.value.size, "permission"], [questions.value.size, "question"]];
-  const asked = counts.filter(([size]) => size).map(([size, word]) => plural(size, word)).join(", ");
-  const text = asked || "Nobody is waiting for you.";
+function Inbox() {
+  const count = inboxCount.value;
+  const text = countsByKind.value.map(([size, one, many]) => plural(size, one, many)).join(", ") || "Nothing needs you.";
   return html`<${Tip} text=${text}>
-    <a class=${classes("stat", count && "urgent", !count && "wide")} href=${link("attention")}>
-      <${Icon} name="bell" /><b>${count}</b><span class="wide">waiting for you</span><span class="sr-only">${text}</span>
-    </a>
-  <//>`;
-}
-
-function DeadLetters() {
-  const count = status.value?.deadLetters ?? 0;
-  if (!count) return null;
-  const text = `${plural(count, "message")} could not be delivered.`;
-  return html`<${Tip} text=${text}>
-    <a class="stat bad" href=${link("dead-letters")}>
-      <${Icon} name="archive" /><b>${showNumber(count)}</b><span class="wide">dead</span><span class="sr-only">${text}</span>
+    <a class=${classes("stat", count && "urgent", !count && "wide")} href=${link("inbox")}>
+      <${Icon} name="bell" /><b>${count}</b><span class="wide">in your inbox</span><span class="sr-only">${text}</span>
     </a>
   <//>`;
 }
 
 function Cost() {
-  const total = status.value;
-  if (!total) return null;
-  const unpriced = costs.value?.total.unpricedTokens;
+  if (!costs.value) return null;
+  const { total } = costs.value; // the same that the view Costs shows
+  const unpriced = total.unpricedTokens;
   const text = `${showNumber(total.totalTokens)} tokens${unpriced ? `, ${showNumber(unpriced)} of them without a known price` : ""}.`;
   return html`<${Tip} text=${text}>
-    <a class="stat" href=${link("costs")}>
+    <a class="stat" href=${link("costs", [], { range: "all" })}>
       <${Icon} name="coins" /><span class="sr-only">Total cost </span><b>${showCost(total.estimatedCostUsd)}</b>
     </a>
   <//>`;

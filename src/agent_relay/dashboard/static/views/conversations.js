@@ -3,7 +3,7 @@
 import { classes, html, useCallback, useEffect, useMemo, useRef, useState } from "../lib/ui.js";
 import { afterQuiet } from "../lib/frames.js";
 import { plural } from "../lib/format.js";
-import { addShortcuts } from "../lib/keys.js";
+import { addShortcut, addShortcuts } from "../lib/keys.js";
 import { wordsOf } from "../lib/markdown.js";
 import { change, select, selection } from "../lib/router.js";
 import { Composer } from "../conversations/composer.js";
@@ -14,6 +14,7 @@ import { exportAs } from "../conversations/exporting.js";
 import { Feed } from "../conversations/feed.js";
 import { Members, TopicLine } from "../conversations/members.js";
 import { MessageRow } from "../conversations/message-row.js";
+import { ToFirstNew, toFirstNew, useMarking, useNews } from "../conversations/new-messages.js";
 import { placeOf } from "../conversations/place.js";
 import { Button } from "../parts/button.js";
 import { Empty, Failed, Loading } from "../parts/empty.js";
@@ -101,7 +102,7 @@ function Head({ place, field, isListed, onList }) {
     ${place.type === "channel" && html`<${TopicLine} channel=${place.key} /><${Members} channel=${place.key} />`}
     <div class="tools">
       <label class="search"><${Icon} name="search" size=${15} /><span class="sr-only">Search in ${place.title}</span>
-        <input ref=${field} type="search" placeholder="Search" value=${written} onKeyDown=${leave} onInput=${write} /><kbd>/</kbd></label>
+        <input ref=${field} type="search" placeholder="Search" title="Words, and from: to: after: before: topic: in:" value=${written} onKeyDown=${leave} onInput=${write} /><kbd>/</kbd></label>
       <${Menu} label="Export" icon="download" items=${[
         { label: "Export as Markdown", icon: "download", run: () => exportAs("markdown", place) },
         { label: "Export as JSON", icon: "download", run: () => exportAs("json", place) },
@@ -113,16 +114,20 @@ function Head({ place, field, isListed, onList }) {
 
 function Messages({ place, feed, list, at, onReply }) {
   const items = feed.items.value;
-  const words = useMemo(() => wordsOf(place.search), [place.search]);
+  const words = useMemo(() => wordsOf(place.words), [place.words]);
   const [isAtEnd, setAtEnd] = useState(true);
+  const news = useNews(place, feed);
+  useMarking(place, feed, isAtEnd, at);
+  useEffect(() => addShortcut("f", "Jump to the first new message", () => toFirstNew(place, feed, list, news), { group: "Conversations" }), [place.id, news]);
   const render = useCallback((message, before) => html`
-    <${MessageRow} message=${message} before=${before} words=${words} place=${place} onReply=${onReply} />
-    ${place.search && html`<a class="in-context" href=${linkTo(message)}>Show in context</a>`}`, [place.id, onReply]);
+    <${MessageRow} message=${message} before=${before} words=${words} place=${place} news=${news} onReply=${onReply} />
+    ${place.search && html`<a class="in-context" href=${linkTo(message)}>Show in context</a>`}`, [place.id, news, onReply]);
   if (feed.error.value && !items.length) return html`<${Failed} error=${feed.error.value} again=${() => feed.toNewest()} />`;
   if (!items.length) return feed.isReading.value ? html`<${Loading} />` : html`<${Nothing} place=${place} />`;
   return html`<div class="messages">
     ${place.search && html`<p class="found" role="status">
       ${plural(items.length, "message")}${feed.hasOlder.value ? " and more" : ""} with “${place.search}”</p>`}
+    <${ToFirstNew} place=${place} feed=${feed} list=${list} news=${news} />
     <${VirtualList} key=${place.id} items=${items} keyOf=${(message) => message.messageId} render=${render} stick="bottom" estimate=${72}
       label="Messages" handle=${list} onNearStart=${() => feed.readOlder()} onNearEnd=${() => feed.readNewer()} onEnd=${setAtEnd}
       class="message-list" />

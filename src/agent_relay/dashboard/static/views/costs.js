@@ -49,6 +49,7 @@ function Board({ range, report, whole, hour, trend, by }) {
   return html`<div class="costs">
     <dl class="tiles">
       <${Tile} name="Estimated cost" value=${showCost(total.estimatedCostUsd)} note=${RANGE_WORDS[range]} />
+      ${range !== "all" && html`<${Tile} name="In total" value=${showCost(whole.total.estimatedCostUsd)} note="as in the bar at the top" />`}
       <${Tile} name="This hour" value=${showCost(hour.total.estimatedCostUsd)} note="the last sixty minutes" />
       <${Tile} name="Tokens" value=${showCount(total.totalTokens)}
         note=${`${showCount(total.inputTokens)} in · ${showCount(total.outputTokens)} out`} />
@@ -107,9 +108,10 @@ function useCosts(range) {
 async function readCosts(range) {
   const now = Date.now();
   const since = RANGES[range] === null ? null : now - RANGES[range];
-  const [hour, report, trend] = await Promise.all([
+  const [hour, report, trend, all] = await Promise.all([
     get("costs", { since: now - HOUR_MS }), get("costs", { since }),
-    get("costs/trend", { since, until: now + 1, points: POINTS }),
+    get("costs/trend", { since, until: now + 1, points: POINTS }), since === null ? null : get("costs"),
   ]);
+  whole.value = all ?? report; // what the bar shows is never older than this
   return { range, hour, report, trend };
 }

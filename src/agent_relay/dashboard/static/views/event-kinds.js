@@ -1,6 +1,7 @@
 // What kinds of events there are, for pictures and lists of them: groups with a colour each, and a sentence for every event.
 
-import { showCost, showDuration, showNumber } from "../lib/format.js";
+import { describeBudget } from "../lib/budgets.js";
+import { showDuration, showNumber } from "../lib/format.js";
 
 /** Groups in the order in which they are shown; `colour` is the name of a custom property. */
 export const groups = [
@@ -43,7 +44,7 @@ const words = {
   "file.operation": (event) => `${event.operation} ${event.filePath}${event.linesChanged ? ` (${event.linesChanged} lines)` : ""}`,
   "command.executed": (event) => event.command,
   "agent.state": (event) => `is ${event.state}${event.waitingFor ? `: ${event.waitingFor}` : ""}`,
-  "budget.exceeded": (event) => `${showCost(event.spentUsd)} of ${showCost(event.limitUsd)} spent (${event.budget})`,
+  "budget.exceeded": describeBudget,
   "loop.detected": (event) => event.text,
   "access.denied": (event) => `was refused (${event.action} ${event.to}): ${event.rule}`,
   "stream.gap": (event) => `Events before number ${event.oldest} ${gapWords[event.reason] ?? "are no longer kept"}.`,

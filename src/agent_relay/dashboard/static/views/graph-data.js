@@ -5,7 +5,7 @@ import { get } from "../lib/api.js";
 import { atMostEvery } from "../lib/frames.js";
 import { onEvents, onReset } from "../lib/live.js";
 import { agents } from "../lib/store.js";
-import { stateOf } from "../shell/agent-list.js";
+import { dotOf } from "../shell/agent-list.js";
 
 const READ_MS = 4_000;
 const MOST = 1_000;
@@ -48,7 +48,7 @@ export const nodes = computed(() => {
   const found = new Map();
   const add = (id) => {
     const agent = agents.value.get(id);
-    found.set(id, { id, isChannel: id.startsWith("#"), state: agent ? stateOf(agent) : "offline", agent, total: 0 });
+    found.set(id, { id, isChannel: id.startsWith("#"), state: agent ? dotOf(agent) : "offline", agent, total: 0 });
   };
   agents.value.forEach((_, name) => add(name));
   for (const { from, to, count, type } of edges.value) {

@@ -6,7 +6,7 @@ import { orSay } from "../lib/toasts.js";
 import { Avatar } from "../parts/avatar.js";
 import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
-import { stateOf } from "../shell/agent-list.js";
+import { dotOf, stateOf } from "../shell/agent-list.js";
 import { ControlMenu } from "./control-menu.js";
 import { keyboardOf, releaseKeyboard, takeKeyboard } from "./terminals-keyboard.js";
 import { Screen } from "./terminals-screen.js";
@@ -18,9 +18,10 @@ export function Pane({ agent, name, room, isLarge, onLarge, onClose }) {
   const [title, setTitle] = useState("");
   const isOurs = keyboardOf.value === name;
   const state = agent ? stateOf(agent) : "offline";
+  const dot = agent && !isOurs ? dotOf(agent) : state; // whoever types has paused it
   return html`<section class=${classes("pane", isOurs && "ours")} aria-label=${`Terminal of ${name}`}>
     <header>
-      <${Avatar} name=${name} state=${state} size=${22} />
+      <${Avatar} name=${name} state=${dot} size=${22} />
       <button type="button" class="pane-name clip" onClick=${() => select("agent", name)}>${name}</button>
       <${Badge} tone=${tones[state]}>${words[state]}<//>
       ${agent?.paused && !isOurs && html`<${Badge} tone="warn" icon="pause">Paused<//>`}

@@ -1,5 +1,7 @@
 // From moments to places on the screen, and the moments that get a line and a label.
 
+import { showPrecisely, showSeconds, showTime } from "../lib/format.js";
+
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -10,20 +12,17 @@ const STEPS = [
   HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY,
 ];
 
-const precise = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
-const seconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const days = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short" });
 
 const SHORTEST_MS = 50;
 
 /** A moment as exactly as a range of that length needs it. */
-export const showAt = (ms, span) => (span < 10 * SECOND ? precise : span < HOUR ? seconds : minutes).format(ms);
+export const showAt = (ms, span) => (span < 10 * SECOND ? showPrecisely : span < HOUR ? showSeconds : showTime)(ms);
 
 /** A moment as briefly as it can be said today. */
 export function showEdge(ms) {
   const isToday = new Date(ms).toDateString() === new Date().toDateString();
-  return isToday ? seconds.format(ms) : `${days.format(ms)}, ${minutes.format(ms)}`;
+  return isToday ? showSeconds(ms) : `${days.format(ms)}, ${showTime(ms)}`;
 }
 
 /** Whole moments between two, at least `gap` pixels apart: [{ ms, x, label, isDay }]. */
@@ -33,8 +32,8 @@ export function ticksOf({ from, to }, width, gap) {
   const found = [];
   for (let ms = Math.ceil((from - offset) / step) * step + offset; ms <= to; ms += step) {
     const isDay = (ms - offset) % DAY === 0;
-    const format = isDay ? days : step < SECOND ? precise : step < MINUTE ? seconds : minutes;
-    found.push({ ms, x: ((ms - from) / (to - from)) * width, label: format.format(ms), isDay });
+    const label = isDay ? days.format(ms) : (step < SECOND ? showPrecisely : step < MINUTE ? showSeconds : showTime)(ms);
+    found.push({ ms, x: ((ms - from) / (to - from)) * width, label, isDay });
   }
   return found;
 }

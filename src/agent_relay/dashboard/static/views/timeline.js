@@ -169,7 +169,7 @@ function ZoomTools() {
   return html`<div class="tl-spans" role="group" aria-label="Time">
       ${Object.entries(SPANS).map(([name, ms]) => html`<${Button} kind="quiet" small key=${name} aria-pressed=${current === name}
         onClick=${() => lookAtLast(ms)}>${name}<//>`)}
-      <${Button} kind="quiet" small onClick=${lookAtAll}>All<//>
+      <${Button} kind="quiet" small aria-pressed=${isLive.value && wantedMs.value === Infinity} onClick=${lookAtAll}>All<//>
     </div>
     <${Button} kind="quiet" icon="minus" label="Zoom out" keys="-" onClick=${() => zoomBy(2)} />
     <${Button} kind="quiet" icon="plus" label="Zoom in" keys="+" onClick=${() => zoomBy(0.5)} />

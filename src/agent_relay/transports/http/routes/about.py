@@ -39,7 +39,7 @@ async def status(api: Api, call: Call) -> Status:
         Status, server, storage=build(Store, server.storage), agents=len(agents), messages=server.storage.messages,
         permissions=kinds.count("permission"), questions=kinds.count("question"),
         total_tokens=used.total_tokens, estimated_cost_usd=used.estimated_cost_usd,
-        last_seq=api.bus.last_seq, you=api.service.name,
+        last_seq=api.bus.last_seq, marks_version=api.marks.version, you=api.service.name,
     )  # fmt: skip
 
 

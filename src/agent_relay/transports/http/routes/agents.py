@@ -14,7 +14,7 @@ from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import InputBody, LinesQuery
 from agent_relay.transports.http.errors import not_found
 from agent_relay.transports.http.route import Call, Handler, Route
-from agent_relay.transports.http.views import AgentList, AgentView, Done, HoldView, Output, build
+from agent_relay.transports.http.views import AgentList, AgentView, DoingView, Done, HoldView, Output, build
 
 
 def find_name(api: Api, name: str) -> str:
@@ -33,6 +33,10 @@ def show_agent(api: Api, found: AgentFacts, used: dict[str, tuple[str, Breakdown
     usage = used.get(fold_name(shown.name))
     if usage is not None:
         shown.model, shown.total_tokens, shown.estimated_cost_usd = usage[0], usage[1].total_tokens, usage[1].estimated_cost_usd
+    activity = api.activity.of(found.name, found.session_id)
+    if activity is not None:
+        shown.doing = None if activity.doing is None else build(DoingView, activity.doing)
+        shown.state_at = activity.state_at if activity.state == shown.state else None
     return shown
 
 

@@ -18,6 +18,7 @@ from agent_relay.transports.http.views import (
     ConversationView,
     DeadLetterList,
     DeadView,
+    Done,
     Glimpse,
     MessageList,
     MessageView,
@@ -110,6 +111,11 @@ async def retry(api: Api, call: Call) -> Retried:
     return build(Retried, await api.service.retry(_message_id(call), call.caller))
 
 
+async def dismiss(api: Api, call: Call) -> Done:
+    await api.service.dismiss(_message_id(call), call.caller)
+    return Done()
+
+
 _TAG = "messages"
 _MESSAGES, _DEAD = "/api/v1/messages", "/api/v1/dead-letters"
 ROUTES = (
@@ -124,4 +130,6 @@ ROUTES = (
     Route("GET", _DEAD, dead_letters, "Undeliverable messages.", _TAG, DeadLetterList, query=PageQuery, errors=(503,)),
     Route("POST", _DEAD + "/{id}/retry", retry, "Send a dead letter again.", _TAG, Retried, errors=(404, 409, 429, 503),
           right="retry", takes_key=True),
+    Route("DELETE", _DEAD + "/{id}", dismiss, "Dismiss a dead letter. The message stays in the history.", _TAG, Done,
+          errors=(404, 503), right="retry"),
 )  # fmt: skip

@@ -7,8 +7,10 @@ import { agents } from "../lib/store.js";
 import { Avatar } from "../parts/avatar.js";
 import { Button } from "../parts/button.js";
 import { Tip } from "../parts/tooltip.js";
+import { LaterMenu } from "./inbox-later.js";
 
-export function RequestHead({ about, children }) {
+/** `onLater` puts it off until then. */
+export function RequestHead({ about, onLater, children }) {
   const agent = agents.value.get(about.agentName);
   return html`<header><${Avatar} name=${about.agentName} size=${26} />
     <button type="button" class="clip asker" onClick=${() => select("agent", about.agentName)}>${about.agentName}</button>${children}
@@ -17,5 +19,6 @@ export function RequestHead({ about, children }) {
       <time class="faint" tabindex="0" datetime=${new Date(about.requestedAt).toISOString()}>${showAgo(about.requestedAt)}</time><//>
     ${agent?.meta?.backend && html`<${Button} kind="quiet" small icon="terminal" label="Show its terminal"
       href=${link("terminals", [], { agents: about.agentName })} />`}
+    <${LaterMenu} bare onLater=${onLater} />
   </header>`;
 }

@@ -1,8 +1,9 @@
 // Telling a person who looks elsewhere: the title counts what waits; a sound and a notification, where they were asked for.
 
-import { effect, html, signal, untracked } from "../lib/ui.js";
+import { html, signal } from "../lib/ui.js";
+import { onArrivals } from "../lib/arrivals.js";
+import { describeItem } from "../lib/inbox-words.js";
 import { go, link } from "../lib/router.js";
-import { areRequestsRead, permissions, questions } from "../lib/store.js";
 import { say } from "../lib/toasts.js";
 import { Menu } from "../parts/menu.js";
 
@@ -12,17 +13,7 @@ const NOTES_HZ = [660, 880];
 /** { sound, notify }: what this browser was asked to do. */
 export const alerts = signal(read());
 
-let known = null;
-
-effect(() => {
-  if (!areRequestsRead.value) return;
-  const open = new Map([...permissions.value, ...questions.value]);
-  const before = known;
-  known = new Set(open.keys());
-  if (before === null) return; // what was there when the page was opened is no news
-  const fresh = [...open.values()].filter((about) => !before.has(about.requestId ?? about.questionId));
-  if (fresh.length) untracked(() => tell(fresh));
-});
+onArrivals(tell);
 
 export function AlertMenu() {
   const { sound, notify } = alerts.value;
@@ -32,7 +23,7 @@ export function AlertMenu() {
       label: notify ? "Notifications are on" : "Show notifications", icon: notify ? "check" : "minus",
       run: () => (notify ? change({ notify: false }) : askToNotify()),
     },
-  ]}>Alerts<//>`;
+  ]}><span class="alerts-word">Alerts</span><//>`;
 }
 
 function tell(fresh) {
@@ -41,12 +32,12 @@ function tell(fresh) {
   if (notify && document.hidden && Notification.permission === "granted") fresh.forEach(show);
 }
 
-function show(about) {
-  const title = about.question === undefined ? `${about.agentName} asks to use ${about.tool}` : `${about.agentName} asks`;
-  const notice = new Notification(title, { body: about.question ?? about.command ?? about.description, tag: about.requestId ?? about.questionId });
+function show(item) {
+  const { title, text } = describeItem(item);
+  const notice = new Notification(title, { body: text, tag: item.id });
   notice.onclick = () => {
     focus();
-    go(link("attention"));
+    go(link("inbox"));
     notice.close();
   };
 }

@@ -9,14 +9,14 @@ import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
 import { confirm } from "../parts/dialog.js";
 import { Undo } from "../parts/undo.js";
-import { RequestHead } from "./attention-head.js";
+import { RequestHead } from "./inbox-head.js";
 
 const RISKS = { low: ["ok", "Low risk"], medium: ["info", "Medium risk"], high: ["warn", "High risk"], critical: ["solid", "Critical"] };
 
 const SHORT_LINES = 12; // a longer dialog is shown when it is asked for
 
 /** `pending` is what was decided and can still be taken back; `isSettled`: it has been there long enough to be decided on. */
-export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose }) {
+export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose, onLater }) {
   const [isAsking, setAsking] = useState(false);
   const [reason, setReason] = useState("");
   const card = useRef(null);
@@ -41,7 +41,7 @@ export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose 
 
   return html`<article class=${classes("card request", about.riskLevel, isCurrent && "current")} tabindex="-1" data-request=${about.requestId}
       ref=${card} onFocusIn=${onChoose} onPointerDown=${onChoose} aria-label=${`${about.agentName} asks to use ${reveal(about.tool)}`}>
-    <${RequestHead} about=${about}><span class="muted">wants to use</span><strong class="clip">${reveal(about.tool) || "a tool"}</strong>
+    <${RequestHead} about=${about} onLater=${onLater}><span class="muted">wants to use</span><strong class="clip">${reveal(about.tool) || "a tool"}</strong>
       <${Badge} tone=${tone} icon=${isCritical ? "alert" : "shield"}>${word}<//><//>
     <div class="body stack" style=${{ "--gap": "12px" }}>
       ${about.command && html`<pre class="command"><code>${reveal(about.command)}</code></pre>`}

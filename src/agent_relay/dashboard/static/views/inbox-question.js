@@ -8,9 +8,9 @@ import { reveal } from "../lib/visible-text.js";
 import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
 import { Undo } from "../parts/undo.js";
-import { RequestHead } from "./attention-head.js";
+import { RequestHead } from "./inbox-head.js";
 
-export function QuestionCard({ about, isCurrent, isSettled, pending, onChoose }) {
+export function QuestionCard({ about, isCurrent, isSettled, pending, onChoose, onLater }) {
   const [own, setOwn] = useState("");
 
   const answer = (text) => (isSettled ? decide({
@@ -27,12 +27,12 @@ export function QuestionCard({ about, isCurrent, isSettled, pending, onChoose })
 
   return html`<article class=${classes("card request question", isCurrent && "current")} tabindex="-1" data-request=${about.questionId}
       onFocusIn=${onChoose} onPointerDown=${onChoose} aria-label=${`${about.agentName} asks a question`}>
-    <${RequestHead} about=${about}><span class="muted">asks</span><${Badge} tone="accent" icon="help">Question<//><//>
+    <${RequestHead} about=${about} onLater=${onLater}><span class="muted">asks</span><${Badge} tone="accent" icon="help">Question<//><//>
     <div class="body stack" style=${{ "--gap": "12px" }}>
-      <p class="asked">${reveal(about.question)}</p>
+      <p class="asked" dir="auto">${reveal(about.question)}</p>
       ${about.options.length > 0 && html`<div class="stack answers">${about.options.map((option, index) => html`<button type="button" key=${option}
         class="row answer" data-press=${`answer-${index + 1}`} disabled=${pending !== null} aria-disabled=${!isSettled} onClick=${() => answer(option)}>
-        <kbd>${index + 1}</kbd><span class="grow">${reveal(option)}</span></button>`)}</div>`}
+        <kbd>${index + 1}</kbd><span class="grow" dir="auto">${reveal(option)}</span></button>`)}</div>`}
       ${pending ? html`<${Undo} entry=${pending} />` : html`<form class="line" onSubmit=${send}><input class="input" aria-label="Another answer" value=${own}
           placeholder=${about.options.length ? "Or answer in your own words" : "Your answer"} onInput=${(event) => setOwn(event.currentTarget.value)} />
         <${Button} type="submit" icon="send" disabled=${!own.trim()}>Answer<//></form>`}
