@@ -49,6 +49,9 @@ def wrap(
     ] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run it in the background.")] = False,
     no_intro: Annotated[bool, typer.Option("--no-intro", help="Do not tell the agent how to send messages.")] = False,
+    no_status: Annotated[
+        bool, typer.Option("--no-status", help="No status bar in its tmux, and no title for your window.")
+    ] = False,
     cli: Annotated[
         str | None, typer.Option("--cli", metavar="CLI", help="Use this CLI's profile, e.g. claude, or one of your own.")
     ] = None,
@@ -125,7 +128,7 @@ def wrap(
         options = WrapOptions(
             command, name, pick_backend(backend), prefix, not no_intro, cli, recording, ways, codex_hooks, session, end_file,
             read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox), strict_prefix or is_strict(place),
-            LookOptions(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())),
+            LookOptions(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())), has_status=not no_status,
         )  # fmt: skip
         notes: list[str] = []
         find_profile(place, options, notes)
@@ -274,6 +277,7 @@ def spell_out(place: Place, options: WrapOptions, ready: int) -> list[str]:
         *([f"--record={options.record}"] if options.record else []), f"--doors={options.doors}",
         *(["--codex-hooks"] if options.asks_for_hooks else []),
         *(["--strict-prefix"] if options.is_strict else []), *([] if options.has_introduction else ["--no-intro"]),
+        *([] if options.has_status else ["--no-status"]),
         *options.looks.words, *([] if options.sandbox is None else options.sandbox.words), "--", *options.argv,
     ]  # fmt: skip
 

@@ -80,6 +80,7 @@ class WrapOptions(msgspec.Struct, frozen=True):
     is_strict: bool = False  # on the screen only commands with the run's nonce count
     looks: LookOptions = LookOptions()
     has_input: bool = False  # standard input is to be typed to it
+    has_status: bool = True  # its tmux shows how it is
 
 
 async def run_wrapper(place: Place, options: WrapOptions, is_ready: Callable[[str], None]) -> int:
@@ -239,6 +240,7 @@ def _make_setup(
         is_running=lambda: is_running(options.choice, home, place.project_id),
         prefix=options.prefix,
         has_introduction=options.has_introduction,
+        has_status=options.has_status,
         is_strict=options.is_strict,
         project_id=place.project_id,
         root=place.root,
