@@ -104,4 +104,5 @@ def _plan_to_take_up(setup: AgentSetup) -> StartPlan:
 
 def _wording(setup: AgentSetup, run: RunFile) -> Wording:
     signed = Syntax(setup.prefix, nonce=run.nonce).signed_prefix
-    return Wording(setup.home.name, signed if setup.is_strict else setup.prefix, signed)
+    is_only_seen = setup.profile.transcript is None and setup.launcher is None
+    return Wording(setup.home.name, signed if setup.is_strict else setup.prefix, signed, is_only_seen)
