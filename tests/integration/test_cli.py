@@ -586,8 +586,9 @@ def test_what_an_agent_reports_is_shown(relay: Shell, wrapped: RawClient) -> Non
     for command in ("agents", "who", "status"):
         shown = relay(command).stdout
         row = next(line for line in shown.splitlines() if line.startswith("Wrapped"))
-        for part in ("waiting, paused", "typing", "waits for a permission; no socket"):
-            assert part in row, row
+        assert "waiting, paused" in row
+        assert "typing" in row
+        assert "Wrapped  waits for a permission; no socket" in shown.splitlines()
     (found,) = [agent for agent in relay.json("agents")["agents"] if agent["name"] == "Wrapped"]
     assert (found["state"], found["waiting_for"], found["paused"]) == ("waiting", "a permission", True)
 

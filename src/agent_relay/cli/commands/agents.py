@@ -9,7 +9,7 @@ import typer
 from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.output.reasons import agent_for_programs
 from agent_relay.cli.output.screen import Screen
-from agent_relay.cli.output.tables import show_present, show_project
+from agent_relay.cli.output.tables import show_left_alone, show_present, show_project
 
 if TYPE_CHECKING:
     from agent_relay.sdk.views import AgentsView
@@ -22,6 +22,8 @@ def agents(show_all: All = False, as_json: Json = False, socket: Socket = None, 
 
     With --json, all agents are listed; `connected` tells them apart.
     """
+    from agent_relay.cli.wrapper.revival import find_left_alone
+
     screen = Screen()
     view = _ask(socket, state_dir)
     if as_json:
@@ -31,6 +33,7 @@ def agents(show_all: All = False, as_json: Json = False, socket: Socket = None, 
     show_project(screen, view.server)
     nobody = "Nobody is connected." if view.agents else "No agent has connected yet."
     show_present(screen, view.agents, nobody, is_all=show_all)
+    show_left_alone(screen, find_left_alone(find_place(socket, state_dir)))
     return 0
 
 

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,11 +18,11 @@ from agent_relay.cli.failures import Failure
 from agent_relay.cli.options import Socket, StateDir, choose_doors, find_place, is_strict, read_sandbox
 from agent_relay.cli.output.safe_text import clean_block, clean_line
 from agent_relay.cli.output.screen import Screen
-from agent_relay.interpreter import run_module
 from agent_relay.protocol.errors import RelayError
 
 if TYPE_CHECKING:
     from agent_relay.cli.wrapper.process import WrapOptions
+    from agent_relay.cli.wrapper.revival import WrapperStart
     from agent_relay.sdk.locate import Place
     from agent_relay.terminal.backends.tmux_server import TmuxServer
 
@@ -30,6 +31,7 @@ _LOOK_S = 0.1
 _SHOWN_LINES = 20
 _NOT_READ = "Standard input is not read with --detach. To send the agent text: agent-relay send NAME -"
 _STOP_S = 5.0
+_EARLY_S = 10.0  # a program that ends so soon has shown what it had to say for a moment only
 
 
 def wrap(
@@ -49,6 +51,9 @@ def wrap(
     ] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run it in the background.")] = False,
     no_intro: Annotated[bool, typer.Option("--no-intro", help="Do not tell the agent how to send messages.")] = False,
+    no_status: Annotated[
+        bool, typer.Option("--no-status", help="No status bar in its tmux, and no title for your window.")
+    ] = False,
     cli: Annotated[
         str | None, typer.Option("--cli", metavar="CLI", help="Use this CLI's profile, e.g. claude, or one of your own.")
     ] = None,
@@ -125,7 +130,7 @@ def wrap(
         options = WrapOptions(
             command, name, pick_backend(backend), prefix, not no_intro, cli, recording, ways, codex_hooks, session, end_file,
             read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox), strict_prefix or is_strict(place),
-            LookOptions(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())),
+            LookOptions(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())), has_status=not no_status,
         )  # fmt: skip
         notes: list[str] = []
         find_profile(place, options, notes)
@@ -168,7 +173,7 @@ def _run_here(place: Place, options: WrapOptions, own_daemon: int | None) -> int
             sys.stderr.write(f"{name} runs {clean_line(options.argv[0])} ({options.choice.backend.value}).\n")
 
     try:
-        return run(run_wrapper(place, options, say))
+        return run(run_wrapper(place, options, say, partial(_start_of, place, options)))
     except Exception as error:
         if not has_begun:
             clear_up(place, os.getpid(), began_ms, own_daemon)
@@ -201,7 +206,7 @@ def _be_wrapper(place: Place, options: WrapOptions, ready: int) -> int:
             os.close(ready)
 
     try:
-        return run(run_wrapper(place, options, lambda name: tell(name=name)))
+        return run(run_wrapper(place, options, lambda name: tell(name=name), partial(_start_of, place, options)))
     except Exception as error:
         logging.getLogger("agent_relay").exception("the wrapper ends")
         failure = explain_failure(_explain(error))
@@ -210,6 +215,8 @@ def _be_wrapper(place: Place, options: WrapOptions, ready: int) -> int:
 
 
 def _run_apart(place: Place, options: WrapOptions, own_daemon: int | None, *, detach: bool) -> int:
+    from agent_relay.cli.wrapper.revival import WrapperKeeper
+
     process, name = _start_wrapper(place, options, own_daemon)
     screen = Screen()
     if detach:
@@ -222,9 +229,10 @@ def _run_apart(place: Place, options: WrapOptions, own_daemon: int | None, *, de
 
     server = tmux_server(options.choice, place.state_dir, place.project_id)
     session = running_session(server, name)
+    keeper, began = WrapperKeeper(place, server, name, process), time.monotonic()
     while True:
         said = attach(server, name, note=show_nesting(screen, server, name))
-        before, session = session, _wait_for_session(process, server, name)
+        before, session = session, _wait_for_session(keeper.process, server, name)
         if not session:
             break
         if session == before:
@@ -234,12 +242,12 @@ def _run_apart(place: Place, options: WrapOptions, own_daemon: int | None, *, de
             return 0
         screen.line(f"{name} ended at once; starting it again without the relay's additions.")
     try:
-        status = process.wait(_END_S)
+        status = keeper.process.wait(_END_S)
     except subprocess.TimeoutExpired:
         raise Failure(
-            f"{name} has ended, but its wrapper (pid {process.pid}) has not; see its log: {_log_of(place, name)}."
+            f"{name} has ended, but its wrapper (pid {keeper.process.pid}) has not; see its log: {_log_of(place, name)}."
         ) from None
-    if status:
+    if status or time.monotonic() - began < _EARLY_S:
         _show_last_screen(screen, place, name)
     return status
 
@@ -265,38 +273,41 @@ def _log_of(place: Place, name: str) -> str:
     return os.path.join(Home(place.state_dir, name).team, LOG_FILE)
 
 
-def spell_out(place: Place, options: WrapOptions, ready: int) -> list[str]:
+def spell_out(place: Place, options: WrapOptions) -> list[str]:
     """The words after the program's name that make a wrapper with these options."""
     return [
-        "wrap", f"--ready-descriptor={ready}", f"--backend={options.choice.backend.value}",
+        "wrap", f"--backend={options.choice.backend.value}",
         f"--prefix={options.prefix}", f"--socket={place.socket}", f"--state-dir={place.state_dir}",
         *([f"--name={options.name}"] if options.name else []), *([f"--cli={options.cli}"] if options.cli else []),
         *([f"--record={options.record}"] if options.record else []), f"--doors={options.doors}",
+        *([f"--session={options.session}"] if options.session else []),
+        *([f"--end-file={options.end_file}"] if options.end_file else []),
         *(["--codex-hooks"] if options.asks_for_hooks else []),
         *(["--strict-prefix"] if options.is_strict else []), *([] if options.has_introduction else ["--no-intro"]),
+        *([] if options.has_status else ["--no-status"]),
         *options.looks.words, *([] if options.sandbox is None else options.sandbox.words), "--", *options.argv,
     ]  # fmt: skip
 
 
+def _start_of(place: Place, options: WrapOptions, name: str) -> WrapperStart:
+    """The start of another wrapper for the same program; a recording that was begun is not overwritten."""
+    from msgspec.structs import replace
+
+    from agent_relay.cli.wrapper.revival import WrapperStart
+
+    return WrapperStart(tuple(spell_out(place, replace(options, name=name, record=None))), os.getcwd())
+
+
 def _start_wrapper(place: Place, options: WrapOptions, own_daemon: int | None) -> tuple[subprocess.Popen[bytes], str]:
     from agent_relay.cli.output.formats import now_ms
+    from agent_relay.cli.wrapper.revival import NotStarted, WrapperStart, start_wrapper
 
     began_ms = now_ms()
-    reading, writing = os.pipe()
-    # Its own session, so that a closed window does not take the agent along.
-    process = subprocess.Popen(  # noqa: S603 - ourselves
-        run_module("agent_relay", *spell_out(place, options, writing)), stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, pass_fds=(writing,),
-    )  # fmt: skip
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        said = pipe.read()
-    told = json.loads(said) if said else {"sentence": "The wrapper failed to start; AGENT_RELAY_DEBUG=1 may show why."}
-    if "name" not in told:
-        process.wait(_END_S)
-        clear_up(place, process.pid, began_ms, own_daemon)
-        raise Failure(str(told["sentence"]), int(told.get("status", 1)))
-    return process, str(told["name"])
+    try:
+        return start_wrapper(WrapperStart(tuple(spell_out(place, options)), os.getcwd()))
+    except NotStarted as error:
+        clear_up(place, error.pid, began_ms, own_daemon)
+        raise Failure(error.sentence, error.status) from None
 
 
 def _show_last_screen(screen: Screen, place: Place, name: str) -> None:

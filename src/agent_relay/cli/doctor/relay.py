@@ -61,9 +61,18 @@ def check_relay(place: Place) -> Iterator[Finding]:
             yield Finding("storage", Verdict.BAD, clean_line(str(wrong)))
     yield from _check_events(view.server.get("events") or {})
     yield from _check_http(place)
+    yield from _check_left_alone(place)
     for agent in view.agents:
         yield from _check_agent(agent)
         yield from _check_hold(agent)
+
+
+def _check_left_alone(place: Place) -> Iterator[Finding]:
+    from agent_relay.cli.wrapper.revival import find_left_alone
+
+    for name in map(clean_line, find_left_alone(place)):
+        text = "its program runs in tmux, but its wrapper has died, so it gets no messages and is not heard"
+        yield Finding(name, Verdict.BAD, text, f"agent-relay attach {name} starts the wrapper again")
 
 
 def _check_store(place: Place) -> Iterator[Finding]:

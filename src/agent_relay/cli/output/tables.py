@@ -25,10 +25,9 @@ _AGENT_COLUMNS = (
     Column("task", optional=True),
 )
 # Only where an agent has something to say there.
-_MORE_COLUMNS = (Column("host", optional=True), Column("door", optional=True), Column("note", optional=True))
+_MORE_COLUMNS = (Column("host", optional=True), Column("door", optional=True))
 _AGENT_STYLES = {"idle": "green", "working": "cyan", "waiting": "yellow", "offline": "dim"}
 _SHOWN_TASK = 40
-_SHOWN_NOTE = 60
 _NAMED = 3  # offline agents that messages wait for
 _PROJECT_COLUMNS = (
     Column("project"), Column("state"), Column("agents", right=True), Column("port", right=True),
@@ -56,11 +55,19 @@ def show_present(screen: Screen, agents: Sequence[AgentInfo], nobody: str, *, is
 
 def show_agents(screen: Screen, agents: Sequence[AgentInfo]) -> None:
     now = now_ms()
-    rows = [[*_row(agent, now), clean_line(agent.host), _door(agent), _note(agent)] for agent in agents]
+    rows = [[*_row(agent, now), clean_line(agent.host), _door(agent)] for agent in agents]
     columns = (*_AGENT_COLUMNS, *_MORE_COLUMNS)
     said = [i for i in range(len(columns)) if i < len(_AGENT_COLUMNS) or any(row[i] for row in rows)]
     screen.table([columns[i] for i in said], [[row[i] for i in said] for row in rows])
+    _show_notes(screen, agents)
     show_holds(screen, agents)
+
+
+def show_left_alone(screen: Screen, names: Sequence[str]) -> None:
+    for name in map(clean_line, names):
+        screen.line(
+            (name, "bold"), ("  runs, but its wrapper has died: agent-relay attach " + name + " starts it again", "yellow")
+        )
 
 
 def _row(agent: AgentInfo, now: int) -> list[Part]:
@@ -91,6 +98,15 @@ def _asks(agent: AgentInfo) -> str:
     return f"asks for {count(len(agent.requests), 'decision')}" if agent.requests else ""
 
 
+def _show_notes(screen: Screen, agents: Sequence[AgentInfo]) -> None:
+    """Whole, however narrow the terminal: what an agent asks is never left out for want of room."""
+    noted = [(agent.name, note) for agent in agents if (note := _note(agent))]
+    if noted:
+        screen.line()
+    for name, note in noted:
+        screen.line((clean_line(name), "bold"), "  ", note)
+
+
 def _note(agent: AgentInfo) -> str:
     """Its open requests, what it waits for, and why its door is not a better one. Why its messages wait stands below."""
     notes = [
@@ -98,7 +114,7 @@ def _note(agent: AgentInfo) -> str:
         f"waits for {reveal(agent.waiting_for)}" if agent.waiting_for else "",
         agent.door_note or "",
     ]
-    return _shorten(clean_line("; ".join(filter(None, notes))), _SHOWN_NOTE)
+    return clean_line("; ".join(filter(None, notes)))
 
 
 def _shorten(text: str, most: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -158,6 +159,18 @@ def show(screen: Screen, requests: Sequence[OpenRequest], others: Sequence[OpenR
             head += ["  ", ("can only be answered at its terminal" if is_question else "can only be denied here", "yellow")]
         screen.line(*head)
         _show_texts(screen, found)
+        commands = _how_to_answer(found, _short_id(found, [*requests, *others]))
+        if commands:
+            screen.block(commands, style="dim")
+
+
+def _how_to_answer(found: OpenRequest, id_: str) -> str:
+    """The commands that answer it, to be copied into a shell; none where only its terminal can."""
+    request, id_ = found.request, shlex.quote(id_)
+    if isinstance(request, QuestionRequest):
+        return f"answer: agent-relay questions answer {id_} TEXT" if request.can_allow else ""
+    deny = f"deny: agent-relay permissions deny {id_}"
+    return f"approve: agent-relay permissions approve {id_}   {deny}" if request.can_allow else deny
 
 
 def summarize(found: OpenRequest) -> str:

@@ -19,6 +19,7 @@ from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.cli.project.link import is_name_in_use, observe
 from agent_relay.cli.wrapper.piped_input import follow
 from agent_relay.cli.wrapper.profile_shelf import load_shelf
+from agent_relay.cli.wrapper.revival import WrapperStart, forget_start, note_start
 from agent_relay.protocol.errors import RelayError
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
@@ -80,10 +81,14 @@ class WrapOptions(msgspec.Struct, frozen=True):
     is_strict: bool = False  # on the screen only commands with the run's nonce count
     looks: LookOptions = LookOptions()
     has_input: bool = False  # standard input is to be typed to it
+    has_status: bool = True  # its tmux shows how it is
 
 
-async def run_wrapper(place: Place, options: WrapOptions, is_ready: Callable[[str], None]) -> int:
-    """Raises Failure, or what the terminal raises, when the agent cannot be started. `is_ready` is told its name."""
+async def run_wrapper(
+    place: Place, options: WrapOptions, is_ready: Callable[[str], None], start: Callable[[str], WrapperStart] | None = None
+) -> int:
+    """Raises Failure, or what the terminal raises, when the agent cannot be started. `is_ready` is told its name. `start`: how a
+    wrapper of this agent, by its name, is started again if this one dies."""
     cli = os.path.basename(options.cli or options.argv[0])
     meta: dict[str, Any] = {"backend": options.choice.backend.value, "command": cli}
     if options.session is not None:
@@ -115,6 +120,8 @@ async def run_wrapper(place: Place, options: WrapOptions, is_ready: Callable[[st
         home = Home(place.state_dir, relay.name)
         home.make()
         _log_to(home.team)
+        if start is not None and options.choice.backend is Backend.TMUX:
+            note_start(home.team, start(home.name))
         recorder = _make_recorder(options, cli)
 
         def make_wrapper(
@@ -135,6 +142,7 @@ async def run_wrapper(place: Place, options: WrapOptions, is_ready: Callable[[st
         if options.end_file is not None:
             with contextlib.suppress(OSError):  # then it is not known how it ended
                 drop(os.path.dirname(options.end_file), os.path.basename(options.end_file), str(status.code))
+        forget_start(home.team)
     finally:
         if recorder is not None:
             recorder.close()
@@ -239,6 +247,7 @@ def _make_setup(
         is_running=lambda: is_running(options.choice, home, place.project_id),
         prefix=options.prefix,
         has_introduction=options.has_introduction,
+        has_status=options.has_status,
         is_strict=options.is_strict,
         project_id=place.project_id,
         root=place.root,

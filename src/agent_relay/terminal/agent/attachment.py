@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 
 from agent_relay.terminal.backends.tmux_launch import ENDED_OPTION, GATE_OPTION
 from agent_relay.terminal.backends.tmux_program import client_environment
@@ -29,6 +30,14 @@ def running_session(server: TmuxServer, agent: str) -> str:
     done = subprocess.run(command, capture_output=True, check=False, env=client_environment(os.environ))  # noqa: S603
     state, _, session = done.stdout.decode("ascii", "replace").strip().partition(" ")
     return session if done.returncode == 0 and state == "0" else ""
+
+
+def running_agents(server: TmuxServer, agents: Sequence[str]) -> list[str]:
+    """Those of these agents whose program runs there."""
+    command = [*server.base, "list-panes", "-a", "-F", f"#{{session_name}} #{{pane_dead}}#{{{ENDED_OPTION}}}"]
+    done = subprocess.run(command, capture_output=True, check=False, env=client_environment(os.environ))  # noqa: S603
+    running = {line.rpartition(" ")[0] for line in done.stdout.decode("ascii", "replace").splitlines() if line.endswith(" 0")}
+    return [agent for agent in agents if session_name(agent) in running]
 
 
 def attach(server: TmuxServer, agent: str, *, read_only: bool = False, note: str = "") -> str:

@@ -10,6 +10,7 @@ from agent_relay.terminal.agent.controls import Controls, RequestAnswers
 from agent_relay.terminal.agent.observer import AgentObserver
 from agent_relay.terminal.agent.screen_reader import ScreenReader
 from agent_relay.terminal.agent.setup import AgentSetup, StartPlan
+from agent_relay.terminal.agent.status_line import StatusLine
 from agent_relay.terminal.delivery.acknowledgements import Acknowledgements
 from agent_relay.terminal.delivery.deliverer import Deliverer
 from agent_relay.terminal.delivery.door_selection import DoorSelection
@@ -68,6 +69,9 @@ class AgentParts:
         )  # fmt: skip
         self.reader = reader = ScreenReader(setup, log, watcher, view, observer.handle)
         self.terminal = terminal = reader.terminal
+
+        show = terminal.show_status if setup.has_status else None
+        self.status = StatusLine(setup.home.name, reporter, link, queue, show)
 
         keyboard = asyncio.Lock()
         typist = Typist(terminal, watcher, view, profile, reader.read, keyboard)

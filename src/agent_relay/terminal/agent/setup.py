@@ -37,6 +37,7 @@ class AgentSetup(Struct, frozen=True):
     is_running: Callable[[], Awaitable[bool]] = _never  # whether its program runs already, where it can be taken up
     prefix: str = DEFAULT_PREFIX
     has_introduction: bool = True
+    has_status: bool = True  # the person at its terminal sees how it is
     is_strict: bool = False  # on the screen only commands with the run's nonce count
     project_id: str = ""
     root: str = ""  # of the project
@@ -103,4 +104,5 @@ def _plan_to_take_up(setup: AgentSetup) -> StartPlan:
 
 def _wording(setup: AgentSetup, run: RunFile) -> Wording:
     signed = Syntax(setup.prefix, nonce=run.nonce).signed_prefix
-    return Wording(setup.home.name, signed if setup.is_strict else setup.prefix, signed)
+    is_only_seen = setup.profile.transcript is None and setup.launcher is None
+    return Wording(setup.home.name, signed if setup.is_strict else setup.prefix, signed, is_only_seen)

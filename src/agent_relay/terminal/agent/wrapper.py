@@ -103,7 +103,7 @@ class Wrapper:
         self._reporter.joined()
         jobs: list[Callable[[], Awaitable[None]]] = [
             parts.controls.run, partial(parts.doors.run, doors), parts.reader.run, partial(parts.observer.follow, self._over),
-            partial(self._receive, parts), parts.deliverer.run, parts.runner.run, parts.reader.live.run,
+            partial(self._receive, parts), parts.deliverer.run, parts.runner.run, parts.reader.live.run, parts.status.run,
             partial(parts.runner.outbox.watch, self._over),
         ]  # fmt: skip
         tasks = [asyncio.create_task(self._keep(job)) for job in jobs]

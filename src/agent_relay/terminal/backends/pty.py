@@ -122,6 +122,9 @@ class PtyTerminal:
     def takes_paste(self) -> bool | None:
         return self._modes.bracketed_paste
 
+    async def show_status(self, text: str) -> None:
+        """The whole terminal is the program's, its title too."""
+
     async def interrupt(self) -> None:
         await self.press(Key.CTRL_C)
 

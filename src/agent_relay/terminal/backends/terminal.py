@@ -174,6 +174,10 @@ class Terminal(Protocol[S_co]):
         """Sets the size, unless a person's own terminal decides it."""
         ...
 
+    async def show_status(self, text: str) -> None:
+        """Shows a line about the program to a person at its terminal, where there is room beside the program."""
+        ...
+
     async def interrupt(self) -> None:
         """Does what Ctrl-C at the keyboard does: a SIGINT, or a key to a program that reads keys itself."""
         ...

@@ -180,6 +180,9 @@ class TmuxTerminal:
     def takes_paste(self) -> bool | None:
         return self._modes.bracketed_paste if self._saw_all or self._modes.bracketed_paste else None
 
+    async def show_status(self, text: str) -> None:
+        await self._client.ask(*self._server.status_commands(self._session, text))
+
     async def interrupt(self) -> None:
         await self.press(Key.CTRL_C)
 

@@ -24,6 +24,7 @@ from agent_relay.terminal.backends.tmux_program import Tmux, TmuxFailed, TmuxGon
 from agent_relay.terminal.files.private_files import NotPrivate, make_private_folder
 
 SOCKET_FILE = "tmux.sock"
+_STATUS_OPTION = "@agent-relay-status"  # what is in it tmux shows as it is, and expands nothing
 HISTORY_LINES = 20_000  # per agent; about 10 MB of full lines at the most. The oldest tenth goes when it is full
 MAX_VARIABLE_BYTES = 16_000  # tmux silently leaves out a variable that does not fit into one of its messages
 _ESCAPE_TIME_MS = 10  # 0 would tear an arrow key that ssh cut in two into Escape and rubbish; Escape interrupts an agent
@@ -131,6 +132,11 @@ class TmuxServer:
         panes = (line.split(" ", 1) for line in listed.splitlines())
         return next((pane for session, pane in panes if session == name), None)
 
+    def status_commands(self, session: str, text: str) -> list[tuple[str, ...]]:
+        """Turn the bar of a session on, and the title of the windows that show it; the program keeps a title of its own."""
+        to_session = ("set-option", "-t", session)
+        return [(*to_session, _STATUS_OPTION, text), (*to_session, "status", "on"), (*to_session, "set-titles", "on")]
+
     async def kill(self) -> None:
         """Ends the server and every program in it."""
         try:
@@ -165,6 +171,10 @@ class TmuxServer:
         ]
         # -q: an option this version does not know is no error.
         later = [
+            ("set-option", "-gq", "status-interval", "0"),  # it is drawn when it changes
+            ("set-option", "-gq", "status-style", "reverse"),
+            ("set-option", "-gq", "status-format[0]", f" #{{{_STATUS_OPTION}}}"),
+            ("set-option", "-gq", "set-titles-string", f"#{{{_STATUS_OPTION}}}"),
             ("set-option", "-gq", "scroll-on-clear", "off"),  # as every other terminal; positions then agree with the PTY's
             ("set-option", "-gq", "remain-on-exit-format", ""),
             ("set-option", "-sq", "extended-keys", "on"),  # Shift-Enter in CLIs that ask for it

@@ -73,6 +73,7 @@ class Wording(Struct, frozen=True):
     name: str
     prefix: str = DEFAULT_PREFIX  # what it is taught to begin a message with
     signed_prefix: str = ""  # the one that only this run of the agent is taught
+    is_only_seen: bool = False  # its words cannot be told from what its screen merely shows: its shell is the better way
 
 
 def id_to_read(message_id: str) -> str:
@@ -148,8 +149,13 @@ def _how_to_write(wording: Wording) -> str:
         f" To start another agent, or stop one you started, begin a line with `{signed_prefix}spawn AgentName CLI` and a "
         f"task, or with `{signed_prefix}release AgentName`."
     )
+    shell = (
+        "To send a message, run `agent-relay send AgentName 'TEXT'` in your shell, or use the tool `relay_send` if you have it. "
+        "Where you have neither, or to answer, begin a line of your "
+    )
     return (
-        f"you are {wording.name}, one of several agents that can write to each other. To send a message, begin a line of your "
+        f"you are {wording.name}, one of several agents that can write to each other. "
+        f"{shell if wording.is_only_seen else 'To send a message, begin a line of your '}"
         f"answer with `{prefix}AgentName` (the agent's name instead of AgentName; `*` for all, `#general` for a channel), a "
         f"space, and the text; for several lines put `{OPEN}` after the name and `{CLOSE}` at the end of the text. Messages "
         f"to you arrive as `Relay message from …`. To vote on a proposal, begin a line with `{prefix}vote ID approve` (or "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -40,6 +40,15 @@ class DeliveryQueue:
         self._items: deque[Item] = deque()
         self._deadlines: dict[str, float] = {}  # by delivery id
         self._woken = asyncio.Event()
+        self._callbacks: list[Callable[[], None]] = []
+
+    def call_when_changed(self, callback: Callable[[], None]) -> None:
+        """Whenever another number of messages may wait."""
+        self._callbacks.append(callback)
+
+    @property
+    def messages_waiting(self) -> int:
+        return sum(isinstance(item, Message) for item in self._items)
 
     def __bool__(self) -> bool:
         return bool(self._items)
@@ -75,6 +84,7 @@ class DeliveryQueue:
         rest = [item for item in self._items if not isinstance(item, Message)]
         ordered = sorted({*messages, *waiting}, key=lambda message: message.order)
         self._items = deque([*rest, *ordered])
+        self._tell_changed()
         self.wake()
 
     def remove(self, item: Item) -> bool:
@@ -82,6 +92,7 @@ class DeliveryQueue:
         if item not in self._items:
             return False
         self._items.remove(item)
+        self._tell_changed()
         return True
 
     def drop_introductions(self) -> None:
@@ -97,7 +108,12 @@ class DeliveryQueue:
 
     def _put(self, item: Item) -> None:
         self._items.append(item)
+        self._tell_changed()
         self.wake()
+
+    def _tell_changed(self) -> None:
+        for callback in self._callbacks:
+            callback()
 
     # --- its reader ----------------------------------------------------------------------------------------------------
 

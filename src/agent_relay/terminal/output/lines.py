@@ -14,7 +14,7 @@ from wcwidth import wcswidth
 
 from agent_relay.terminal.output.input_rows import InputRows
 from agent_relay.terminal.output.parser import OPEN, lead_of
-from agent_relay.terminal.profiles.profile import CodeInk, Kind, Profile
+from agent_relay.terminal.profiles.profile import CodeInk, Kind, Profile, compile_pattern
 from agent_relay.terminal.screen.contents import Line, Screen
 
 _CUT_AFTER = "/-=&?"  # where some CLIs cut an address that is too long for a row
@@ -68,11 +68,12 @@ def _classify(profile: Profile, lines: list[Line], prefixes: tuple[str, ...], in
     patterns = profile.compiled
     layout = profile.rows
     margin = " " * layout.indent
+    edge = compile_pattern(layout.edge) if layout.edge else None
     kind = Kind.UNKNOWN
     rows: list[_Row] = []
     is_wrapped = False  # the row before
     for index, line in enumerate(lines):
-        text = line.text
+        text = line.text if edge is None else edge.sub("", line.text)
         if is_wrapped and rows:
             is_wrapped = line.is_wrapped
             rows.append(_Row(kind, text, _columns(text), line.position, rows[-1].is_code, False, is_wrapped))

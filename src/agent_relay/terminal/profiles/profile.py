@@ -58,6 +58,7 @@ class Rows(Struct, frozen=True, forbid_unknown_fields=True):
     volatile: Patterns = ()  # spinners, hints: no part of the conversation, and never remembered
     indent: int = 0  # columns that further rows of a block keep
     right_margin: int = 0  # columns at the right that text never reaches
+    edge: str = ""  # the end of a row that is none of its text: a scroll bar, with the space before it
     blank_ends_tool: bool = False  # what a tool shows ends with an empty row; else with the next row that has a pattern
     ends_every_turn: bool = False  # a row of `status` follows every answer, so that one without it is not over
     list_indent: int = 0  # columns put before list items
@@ -75,6 +76,7 @@ class Composer(Struct, frozen=True, forbid_unknown_fields=True):
     row: str  # group `draft`, where there is one, is what has been typed
     above: str = ""  # one of the three rows above matches this; the composer begins there
     body: str = ""  # rows above `row` that belong to it, up to the first that does not match
+    has_footer: bool = True  # the last row of the body names model and mode; False: it is typed in as well
     below: str = ""  # every row below matches this
     placeholder: Patterns = ()  # drafts that are hints of the CLI's own
     is_shown_while_busy: bool = True
@@ -131,7 +133,7 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
 class Transcript(Struct, frozen=True, forbid_unknown_fields=True):
     """The session file the CLI keeps. In `path`: `{project}`, `{folder}` as `project` says, `*` and `**`."""
 
-    shape: str  # claude, codex or gemini: which reader understands its records
+    shape: str  # claude, codex, copilot, gemini or qwen: which reader understands its records
     home: str  # below the person's home
     home_variable: str = ""  # the environment variable that moves it
     home_below: str = ""  # where it is below the folder that the variable names
@@ -186,7 +188,7 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     @property
     def knows_dialogs(self) -> bool:
         """Else everything counts as one that may be one."""
-        return self.is_tried or (bool(self.dialogs) and not self.is_generic and self.origin != OPTIONS)
+        return bool(self.dialogs) and not self.is_generic and self.origin != OPTIONS
 
     @cached_property
     def compiled(self) -> dict[str, re.Pattern[str]]:

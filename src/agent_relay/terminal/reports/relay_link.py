@@ -28,11 +28,20 @@ class RelayLink:
         self.events: asyncio.Queue[DaemonEvent] = asyncio.Queue()
         self._make_client = make_client
         self._ready_callbacks: list[Callable[[], None]] = []
+        self._state_callbacks: list[Callable[[], None]] = []
         self._listen_to(client)
 
     def call_when_ready(self, callback: Callable[[], None]) -> None:
         """Each time the daemon hears us again, before anything else is said to it."""
         self._ready_callbacks.append(callback)
+
+    def call_when_changed(self, callback: Callable[[], None]) -> None:
+        """Whenever the connection is made or lost."""
+        self._state_callbacks.append(callback)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.client.state is ClientState.READY
 
     async def receive(self) -> Message:
         """The next message, over whatever client that takes."""
@@ -55,6 +64,8 @@ class RelayLink:
         def note_state(state: ClientState) -> None:
             if state is ClientState.READY and client is self.client:
                 self._note_ready()
+            for callback in self._state_callbacks:
+                callback()
 
         client.on_state = note_state
         client.on_control = client.on_event = client.on_busy = self.events.put_nowait

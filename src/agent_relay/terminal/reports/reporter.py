@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.structs import asdict, replace
 
 from agent_relay.protocol.holds import Hold
@@ -31,6 +31,15 @@ _RESOLUTIONS = {
 _REMEMBERED = 2_000
 
 
+class CurrentState(Struct, frozen=True):
+    """The agent as it was last described."""
+
+    state: str
+    door: str  # empty: not decided yet
+    hold: str  # the reason why nothing can be typed; empty: there is none
+    is_paused: bool
+
+
 class Reporter:
     """Says later what cannot be said now: when the daemon is back."""
 
@@ -42,7 +51,17 @@ class Reporter:
         self._open: dict[str, AgentRequest] = {}
         self._read: OrderedDict[str, None] = OrderedDict()
         self._process: dict[str, Any] = {}
+        self._callbacks: list[Callable[[], None]] = []
         link.call_when_ready(self.joined)
+
+    def call_when_changed(self, callback: Callable[[], None]) -> None:
+        """Whenever something else is to be said of the agent's state."""
+        self._callbacks.append(callback)
+
+    @property
+    def current(self) -> CurrentState:
+        said = self._state
+        return CurrentState(str(said["state"]), said.get("door", ""), said.get("hold", ""), is_paused="paused" in said)
 
     def joined(self) -> None:
         """The daemon hears us (again)."""
@@ -140,6 +159,8 @@ class Reporter:
         if state != self._state:
             self._state = state
             self._link.client.report("agent.state", **state)
+            for callback in self._callbacks:
+                callback()
 
     def _say(self, type_: str, **fields: Any) -> None:
         if self._link.client.state is ClientState.READY:

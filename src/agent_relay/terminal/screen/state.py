@@ -126,18 +126,19 @@ def _find_at_cursor(composer: Composer, lines: tuple[Line, ...], screen: Screen)
 
 def _read_composer(composer: Composer, lines: tuple[Line, ...], index: int, draft: str | None) -> ComposerSeen | None:
     top = index
-    if composer.above:
-        above = compile_pattern(composer.above)
-        found = next((at for at in range(index - 1, max(index - 4, -1), -1) if above.search(lines[at].text)), None)
-        if found is None:
-            return None
-        top = found
     if composer.body:
         body = compile_pattern(composer.body)
         while top > 0 and body.search(lines[top - 1].text):
             top -= 1
         typed = [body.sub("", line.text).strip() for line in lines[top:index]]
-        draft = " ".join(text for text in typed[:-1] if text)  # the last row names model and mode
+        draft = " ".join(text for text in (typed[:-1] if composer.has_footer else typed) if text)
+    if composer.above:
+        above, first = compile_pattern(composer.above), top
+        reach = 2 if composer.body else 4  # a border stands right above the body
+        found = next((at for at in range(first - 1, max(first - reach, -1), -1) if above.search(lines[at].text)), None)
+        if found is None:
+            return None
+        top = found
     draft = (draft or "").strip(" \u00a0")
     return ComposerSeen(lines[top].position, "" if any_of(composer.placeholder).search(draft) else draft)
 

@@ -27,6 +27,8 @@ PLAIN = WrapOptions(["cat", "-u"], "Bob", pick_backend("pty"), "->relay:", True)
         replace(PLAIN, doors="off"),
         replace(PLAIN, doors="known"),
         replace(PLAIN, asks_for_hooks=True),
+        replace(PLAIN, has_status=False),
+        replace(PLAIN, session="s-1", end_file="/tmp/end"),
     ],
 )
 def test_a_wish_survives_being_spelled_out(options: WrapOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,5 +40,5 @@ def test_a_wish_survives_being_spelled_out(options: WrapOptions, tmp_path: Path,
         return 0
 
     monkeypatch.setattr(wrap, "_be_wrapper", be_wrapper)
-    assert main(wrap.spell_out(place, options, 7)) == 0
+    assert main(["wrap", "--ready-descriptor=7", *wrap.spell_out(place, options)[1:]]) == 0
     assert heard == [(place, options, 7)]

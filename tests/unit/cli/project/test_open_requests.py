@@ -73,11 +73,18 @@ def test_everything_that_matters_is_shown() -> None:
         "    Run it?",
         "    options: Yes | No",
         "    (shortened; its terminal shows the rest)",
+        "    deny: agent-relay permissions deny 01234567",
     ]
 
 
 def test_ids_are_long_enough_to_tell_them_apart() -> None:
-    assert [line.split()[0] for line in shown(*OPEN[:2]).splitlines()] == ["screen-123", "screen-129"]
+    lines = shown(*OPEN[:2]).splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["screen-123", "screen-129"]
+    assert "    approve: agent-relay permissions approve screen-129   deny: agent-relay permissions deny screen-129" in lines
+
+
+def test_the_commands_that_are_shown_can_be_pasted_whatever_the_id_is() -> None:
+    assert "permissions approve '$(date);'   deny: " in shown(request("Bob", "$(date);x", command="make"))
 
 
 def test_nothing_an_agent_asks_steers_the_terminal() -> None:

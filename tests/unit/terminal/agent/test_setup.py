@@ -55,6 +55,8 @@ def test_the_words_carry_the_nonce_of_the_run_where_only_that_counts(tmp_path: P
     found = plan(tmp_path)
     assert found.wording.prefix == "->relay:"
     assert found.wording.signed_prefix == f"->relay-{found.run.nonce}:"
+    assert found.wording.is_only_seen  # nothing but its screen tells its words
+    assert not plan(tmp_path, launcher=Doors()).wording.is_only_seen
     strict = plan(tmp_path, is_strict=True)
     assert strict.wording.prefix == strict.wording.signed_prefix == f"->relay-{strict.run.nonce}:"
 

@@ -301,8 +301,9 @@ def test_nothing_steers_a_terminal(body: str) -> None:
 
 def test_what_we_say_ourselves_is_never_a_command() -> None:
     introduction = render_introduction(Wording("Bob"), "abcd1234", ROOM)
+    seen = render_introduction(Wording("Bob", is_only_seen=True), "abcd1234", ROOM)
     asking = render(ShownMessage(ID, "Alice", "hi", awaits_answer=True), ROOM)
-    for text in (introduction, asking):
+    for text in (introduction, seen, asking):
         for width in range(20, 140):  # however a terminal breaks it
             parser = CommandParser()
             rows = [line[start : start + width].strip() for line in text.split("\n") for start in range(0, len(line), width)]
@@ -316,6 +317,13 @@ def test_the_introduction_says_who_how_and_that_nothing_is_to_be_done() -> None:
     assert "`@@AgentName`" in text
     assert "[abcd1234]" in text
     assert "\n" not in text
+
+
+def test_an_agent_that_is_only_seen_is_told_of_its_shell_and_the_tools_first() -> None:
+    text = render_introduction(Wording("Bob", is_only_seen=True), "abcd1234", ROOM)
+    assert text.index("`agent-relay send AgentName 'TEXT'`") < text.index("`relay_send`") < text.index("`->relay:AgentName`")
+    assert "\n" not in text
+    assert "agent-relay send" not in render_introduction(Wording("Bob"), "abcd1234", ROOM)
 
 
 def test_a_task_says_how_its_result_is_given() -> None:

@@ -27,6 +27,7 @@ RECORDED = [name for name in recordings() if not name.startswith(("goose", "gene
 TURN = ["working", "idle"]
 TOOL_DONE = ["Bob", "tool done"]
 
+FENCELESS = ("continue", "copilot", "kilo", "vibe")
 # What the screen alone cannot carry: (recording, what comes out before the answer, why).
 LOSSES: list[tuple[str, list[list[str]], str]] = [
     ("aider/b", [["Bob", "multi line body"]], "aider joins the lines of a paragraph"),
@@ -41,6 +42,7 @@ LOSSES: list[tuple[str, list[list[str]], str]] = [
     ("codex/d", [["Bob", "EXAMPLE-must-not-be-sent"]], "a fence without a language looks like plain text"),
     ("codex-noalt/d", [["Bob", "EXAMPLE-must-not-be-sent"]], "a fence without a language looks like plain text"),
     ("opencode/d", [["Bob", "EXAMPLE-must-not-be-sent"]], "a fence looks like plain text"),
+    *((f"{name}/d", [["Bob", "EXAMPLE-must-not-be-sent"]], "a fence looks like plain text") for name in FENCELESS),
 ]
 # Recordings that are no case of `cases.json`: messages, and states after `starting` and `idle`.
 OTHERS: dict[str, tuple[list[list[str]], list[str]]] = {
@@ -52,6 +54,11 @@ OTHERS: dict[str, tuple[list[list[str]], list[str]]] = {
     "claude-auto/perm-ls-esc": ([TOOL_DONE], TURN),
     **{f"{name}/perm-h-enter": ([TOOL_DONE], ["working", "dialog", *TURN]) for name in ("claude", "gemini", "opencode", "goose")},
     "generic/perm-h-enter": ([TOOL_DONE], ["working", "dialog", "idle"]),
+    **{f"{name}/perm-h-enter": ([TOOL_DONE], ["working", "dialog", *TURN]) for name in ("copilot", "kilo", "qwen")},
+    "cline/a": ([["Bob", "hello"], ANSWER], ["dialog", "idle", *TURN, *TURN]),  # it begins with an advertisement
+    "cline/perm-h-enter": ([TOOL_DONE], ["dialog", "idle", "working", "dialog", "idle", *TURN]),
+    # Shortened in the middle: it draws everything anew with every step of its spinner.
+    "continue/perm-h-enter": ([TOOL_DONE], ["working", "dialog", "idle", *TURN]),
     "claude/perm-w-enter": ([TOOL_DONE], ["working", "dialog", *TURN]),
     "claude/perm-h-inject": ([TOOL_DONE], ["working", "dialog", *TURN]),
     "codex/perm-h2-enter": ([TOOL_DONE], ["working", "dialog", *TURN]),
@@ -129,7 +136,9 @@ def test_first_starts(recording: str, course: list[str]) -> None:
     assert [line["kind"] for line in found if line["kind"] in {"permission", "question"}] == ["question"] * course.count("dialog")
 
 
-@pytest.mark.parametrize("recording", [name for name in RECORDED if "/perm-" in name and not name.startswith("claude-auto")])
+@pytest.mark.parametrize(
+    "recording", [name for name in RECORDED if "/perm-" in name and not name.startswith(("claude-auto", "cline"))]
+)
 def test_permissions_are_told_once_with_their_options(recording: str) -> None:
     (asked,) = [line for line in lines(recording) if line["kind"] == "permission"]
     assert len(asked["options"]) >= 2

@@ -65,14 +65,29 @@ WORDS = {
     "aider": ({"Yes"}, {"No"}),
     "goose": ({"Allow"}, {"Deny"}),
     "generic": ({"y"}, {"n"}),
+    "continue": ({"Continue"}, {"No, and tell Continue what to do differently"}),
+    "copilot": ({"Yes"}, {"No, and tell Copilot what to do differently (Esc to stop)"}),
+    "kilo": ({"Allow once"}, {"Reject"}),
+    "qwen": ({"Yes, allow once"}, {"No, suggest changes (esc)"}),
 }
+NOT_ANSWERED = {"cline"}  # nothing says how its dialog is answered: a person does that at its terminal
+NO_DIALOGS = {"pi", "vibe"}
 
 
 def test_every_cli_has_a_recorded_permission() -> None:
-    assert {profile.name for profile, _ in PERMISSIONS.values()} == set(load_profiles()) == set(WORDS)
+    assert {profile.name for profile, _ in PERMISSIONS.values()} == set(load_profiles()) - NO_DIALOGS == set(WORDS) | NOT_ANSWERED
 
 
-@pytest.mark.parametrize("where", PERMISSIONS)
+@pytest.mark.parametrize("where", [where for where in PERMISSIONS if where.startswith("cline/")])
+def test_a_dialog_whose_keys_are_not_known_is_answered_at_its_terminal(where: str) -> None:
+    profile, dialog = PERMISSIONS[where]
+    assert (dialog.options, dialog.words, dialog.subject) == ((), (), "rm -rf build")
+    for decision in (ALLOW, DENY):
+        with pytest.raises(DoorError, match="at the terminal"):
+            choose(look_of(profile, dialog), dialog, decision)
+
+
+@pytest.mark.parametrize("where", [where for where in PERMISSIONS if not where.startswith("cline/")])
 def test_allow_means_once_and_deny_means_no(where: str) -> None:
     profile, dialog = PERMISSIONS[where]
     look = look_of(profile, dialog)

@@ -12,6 +12,7 @@ from tests.unit.terminal.recorded_screens import captures_of, profile_of, record
 ROWS = 40
 STEPS = {
     "start": State.IDLE,
+    "ad": State.DIALOG,
     "busy +0.7s": State.WORKING,
     "idle after answer": State.IDLE,
     "typed injection": State.IDLE,
@@ -153,3 +154,35 @@ def test_drafts_are_told_from_hints() -> None:
 def test_an_empty_screen_never_makes_an_agent_idle(name: str, before: State) -> None:
     state = look(profile_for(name), screen_of_text(""), before).state
     assert state is not State.IDLE or before is State.IDLE
+
+
+RULE = "─" * 100
+OLDER = f"""
+╭─── Claude Code v2.0.76 ─────────────╮
+│            Welcome back!            │
+╰─────────────────────────────────────╯
+
+> say case:a
+
+● I'll tell Bob.
+
+  > a quotation
+
+{RULE}
+>{{}}
+{RULE}
+  ? for shortcuts
+"""
+
+
+def test_the_prompt_of_an_older_claude_code_is_recognised() -> None:
+    """Recorded of 2.0.76, whose prompt is another one."""
+    profile = profile_for("claude")
+    idle = look(profile, screen_of_text(OLDER.format("")), State.STARTING)
+    assert (idle.state, idle.composer.draft if idle.composer else None) == (State.IDLE, "")
+    typed = look(profile, screen_of_text(OLDER.format(" half a draft")), State.IDLE)
+    assert (typed.composer.draft if typed.composer else None) == "half a draft"
+    busy = OLDER.format("").replace(f"\n{RULE}\n>", f"\n· Envisioning… (esc to interrupt)\n\n{RULE}\n>")
+    assert look(profile, screen_of_text(busy), State.IDLE).state is State.WORKING
+    lost = OLDER.replace(RULE, "").format(" half a draft")  # a row alone is no composer
+    assert look(profile, screen_of_text(lost), State.IDLE).composer is None

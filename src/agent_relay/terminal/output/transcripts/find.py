@@ -15,7 +15,9 @@ from pathlib import Path
 from agent_relay.terminal.output.json_fields import decode_object
 from agent_relay.terminal.output.transcripts.claude import ClaudeReader
 from agent_relay.terminal.output.transcripts.codex import CodexReader
+from agent_relay.terminal.output.transcripts.copilot import CopilotReader
 from agent_relay.terminal.output.transcripts.gemini import GeminiReader
+from agent_relay.terminal.output.transcripts.qwen import QwenReader
 from agent_relay.terminal.output.transcripts.records import SessionHead, SessionReader
 from agent_relay.terminal.profiles.profile import Profile, Transcript
 
@@ -23,7 +25,9 @@ HEAD_LINES = 20  # the session is named in the first records
 _EARLY_MS = 5_000  # clocks of files and records differ a little
 _SCANNED_BYTES = 4_194_304
 
-READERS: dict[str, type[SessionReader]] = {"claude": ClaudeReader, "codex": CodexReader, "gemini": GeminiReader}
+READERS: dict[str, type[SessionReader]] = {
+    "claude": ClaudeReader, "codex": CodexReader, "copilot": CopilotReader, "gemini": GeminiReader, "qwen": QwenReader,
+}  # fmt: skip
 
 
 def reader_for(profile: Profile) -> SessionReader | None:
