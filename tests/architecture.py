@@ -49,6 +49,7 @@ PARTS_MAY_IMPORT: dict[str, frozenset[str]] = {
     "reports": frozenset({"files", "output", "doors"}),
     "delivery": frozenset({"files", "profiles", "screen", "backends", "output", "doors", "reports"}),
     "requests": frozenset({"profiles", "screen", "backends", "output", "doors", "reports", "delivery"}),
+    "acp": frozenset({"files", "backends", "output", "doors"}),
     "recordings": frozenset({"files", "profiles", "screen", "backends", "output"}),
     "agent": frozenset(
         {"files", "profiles", "screen", "backends", "output", "doors", "reports", "delivery", "requests", "recordings"}

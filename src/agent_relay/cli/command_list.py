@@ -70,6 +70,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "agent-relay spawn Dev claude 'Fix the tests.'",
         "agent-relay spawn Dev codex --cwd backend",
         "agent-relay spawn Dev claude --host build-1",
+        "agent-relay spawn Bob gemini --acp",
     ),
     "release": _list(
         lambda: import_module("agent_relay.cli.commands.spawn").release,
