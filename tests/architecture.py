@@ -33,9 +33,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "terminal": _BELOW | {"ports", "sdk"},
     "patterns": _BELOW | {"sdk"},
     "mcp": frozenset({"protocol", "sdk"}),
+    "acp": _BELOW | {"sdk"},
     "daemon": _BELOW | {"ports"} | _SERVER,
-    "cli": _BELOW | {"sdk", "arc", "bridge", "terminal", "patterns", "mcp", "daemon"},
-    "testing": _BELOW | {"ports", "sdk", "arc", "bridge", "terminal", "patterns", "mcp", "daemon", "cli"} | _SERVER,
+    "cli": _BELOW | {"sdk", "arc", "bridge", "terminal", "patterns", "mcp", "acp", "daemon"},
+    "testing": _BELOW | {"ports", "sdk", "arc", "bridge", "terminal", "patterns", "mcp", "acp", "daemon", "cli"} | _SERVER,
 }
 
 # The parts of the terminal room. A screen knows nothing of doors, a door nothing of screens; `agent` connects them all.

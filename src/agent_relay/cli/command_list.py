@@ -345,6 +345,11 @@ COMMANDS: dict[str, CommandEntry] = {
         "agent-relay mcp",
         "agent-relay init claude",
     ),
+    "acp": _list(
+        lambda: import_module("agent_relay.cli.commands.acp").acp,
+        "Bring an agent into an editor that speaks ACP.",
+        "agent-relay acp Bob",
+    ),
     "init": _list(
         lambda: import_module("agent_relay.cli.commands.init").init,
         "Set CLIs up for the relay's tools, or undo it.",
