@@ -356,6 +356,23 @@ def test_a_killed_agent_without_sessions_begins_a_new_one(stage: Stage) -> None:
     assert [len(event["texts"]) for event in agent.events("prompt")] == [2, 2]  # it is introduced again
 
 
+def test_an_agent_of_two_processes_has_ended_with_the_first(stage: Stage) -> None:
+    """As npm starts some: the second one keeps the connection, and need not notice."""
+    agent = Acp(stage)
+    agent.program.write_text(f"#!/bin/sh\n{sys.executable} {PROGRAM} {stage.folder}/script.json <&0\nexit\n")
+    agent.start()
+    with stage.daemon.connect_sync("Carol") as carol:
+        carol.send("Bob", "hello")
+        assert carol.receive(timeout=60).body == "so long"
+        second = int(agent.events("prompt")[0]["pid"])
+        first = int(Path(f"/proc/{second}/stat").read_text().rpartition(")")[2].split()[1])
+        os.kill(first, signal.SIGKILL)
+        carol.send("Bob", "hello again")
+        assert carol.receive(timeout=60).body == "so long"
+    assert not alive(second)
+    assert agent.told == ["hello", "hello again"]
+
+
 def test_an_agent_that_always_dies_is_given_up(stage: Stage) -> None:
     agent = Acp(stage, [{"when": "", "dies": "before"}])
     bob = agent.start("pty")

@@ -176,10 +176,29 @@ class AgentLink:
     # --- its turns -----------------------------------------------------------------------------------------------------
 
     async def prompt(self, texts: Sequence[str]) -> PromptResponse:
-        """Returns at the end of the turn. Raises RequestError, and ConnectionError when the agent has ended."""
+        """Returns at the end of the turn. Raises RequestError, and ConnectionError when the agent has ended.
+
+        Some programs are two processes, and the second keeps the connection when the first is gone: it is ended as well."""
+        assert self._process is not None
+        if self.has_ended:
+            raise ConnectionError
         blocks = [text_block(text) for text in texts]
-        answer: PromptResponse = await self._connection.prompt(session_id=self.session_id, prompt=blocks)
-        return answer
+        asking: asyncio.Future[PromptResponse] = asyncio.ensure_future(
+            self._connection.prompt(session_id=self.session_id, prompt=blocks)
+        )
+        ending = asyncio.ensure_future(self._process.wait())
+        try:
+            ends: list[asyncio.Future[Any]] = [asking, ending]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                await asyncio.wait([asking], timeout=END_S)  # its last words may still be on their way
+            if not asking.done():
+                raise ConnectionError
+            return asking.result()
+        finally:
+            asking.cancel()
+            ending.cancel()
+            await asyncio.gather(asking, ending, return_exceptions=True)
 
     async def cancel(self) -> None:
         with contextlib.suppress(ConnectionError):

@@ -41,10 +41,6 @@ class _Open:
     def find(self, *kinds: str) -> PermissionOption | None:
         return next((option for kind in kinds for option in self.options if option.kind == kind), None)
 
-    def named(self, words: str) -> PermissionOption | None:
-        """The option that somebody named, by its id or its label."""
-        return next((option for option in self.options if words in {option.option_id, option.name}), None)
-
 
 class Permissions:
     """`changed` is called whenever there is one more or one less."""
@@ -118,15 +114,10 @@ class Permissions:
         asked = next((each for each in self._open if each.request.id == request_id and not each.picked.done()), None)
         if asked is None:
             raise NotOpen(LATE)
-        named = asked.named(decision.reason)
-        if decision.is_allowed:
-            option = named if named is not None and named.kind in _ALLOWING else asked.find(_ONCE)
-            if option is None:
-                raise DoorError("It offers nothing that allows this once; pick one of its options at its terminal.")
-        else:
-            option = named if named is not None and named.kind not in _ALLOWING else asked.find(_NO, _NEVER)
-        reason = "" if named is not None else decision.reason
-        asked.picked.set_result((option, DOOR, reason or (f"by {decision.by}" if decision.by else "")))
+        option = asked.find(_ONCE) if decision.is_allowed else asked.find(_NO, _NEVER)
+        if decision.is_allowed and option is None:
+            raise DoorError("It offers nothing that allows this once; pick one of its options at its terminal.")
+        asked.picked.set_result((option, DOOR, decision.reason or (f"by {decision.by}" if decision.by else "")))
 
     def pick(self, line: str, typed_since: float) -> bool:
         """Whether this line, typed at the terminal, was an answer. One that was begun before the question was shown is none."""
