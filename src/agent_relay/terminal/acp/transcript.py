@@ -72,7 +72,7 @@ class Transcript:
     # --- what is drawn again ---------------------------------------------------------------------------------------------
 
     def show_doing(self, text: str) -> None:
-        """What the agent is doing; empty: nothing."""
+        """Shows what the agent is doing; empty: nothing."""
         if text != self._doing:
             self._doing = text
             self._draw([])

@@ -1,4 +1,4 @@
-"""What an ACP agent tells of its session: text and thoughts in pieces, tool calls, plans and usage, each told once it can be.
+"""Updates of an ACP agent about its session: text and thoughts in pieces, tool calls, plans and usage, each told once it can be.
 
 Text is told twice: in pieces, for whoever watches, and whole, as the agent's words, in which commands to the relay are found.
 """
@@ -123,7 +123,7 @@ class Updates:
             )  # fmt: skip
 
     def end_speech(self) -> None:
-        """What was being said is whole now."""
+        """The text that was being said is whole now."""
         speech = self._speech
         if speech is None:
             return
