@@ -72,6 +72,8 @@ class Turn:
                 if answering.done():
                     with contextlib.suppress(TimedOut):
                         await self._update(update_agent_message_text(answering.result().body))
+                    with contextlib.suppress(TimeoutError):  # what it did before is told a little later
+                        await asyncio.wait_for(self._rested.wait(), AT_REST_S)
                 elif cancelling.done():
                     return False
                 elif watching.done():
