@@ -33,9 +33,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "terminal": _BELOW | {"ports", "sdk"},
     "patterns": _BELOW | {"sdk"},
     "mcp": frozenset({"protocol", "sdk"}),
+    "acp": _BELOW | {"sdk"},
     "daemon": _BELOW | {"ports"} | _SERVER,
-    "cli": _BELOW | {"sdk", "arc", "bridge", "terminal", "patterns", "mcp", "daemon"},
-    "testing": _BELOW | {"ports", "sdk", "arc", "bridge", "terminal", "patterns", "mcp", "daemon", "cli"} | _SERVER,
+    "cli": _BELOW | {"sdk", "arc", "bridge", "terminal", "patterns", "mcp", "acp", "daemon"},
+    "testing": _BELOW | {"ports", "sdk", "arc", "bridge", "terminal", "patterns", "mcp", "acp", "daemon", "cli"} | _SERVER,
 }
 
 # The parts of the terminal room. A screen knows nothing of doors, a door nothing of screens; `agent` connects them all.
@@ -49,6 +50,7 @@ PARTS_MAY_IMPORT: dict[str, frozenset[str]] = {
     "reports": frozenset({"files", "output", "doors"}),
     "delivery": frozenset({"files", "profiles", "screen", "backends", "output", "doors", "reports"}),
     "requests": frozenset({"profiles", "screen", "backends", "output", "doors", "reports", "delivery"}),
+    "acp": frozenset({"files", "backends", "output", "doors"}),
     "recordings": frozenset({"files", "profiles", "screen", "backends", "output"}),
     "agent": frozenset(
         {"files", "profiles", "screen", "backends", "output", "doors", "reports", "delivery", "requests", "recordings"}

@@ -45,6 +45,13 @@ TOOLS = {
     "test_tool_sends": "after `agent-relay init` its model calls `relay_send`: the message comes from the agent, once",
     "test_tool_asks": "it calls `relay_ask` and is given the answer",
 }
+ACP = {
+    "test_acp_read": "a message is a prompt, read by its turn, and its reply arrives, once",
+    "test_acp_approve": "a permission is granted from outside",
+    "test_acp_deny": "a permission is denied from outside",
+    "test_acp_cancelled": "a turn is cancelled; what waits goes on",
+    "test_acp_agent_dies": "the agent is killed: it is started again, nothing arrives twice",
+}
 OWN = {
     "test_claude_question": "a question is answered from outside",
     "test_claude_reason": "the reason for a denial is shown",
@@ -109,13 +116,14 @@ def render(results: Mapping[str, Result], versions: Mapping[str, str]) -> str:
         match = _TEST.search(test_id)
         assert match is not None, test_id
         cells.setdefault(match["test"], {})[match["cli"] or ""] = result.cell
-    unknown = set(cells) - {*TYPED, *DOORS, *TOOLS, *OWN}
+    unknown = set(cells) - {*TYPED, *DOORS, *TOOLS, *ACP, *OWN}
     if unknown:
         raise KeyError(f"{', '.join(sorted(unknown))}: not named in {Path(__file__).name}")
     parts = [
         ("### Typed into the terminal", _table(TYPED, cells, versions)),
         ("### Through their own doors", _table(DOORS, cells, versions)),
         ("### With the relay's tools (MCP)", _table(TOOLS, cells, versions)),
+        ("### By the Agent Client Protocol", _table(ACP, cells, versions)),
         ("### Of one alone", _list(cells)),
     ]
     return "\n".join(f"{title}\n\n{text}" for title, text in parts if text)

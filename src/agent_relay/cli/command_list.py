@@ -70,6 +70,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "agent-relay spawn Dev claude 'Fix the tests.'",
         "agent-relay spawn Dev codex --cwd backend",
         "agent-relay spawn Dev claude --host build-1",
+        "agent-relay spawn Bob gemini --acp",
     ),
     "release": _list(
         lambda: import_module("agent_relay.cli.commands.spawn").release,
@@ -350,6 +351,11 @@ COMMANDS: dict[str, CommandEntry] = {
         "Serve the relay as MCP tools for an agent.",
         "agent-relay mcp",
         "agent-relay init claude",
+    ),
+    "acp": _list(
+        lambda: import_module("agent_relay.cli.commands.acp").acp,
+        "Bring an agent into an editor that speaks ACP.",
+        "agent-relay acp Bob",
     ),
     "init": _list(
         lambda: import_module("agent_relay.cli.commands.init").init,

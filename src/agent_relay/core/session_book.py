@@ -31,6 +31,7 @@ class SessionBook:
             {
                 "session_id": s.id, "agent": s.name, "cli": s.cli, "cwd": s.cwd, "backend": s.backend, "status": s.status.value,
                 "host": s.host, "permission_mode": s.permission_mode, "sandbox": s.sandbox is not None,
+                "transport": s.transport,
                 "spawned_by": s.spawned_by, "task": s.task[:SHOWN_TASK] if s.task else None, "started_at": s.started_at,
                 "pid": s.pid or None, "exit_code": s.exit_code, "run": s.run or None,
                 "model": s.model, "role": s.role, "team": s.team, "restarts": s.restarts, "restart_limit": s.restart_limit,

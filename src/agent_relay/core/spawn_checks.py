@@ -17,6 +17,7 @@ from agent_relay.protocol.names import check_agent_name, show
 from agent_relay.protocol.payloads import SpawnPayload
 from agent_relay.protocol.permission_modes import modes_of
 from agent_relay.protocol.places import ENV_PREFIX
+from agent_relay.protocol.transports import TRANSPORTS
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -54,6 +55,11 @@ def check_program(asked: SpawnPayload, limits: Limits) -> None:
         raise RelayError(
             ErrorCode.INVALID_FORMAT, f"Unknown backend {show(asked.backend)}; use auto, tmux or pty.",
             field="payload.backend",
+        )  # fmt: skip
+    if asked.transport not in TRANSPORTS:
+        raise RelayError(
+            ErrorCode.INVALID_FORMAT, f"Unknown transport {show(asked.transport)}; use {' or '.join(TRANSPORTS)}.",
+            field="payload.transport",
         )  # fmt: skip
     check_environment(asked.environment, limits)
     check_model(asked.cli, asked.model)

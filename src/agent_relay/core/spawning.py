@@ -121,6 +121,7 @@ class Spawning(SessionLife):
             model=asked.model, role=asked.role, team=asked.team, restart_limit=asked.restarts, budget_usd=asked.budget_usd,
             environment=asked.environment if asked.restarts else {}, variables=sorted(asked.environment), run=asked.run or "",
             run_by=by.name if asked.run and by else "", run_session=by.session_id if asked.run and by else "",
+            transport=asked.transport,
         )  # fmt: skip
         self._restarts.cancel(session.name)  # whoever crashed under this name has its successor now
         self._open(session, asked.environment)

@@ -30,6 +30,7 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.models import choose_model
 from agent_relay.protocol.names import show
 from agent_relay.protocol.permission_modes import PermissionMode, modes_of
+from agent_relay.protocol.transports import ACP
 from agent_relay.repository import belongs_to
 
 SESSIONS_FILE = "sessions.json"
@@ -155,7 +156,7 @@ class WrapperProcesses:
         return [
             f"--session={session.id}", f"--end-file={self._end_file(session.id)}", f"--name={session.name}",
             f"--backend={session.backend}", f"--socket={config.socket}", f"--state-dir={config.state_dir}",
-            *self._wall(session), "--", program,
+            *(["--acp"] if session.transport == ACP else []), *self._wall(session), "--", program,
         ]  # fmt: skip
 
     def _wall(self, session: SessionRow) -> list[str]:

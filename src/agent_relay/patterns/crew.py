@@ -49,11 +49,12 @@ _log = logging.getLogger("agent_relay.patterns")
 
 
 class RunOptions(TypedDict, total=False):
-    """Options of a run: `cwd`, `backend`, `environment` and `permission_mode` of its agents, as in `RelayClient.spawn`; the
-    `memory` of an earlier run; `prices` for the costs, where they are not the built-in ones."""
+    """Options of a run: `cwd`, `backend`, `transport`, `environment` and `permission_mode` of its agents, as in
+    `RelayClient.spawn`; the `memory` of an earlier run; `prices` for the costs, where they are not the built-in ones."""
 
     cwd: str | None
     backend: str
+    transport: str
     environment: Mapping[str, str] | None
     permission_mode: str | None
     memory: Memory

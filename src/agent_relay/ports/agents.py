@@ -68,6 +68,7 @@ class SessionRow(Struct, omit_defaults=True):
     restarts: int = 0  # and how often it has been
     budget_usd: float | None = None  # it is released once this session has cost so much
     environment: dict[str, str] = {}  # kept only where it may be started again
+    transport: str = "terminal"  # or `acp`
 
 
 class AgentService(Protocol):

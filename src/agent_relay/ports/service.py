@@ -87,6 +87,7 @@ class SessionFacts(Struct):
     cli: str
     cwd: str
     backend: str
+    transport: str
     host: str
     status: str
     permission_mode: str | None

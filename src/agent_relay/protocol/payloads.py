@@ -326,6 +326,7 @@ class SpawnPayload(Struct):
     team: Identifier | None = None  # the mark of whoever started a whole team with it
     restarts: Annotated[int, Meta(ge=0, le=100)] = 0  # how often it is started again after a crash
     budget_usd: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None  # it is released once its session has cost so much
+    transport: str = "terminal"  # or `acp`: by the Agent Client Protocol
 
 
 class SpawnResultPayload(Struct):

@@ -44,6 +44,7 @@ class Orders(Lookups):
         team: str | None = None,
         restarts: int = 0,
         budget_usd: float | None = None,
+        transport: str = "terminal",
     ) -> Spawned:
         """Starts a CLI as an agent of that name; returns once its program runs. `cli` is one that the relay
         knows (claude, codex, …) or that the settings allow; `task` is the first message it gets, from this agent;
@@ -52,14 +53,15 @@ class Orders(Lookups):
         the cluster; without it, the least loaded that allows it: this one, unless others list it in `cluster_control`. With
         `run`, an id of your own, the agent belongs to this session: it is released when this client is gone for good.
         `model` is as the CLI calls it; `role` and `team` are kept with the session; `restarts` is how often a crash starts it
-        again; it is released once its session has cost `budget_usd`.
+        again; it is released once its session has cost `budget_usd`. With the `transport` `acp` it runs by the Agent Client
+        Protocol, for a CLI that speaks it.
 
         A reconnection repeats the request without starting a second agent.
         """
         asked = payloads.SpawnPayload(
             name=name, cli=cli, task=task, cwd=cwd, backend=backend, environment=dict(environment or {}),
             permission_mode=permission_mode, sandbox=sandbox, ephemeral=ephemeral, host=host, run=run, model=model, role=role,
-            team=team, restarts=restarts, budget_usd=budget_usd,
+            team=team, restarts=restarts, budget_usd=budget_usd, transport=transport,
         )  # fmt: skip
         found = expect(payloads.SpawnResultPayload, await self._queries.ask("SPAWN", asked))
         return Spawned(found.name, found.session_id or "")

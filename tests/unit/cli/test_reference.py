@@ -12,6 +12,7 @@ from agent_relay.cli.reference import render_reference
 
 PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
 COMMANDS = [
+    "acp",
     "wrap", "attach", "logs", "mcp", "record", "replay", "up", "down", "status", "open", "agents", "who", "send", "inbox", "read",
     "history", "explain", "dead-letters", "version", "demo", "completion", "pause", "resume", "result", "run", "interrupt",
     "stop", "init", "input", "doctor", "costs", "events", "permissions", "questions", "arc", "bridge", "openapi", "spawn",
@@ -55,7 +56,7 @@ def test_every_command_explains_itself_with_an_example(capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in COMMANDS if name not in {"completion", "wrap", "attach", "logs", "record", "export", "mcp"}]
+    "name", [name for name in COMMANDS if name not in {"completion", "wrap", "attach", "logs", "record", "export", "mcp", "acp"}]
 )
 def test_every_command_that_prints_data_can_print_json(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main([name, "--help"]) == 0

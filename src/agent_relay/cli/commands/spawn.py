@@ -38,6 +38,9 @@ def spawn(
     host: Annotated[
         str | None, typer.Option("--host", metavar="HOST", help="The host of the cluster to run it on; see `agent-relay hosts`.")
     ] = None,
+    acp: Annotated[
+        bool, typer.Option("--acp", help="By the Agent Client Protocol, for a CLI that speaks it; see docs/acp.md.")
+    ] = False,
     as_json: Json = False,
     socket: Socket = None,
     state_dir: StateDir = None,
@@ -48,16 +51,17 @@ def spawn(
     you (inside a wrapped agent: from that agent); answers go to the sender.
     """
     from agent_relay.cli.commands.send import read_body
+    from agent_relay.protocol.transports import ACP, TERMINAL
 
     place = find_place(socket, state_dir)
     words = read_body(task) if task is not None else None
     folder = find_folder(place, cwd)
     outbox = own_outbox(None, place.socket)
     if outbox is not None:
-        if backend != "auto" or permission_mode is not None or sandbox or host is not None:
+        if backend != "auto" or permission_mode is not None or sandbox or host is not None or acp:
             raise Failure(
-                "Inside a wrapped agent, leave out --backend, --permission-mode, --sandbox and --host: a new agent gets the "
-                "sandbox and the host of the one that starts it, and the rest cannot be chosen.", USAGE,
+                "Inside a wrapped agent, leave out --acp, --backend, --permission-mode, --sandbox and --host: a new agent gets "
+                "the sandbox and the host of the one that starts it, and the rest cannot be chosen.", USAGE,
             )  # fmt: skip
         session_id = str(ask_through(outbox, kind="spawn", name=name, cli=cli, cwd=folder, body=words or "").get("session_id"))
     else:
@@ -65,7 +69,7 @@ def spawn(
         async def start(relay: RelayClient) -> str:
             asked = relay.spawn(
                 name, cli, words, cwd=folder, backend=backend, permission_mode=permission_mode, sandbox=sandbox,
-                host=host,
+                host=host, transport=ACP if acp else TERMINAL,
             )  # fmt: skip
             return (await asked).session_id
 

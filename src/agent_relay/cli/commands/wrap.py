@@ -50,6 +50,9 @@ def wrap(
         ),
     ] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Run it in the background.")] = False,
+    acp: Annotated[
+        bool, typer.Option("--acp", help="Run it by the Agent Client Protocol, in a console of the relay's; see docs/acp.md.")
+    ] = False,
     no_intro: Annotated[bool, typer.Option("--no-intro", help="Do not tell the agent how to send messages.")] = False,
     no_status: Annotated[
         bool, typer.Option("--no-status", help="No status bar in its tmux, and no title for your window.")
@@ -112,12 +115,13 @@ def wrap(
 
     from agent_relay.cli.commands.up import start
     from agent_relay.cli.wrapper.piped_input import has_input, is_piped
-    from agent_relay.cli.wrapper.process import LookOptions, WrapOptions, find_profile
+    from agent_relay.cli.wrapper.process import LookOptions, WrapOptions, find_acp_words, find_profile
     from agent_relay.daemon.secret_variable import forget_api_token
     from agent_relay.protocol.names import check_agent_name
-    from agent_relay.terminal.agent.launch import check_command, is_terminal_error, pick_backend
+    from agent_relay.terminal.agent.launch import WrapFailed, check_command, is_terminal_error, pick_backend
     from agent_relay.terminal.backends.choice import Backend
     from agent_relay.terminal.backends.program import check_program
+    from agent_relay.terminal.doors.versions import OFF
 
     place = find_place(socket, state_dir)
     try:
@@ -130,8 +134,12 @@ def wrap(
         options = WrapOptions(
             command, name, pick_backend(backend), prefix, not no_intro, cli, recording, ways, codex_hooks, session, end_file,
             read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox), strict_prefix or is_strict(place),
-            LookOptions(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())), has_status=not no_status,
+            LookOptions(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())), has_status=not no_status, is_acp=acp,
         )  # fmt: skip
+        if acp and (no_doors or doors == OFF):
+            raise WrapFailed("With --acp, nothing is typed: leave out --no-doors and --doors off.")
+        if acp:
+            find_acp_words(place, options)
         notes: list[str] = []
         find_profile(place, options, notes)
     except Exception as error:
@@ -279,7 +287,8 @@ def spell_out(place: Place, options: WrapOptions) -> list[str]:
         "wrap", f"--backend={options.choice.backend.value}",
         f"--prefix={options.prefix}", f"--socket={place.socket}", f"--state-dir={place.state_dir}",
         *([f"--name={options.name}"] if options.name else []), *([f"--cli={options.cli}"] if options.cli else []),
-        *([f"--record={options.record}"] if options.record else []), f"--doors={options.doors}",
+        *([f"--record={options.record}"] if options.record else []),
+        *(["--acp"] if options.is_acp else [f"--doors={options.doors}"]),
         *([f"--session={options.session}"] if options.session else []),
         *([f"--end-file={options.end_file}"] if options.end_file else []),
         *(["--codex-hooks"] if options.asks_for_hooks else []),

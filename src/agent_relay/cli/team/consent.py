@@ -21,6 +21,7 @@ from agent_relay.cli.output.screen import Screen
 from agent_relay.daemon.directories import make_private_directory, write_private_file
 from agent_relay.protocol.access_rules import describe_rule
 from agent_relay.protocol.shadows import describe_traffic
+from agent_relay.protocol.transports import ACP
 
 if TYPE_CHECKING:
     from agent_relay.cli.team.team_file import AgentTable, TeamFile
@@ -84,6 +85,7 @@ def _show_agent(screen: Screen, agent: AgentTable) -> None:
     facts = [
         f"model {agent.model}" if agent.model else "",
         f"permission mode {agent.permission_mode}" if agent.permission_mode else "",
+        "by the Agent Client Protocol" if agent.transport == ACP else "",
         f"branch {agent.tree.branch} in a worktree" if agent.tree else "",
         f"started again up to {count(agent.restarts, 'time')} after crashes" if agent.restarts else "",
         f"at most ${agent.budget:g}" if agent.budget is not None else "",

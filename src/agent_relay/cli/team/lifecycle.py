@@ -89,7 +89,7 @@ async def _bring_up_agent(
     await relay.spawn(
         agent.name, agent.cli, agent.first_message, cwd=folder, environment=agent.environment,
         permission_mode=agent.permission_mode, model=agent.model, role=agent.role, team=agent.mark, restarts=agent.restarts,
-        budget_usd=agent.budget,
+        budget_usd=agent.budget, transport=agent.transport,
     )  # fmt: skip
     tell(Step(agent.name, "restarted" if was_live else "started", "its entry has changed" if was_live else ""))
 

@@ -59,6 +59,9 @@ class AgentTable(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         Annotated[str, Meta(description="A branch: the agent works in a git worktree of its own.")] | WorktreeTable | None
     ) = None
     permission_mode: Annotated[str, Meta(min_length=1, max_length=64, description="One of the CLI's own modes.")] | None = None
+    transport: Annotated[
+        Literal["terminal", "acp"], Meta(description="`acp`: by the Agent Client Protocol, which the CLI must speak.")
+    ] = "terminal"
     restart: Annotated[Literal["never", "on-crash"], Meta(description="Whether a crash starts it again.")] = "never"
     restart_limit: Annotated[int, Meta(ge=1, le=100, description="How often, at most.")] = DEFAULT_RESTARTS
     budget: Annotated[float, Meta(gt=0, le=1_000_000, description="US dollars; at that cost, it is released.")] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -21,9 +22,10 @@ from agent_relay.cli.wrapper.piped_input import follow
 from agent_relay.cli.wrapper.profile_shelf import load_shelf
 from agent_relay.cli.wrapper.revival import WrapperStart, forget_start, note_start
 from agent_relay.protocol.errors import RelayError
+from agent_relay.protocol.transports import ACP
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
-from agent_relay.terminal.agent.launch import Home, arguments, child_environment, is_running, make_terminal
+from agent_relay.terminal.agent.launch import Home, WrapFailed, arguments, child_environment, is_running, make_terminal
 from agent_relay.terminal.agent.plain_start import FailedStart
 from agent_relay.terminal.agent.registration import RECONNECT, join
 from agent_relay.terminal.agent.sandbox import DOORS_THROUGH_A_WALL, Reach, Sandbox, check_sandbox
@@ -35,10 +37,14 @@ from agent_relay.terminal.backends.choice import Backend, Choice
 from agent_relay.terminal.backends.orphans import keep_orphans
 from agent_relay.terminal.delivery.inbox_file import INBOX_FILE
 from agent_relay.terminal.delivery.queue import DeliveryQueue
+from agent_relay.terminal.doors.acp.launch import AcpLauncher, console_words
+from agent_relay.terminal.doors.acp.wire import socket_path
 from agent_relay.terminal.doors.launch import ASKED_FOR_VERSION, Note, Program, launcher_for
 from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, VersionLookup, recall_version, remember_version
 from agent_relay.terminal.files.project_files import find_work_folder
 from agent_relay.terminal.output.outbox import drop
+from agent_relay.terminal.profiles.acp_console import ACP_CONSOLE
+from agent_relay.terminal.profiles.acp_start import acp_words
 from agent_relay.terminal.profiles.custom_profile import customise
 from agent_relay.terminal.profiles.profile import Launch, Profile
 from agent_relay.terminal.recordings.recorder import Recorder, record_from_start
@@ -82,6 +88,7 @@ class WrapOptions(msgspec.Struct, frozen=True):
     looks: LookOptions = LookOptions()
     has_input: bool = False  # standard input is to be typed to it
     has_status: bool = True  # its tmux shows how it is
+    is_acp: bool = False  # by the Agent Client Protocol, below a console of ours
 
 
 async def run_wrapper(
@@ -91,6 +98,8 @@ async def run_wrapper(
     wrapper of this agent, by its name, is started again if this one dies."""
     cli = os.path.basename(options.cli or options.argv[0])
     meta: dict[str, Any] = {"backend": options.choice.backend.value, "command": cli}
+    if options.is_acp:
+        meta["transport"] = ACP
     if options.session is not None:
         meta["session"] = options.session
     if options.sandbox is not None:
@@ -208,7 +217,7 @@ def find_model(cli: str, argv: Sequence[str], environ: Mapping[str, str]) -> str
 def _begin_version_lookup(place: Place, options: WrapOptions) -> Callable[[], str]:
     """Of a program that is started in another way in some versions: asked while we join the relay."""
     profile = find_profile(place, options)
-    if profile.name not in ASKED_FOR_VERSION or _why_no_doors(options, profile) is not None:
+    if options.is_acp or profile.name not in ASKED_FOR_VERSION or _why_no_doors(options, profile) is not None:
         return lambda: ""
     return VersionLookup(options.argv[0], os.environ, place.home).wait
 
@@ -230,6 +239,8 @@ def _make_setup(
     failed: FailedStart | None,
 ) -> AgentSetup:  # fmt: skip
     """`failed`: it was started before, and what we add may be the reason why it ended."""
+    if options.is_acp:
+        return make_acp_setup(place, options, home, recorder)
     profile = find_profile(place, options)
     inbox = os.path.join(home.team, INBOX_FILE)
     added = profile if failed is None else replace(profile, launch=Launch())
@@ -259,6 +270,43 @@ def _make_setup(
         announcement="" if failed is None else failed.text,
         enclose=_wall(place, options, home, profile),
         note_version=lambda version: remember_version(options.argv[0], os.environ, place.home, version),
+    )
+
+
+def find_acp_words(place: Place, options: WrapOptions) -> list[str]:
+    """The program's words, as it speaks the Agent Client Protocol. Raises ProfileError, and WrapFailed without the package."""
+    if importlib.util.find_spec("acp") is None:
+        raise WrapFailed("The Agent Client Protocol needs a package that is not installed: pip install 'agent-relay[acp]'")
+    shelf = load_shelf(place.root, place.home)
+    return acp_words(options.argv, shelf.profiles, find_profile(place, options), os.environ.get("PATH"))
+
+
+def make_acp_setup(place: Place, options: WrapOptions, home: Home, recorder: Recorder | None) -> AgentSetup:
+    """A console in the terminal, and the agent below it; a wall stands around the agent, and the console before it."""
+    words = find_acp_words(place, options)
+    inbox = os.path.join(home.team, INBOX_FILE)
+    environment = child_environment(os.environ, ACP_CONSOLE, home, socket=place.socket, root=place.root, inbox=inbox)
+    wall = _wall(place, options, home, find_profile(place, options))
+    agent = words if wall is None else wall(Program(tuple(words), os.getcwd(), environment)).argv
+    is_adapted = words[0] != options.argv[0]
+    return AgentSetup(
+        home=home,
+        profile=ACP_CONSOLE,
+        argv=console_words(
+            home.team, socket_path(home.team, place.project_id, home.name), os.path.basename(options.argv[0]), agent
+        ),
+        cwd=os.getcwd(),
+        environment=environment,
+        make_terminal=lambda listener: make_terminal(options.choice, home, place.project_id, listener),
+        is_running=lambda: is_running(options.choice, home, place.project_id),
+        prefix=options.prefix,
+        has_introduction=options.has_introduction,
+        is_strict=options.is_strict,
+        project_id=place.project_id,
+        root=place.root,
+        recorder=recorder,
+        launcher=AcpLauncher(),
+        note_version=None if is_adapted else lambda version: remember_version(options.argv[0], os.environ, place.home, version),
     )
 
 

@@ -51,7 +51,7 @@ class HostAgents:
         if known is None:
             asked = SpawnPayload(
                 session.name, session.cli, backend=session.backend, environment=dict(environment),
-                permission_mode=session.permission_mode, model=session.model,
+                permission_mode=session.permission_mode, model=session.model, transport=session.transport,
             )  # fmt: skip
             check_program(asked, self._limits)
             if sum(row.status is not SessionStatus.ENDED for row in self._rows.values()) >= self._limits.max_agents:

@@ -37,6 +37,7 @@ _AGENT: dict[str, Any] = {
     "retries": _count("How often a failed task is tried again, each time with a new agent.", most=100),
     "cwd": _text("The agents' working directory, relative to the project."),
     "backend": {"enum": ["auto", "tmux", "pty"], "description": "Where the agents run."},
+    "transport": {"enum": ["terminal", "acp"], "description": "`acp`: by the Agent Client Protocol, which the CLI must speak."},
     "permission_mode": _text("A permission mode of the CLI."),
     "environment": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables for the agents."},
 }

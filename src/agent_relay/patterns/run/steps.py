@@ -22,7 +22,7 @@ from agent_relay.protocol.durations import parse_duration_ms
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.sdk.client import RelayClient
 
-_OPTIONS = ("cwd", "backend", "permission_mode", "environment")
+_OPTIONS = ("cwd", "backend", "transport", "permission_mode", "environment")
 _ITEM = "\n\nWork on: {{item}}"
 
 

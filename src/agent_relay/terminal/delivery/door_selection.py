@@ -74,7 +74,7 @@ class DoorSelection:
             self._note(door, f"It failed ({type(error).__name__}); the agent's log has more.")
             return False
         trial = ""
-        if self._versions is not None:
+        if self._versions is not None and not probe.is_published:
             objection, way_out = self._versions.objection(probe.version)
             if objection:
                 self._note(door, objection, way_out)

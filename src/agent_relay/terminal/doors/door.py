@@ -72,6 +72,7 @@ class Probe(Struct, frozen=True):
 
     version: str = ""  # as the program tells it
     note: str = ""
+    is_published: bool = False  # by a published protocol, which holds in every version
     introduces: bool = False  # it tells the agent itself what the relay is: nobody needs to type it
 
 

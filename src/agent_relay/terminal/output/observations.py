@@ -49,6 +49,15 @@ class Uttered(Struct, frozen=True, tag="uttered"):
     started_ms: int = 0
 
 
+class SpeechPart(Struct, frozen=True, tag="speech_part"):
+    """A part of a message or a thought, told while the agent is still saying it. The parts of one have the same id."""
+
+    id: str
+    item_type: ItemType
+    text: str
+    is_last: bool = False
+
+
 class PermissionAsked(Struct, frozen=True, tag="permission"):
     dialog: OpenDialog
 
@@ -90,7 +99,16 @@ class MessageTaken(Struct, frozen=True, tag="taken"):
 
 
 Observation: TypeAlias = (
-    ToolStarted | ToolEnded | Uttered | PermissionAsked | QuestionAsked | TokensUsed | FileTouched | CommandRun | MessageTaken
+    ToolStarted
+    | ToolEnded
+    | Uttered
+    | SpeechPart
+    | PermissionAsked
+    | QuestionAsked
+    | TokensUsed
+    | FileTouched
+    | CommandRun
+    | MessageTaken
 )
 
 

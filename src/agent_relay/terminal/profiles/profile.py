@@ -130,6 +130,14 @@ class Launch(Struct, frozen=True, forbid_unknown_fields=True):
     environment: dict[str, str] = {}
 
 
+class AcpStart(Struct, frozen=True, forbid_unknown_fields=True):
+    """The start of a program such that it speaks the Agent Client Protocol."""
+
+    words: tuple[str, ...] = ()  # put behind the program's name
+    adapter: str = ""  # another program that does it for this one; it does not know this one's options
+    install: str = ""  # how the adapter is installed
+
+
 class Transcript(Struct, frozen=True, forbid_unknown_fields=True):
     """The session file the CLI keeps. In `path`: `{project}`, `{folder}` as `project` says, `*` and `**`."""
 
@@ -170,6 +178,7 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     asking: Signs = Signs()
     dialogs: tuple[Dialog, ...] = ()
     submit: Submit = Submit()
+    acp: dict[str, AcpStart] = {}  # by program: those of `generic` have no profile of their own
     doors: tuple[str, ...] = ()  # by name, in the order they are tried; typing comes last, and needs no mention
     transcript: Transcript | None = None
     patterns: ScreenPatterns = ScreenPatterns()
@@ -248,7 +257,7 @@ def _explain(error: str, source: str, origin: str) -> str:
         return f"{origin}:{syntax[2] or source.count(chr(10)) + 1}: {syntax[1]}"
     said, _, path = error.partition(" - at `$")
     path = path.rstrip("`").lstrip(".")
-    table = re.sub(r"\[\d+\]$", "", path)
+    table = re.sub(r"\[(?:\d+|\.\.\.)\]$", "", path)
     if unknown := re.search(r"unknown field `([^`]{1,200})`", said):
         allowed = ", ".join(sorted(set(_FIELDS.get(table, Profile).__struct_fields__) - {"origin"}))
         where = f"{path}.{unknown[1]}".lstrip(".")
@@ -262,7 +271,7 @@ def _explain(error: str, source: str, origin: str) -> str:
 
 _FIELDS: Mapping[str, type[Struct]] = {
     "rows": Rows, "composer": Composer, "busy": Signs, "idle": Signs, "asking": Signs, "dialogs": Dialog, "submit": Submit,
-    "launch": Launch, "transcript": Transcript, "patterns": ScreenPatterns,
+    "launch": Launch, "transcript": Transcript, "patterns": ScreenPatterns, "acp": AcpStart,
 }  # fmt: skip
 _ALLOWED = {"default": ", ".join(Kind), "code_ink": ", ".join(ink for ink in CodeInk if ink)}
 

@@ -29,6 +29,7 @@ from agent_relay.terminal.output.observations import (
     Observation,
     PermissionAsked,
     QuestionAsked,
+    SpeechPart,
     TokensUsed,
     ToolEnded,
     ToolStarted,
@@ -261,7 +262,7 @@ def _observation_fields(seen: Observation) -> dict[str, Any]:
                 "stdout": seen.output or None,
                 "stderr": seen.stderr or None,
             }
-        case Uttered():
+        case Uttered() | SpeechPart():
             return {"kind": "item", "itemType": seen.item_type, "id": seen.id, "text": seen.text}
         case MessageTaken():
             return {"kind": "taken", "text": seen.text, "messageId": seen.message_id}

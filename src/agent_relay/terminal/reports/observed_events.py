@@ -11,6 +11,7 @@ from agent_relay.terminal.output.observations import (
     CommandRun,
     FileTouched,
     Observation,
+    SpeechPart,
     TokensUsed,
     ToolEnded,
     ToolStarted,
@@ -43,6 +44,8 @@ class ObservedEvents:
                 return [("tokens.used", self._tokens(seen))]
             case Uttered():
                 return _utter(seen)
+            case SpeechPart():
+                return self._say(seen)
             case FileTouched():
                 return _touch(seen) if seen.path else []
             case CommandRun(command=command, exit_code=code, duration_ms=duration, output=output, stderr=stderr):
@@ -72,6 +75,17 @@ class ObservedEvents:
         result = {"isError": tool.is_error}
         fields = {"itemId": tool.id, "completedAt": now, "duration": max(0, now - began), "result": result}
         return [*_part(tool.id, "tool_output", tool.output), ("item.completed", fields)]
+
+    def _say(self, part: SpeechPart) -> list[Told]:
+        now, told = _now_ms(), list[Told]()
+        if part.id not in self._started:
+            self._started[part.id] = now
+            told.append(("item.started", {"itemId": part.id, "itemType": part.item_type, "startedAt": now}))
+        told += _part(part.id, "text", part.text)
+        if part.is_last:
+            began = self._started.pop(part.id)
+            told.append(("item.completed", {"itemId": part.id, "completedAt": now, "duration": max(0, now - began)}))
+        return told
 
     def _tokens(self, seen: TokensUsed) -> dict[str, Any]:
         fields: dict[str, Any] = {

@@ -80,6 +80,9 @@ class NewSession(Body, rename="camel"):
     ) = None
     environment: dict[str, str] | None = None
     host: Annotated[str, Meta(min_length=1, max_length=32, description="The host of the cluster to run it on.")] | None = None
+    transport: Annotated[
+        Literal["terminal", "acp"], Meta(description="`acp`: by the Agent Client Protocol, which the CLI must speak.")
+    ] = "terminal"
 
 
 class PageCodeBody(Body):

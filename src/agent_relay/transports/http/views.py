@@ -405,6 +405,7 @@ class SessionView(Struct, rename="camel"):
     started_at: int
     cwd: str | None = None
     backend: str | None = None
+    transport: str = "terminal"  # or `acp`, by the Agent Client Protocol
     host: str = ""  # of the cluster; "": there is no cluster
     permission_mode: str | None = None  # None: what its CLI's own settings say
     spawned_by: str | None = None  # None: it connected by itself

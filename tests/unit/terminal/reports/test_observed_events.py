@@ -8,6 +8,7 @@ from agent_relay.terminal.output.observations import (
     FileTouched,
     MessageTaken,
     Observation,
+    SpeechPart,
     TokensUsed,
     ToolEnded,
     ToolStarted,
@@ -97,3 +98,17 @@ def test_a_change_of_a_file_has_what_is_known_of_it() -> None:
 def test_a_command_has_both_its_outputs() -> None:
     told = check(CommandRun("ls", 1, None, "out", "err"))
     assert (told["exitCode"], told["duration"], told["stdout"], told["stderr"]) == (1, None, "out", "err")
+
+
+def test_a_message_is_told_while_it_is_said() -> None:
+    teller = ObservedEvents("run")
+    first = check_all(SpeechPart("m1", "message", "Let me "), teller)
+    assert [each["type"] for each in first] == ["item.started", "item.delta"]
+    (more,) = check_all(SpeechPart("m1", "message", "look"), teller)
+    assert more["delta"] == {"type": "text", "content": "look"}
+    (done,) = check_all(SpeechPart("m1", "message", "", is_last=True), teller)
+    assert (done["type"], done["itemId"]) == ("item.completed", "m1")
+    assert [each["type"] for each in check_all(SpeechPart("m1", "message", "", is_last=True), teller)] == [
+        "item.started",
+        "item.completed",
+    ]

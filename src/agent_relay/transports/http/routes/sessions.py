@@ -27,7 +27,7 @@ async def start(api: Api, call: Call) -> StartedSession:
 async def start_session(api: Api, asked: NewSession, caller: Caller) -> StartedSession:
     wanted = SpawnPayload(
         asked.agent, asked.cli, asked.task, asked.cwd, environment=asked.environment or {},
-        permission_mode=asked.permission_mode, host=asked.host,
+        permission_mode=asked.permission_mode, host=asked.host, transport=asked.transport,
     )  # fmt: skip
     try:
         started = await api.service.spawn(wanted, caller)
