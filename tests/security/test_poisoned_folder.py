@@ -72,6 +72,7 @@ WORDS: dict[str, list[str]] = {
     "join": ["#dev", "--as", "Nobody"],
     "leave": ["#dev", "--as", "Nobody"],
     "channels": [],
+    "topic": ["#dev", "Work on the release"],
     "profile": ["list"],
     "projects": [],
     "ps": [],
@@ -85,6 +86,7 @@ WORDS: dict[str, list[str]] = {
     "result": ["task-1", "x"],
     "run": ["nothing.yaml", "--dry-run"],
     "mcp": [],
+    "acp": ["Nobody"],
     "init": ["claude", "--dry-run"],
 }
 
