@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from typing import Any, cast
@@ -159,3 +160,13 @@ def test_what_cannot_be_is_told(stage: Stage) -> None:
                 await relay.new_session(cwd=str(stage.project), mcp_servers=[])
 
     asyncio.run(talk())
+
+
+def test_a_file_as_input_is_refused_at_once(stage: Stage) -> None:
+    """It never says that it can be read: the program would wait for ever."""
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_relay", "acp", "Bob", *stage.where], stdin=subprocess.DEVNULL, capture_output=True,
+        cwd=stage.project, env=stage.environ, text=True, timeout=DEADLINE_S, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "An editor starts this" in done.stderr

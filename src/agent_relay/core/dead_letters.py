@@ -1,4 +1,4 @@
-"""What is done with dead letters, on the owner's order: sent again, or dismissed. A dismissed one stays in the history.
+"""Dead letters on the owner's order: sent again, or dismissed. A dismissed one stays in the history.
 
 `queries` lists them; the journal knows which of them have changed a moment ago.
 """

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from agent_relay.core.context import Context
 from agent_relay.core.limits import Limits
 from agent_relay.core.rights import is_persons_name
-from agent_relay.protocol.clis import KNOWN_CLIS
+from agent_relay.protocol.clis import KNOWN_CLIS, TRANSPORTS
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.models import is_model, takes_model
 from agent_relay.protocol.names import check_agent_name, show
 from agent_relay.protocol.payloads import SpawnPayload
 from agent_relay.protocol.permission_modes import modes_of
 from agent_relay.protocol.places import ENV_PREFIX
-from agent_relay.protocol.transports import TRANSPORTS
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent

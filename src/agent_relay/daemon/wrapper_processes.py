@@ -26,11 +26,11 @@ from agent_relay.interpreter import run_module
 from agent_relay.ports.agents import AgentListener, SessionRow
 from agent_relay.ports.documents import Shelf
 from agent_relay.protocol import places
+from agent_relay.protocol.clis import ACP
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.models import choose_model
 from agent_relay.protocol.names import show
 from agent_relay.protocol.permission_modes import PermissionMode, modes_of
-from agent_relay.protocol.transports import ACP
 from agent_relay.repository import belongs_to
 
 SESSIONS_FILE = "sessions.json"

@@ -18,7 +18,7 @@ FILE_TOOLS = frozenset({READ, GLOB, GREP, LIST, EDIT, WRITE})  # what they are a
 LOOKS = frozenset({READ, GLOB, GREP, LIST, SEARCH})  # they change nothing here
 
 _NAMES: dict[str, tuple[str, ...]] = {
-    READ: ("read", "readfile", "read_file", "read_many_files", "notebookread"),
+    READ: ("read", "readfile", "read_file", "read_many_files", "notebookread", "view"),
     GLOB: ("glob", "find_files"),
     GREP: ("grep", "grep_search", "grep_files", "search_file_content"),
     LIST: ("list", "ls", "list_dir", "list_directory"),
@@ -28,10 +28,10 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     POWERSHELL: ("powershell",),
     EDIT: (
-        "edit", "multiedit", "notebookedit", "replace", "apply_patch", "filechange", "patch", "str_replace",
+        "edit", "multiedit", "notebookedit", "replace", "apply_patch", "filechange", "patch", "str_replace", "str_replace_editor",
         "developer__text_editor",
     ),
-    WRITE: ("write", "writefile", "write_file", "create_file"),
+    WRITE: ("write", "writefile", "write_file", "create_file", "create"),
     FETCH: ("fetch", "webfetch", "web_fetch"),
     SEARCH: ("websearch", "web_search", "google_web_search"),
 }  # fmt: skip

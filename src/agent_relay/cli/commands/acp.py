@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import stat
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +41,8 @@ def acp(
         raise Failure(_MISSING) from None
     from agent_relay.cli.project.link import connect_as, run
 
+    if not (_is_stream(sys.stdin.fileno()) and _is_stream(sys.stdout.fileno())):
+        raise Failure("ACP is spoken over pipes, and standard input or output is a file. An editor starts this: docs/acp.md")
     if sys.stdin.isatty():
         sys.stderr.write("This speaks ACP (JSON-RPC) on standard input and output. An editor starts it: docs/acp.md\n")
     logging.disable()  # the package logs what it cannot read, and so what was said
@@ -48,3 +52,9 @@ def acp(
 
     run(serve(connect, name or ""))
     return 0
+
+
+def _is_stream(descriptor: int) -> bool:
+    """Files, /dev/null among them, never say that they can be read."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)

@@ -51,7 +51,7 @@ def spawn(
     you (inside a wrapped agent: from that agent); answers go to the sender.
     """
     from agent_relay.cli.commands.send import read_body
-    from agent_relay.protocol.transports import ACP, TERMINAL
+    from agent_relay.protocol.clis import ACP, TERMINAL
 
     place = find_place(socket, state_dir)
     words = read_body(task) if task is not None else None

@@ -20,8 +20,8 @@ from agent_relay.cli.output.safe_text import clean_block, clean_line
 from agent_relay.cli.output.screen import Screen
 from agent_relay.daemon.directories import make_private_directory, write_private_file
 from agent_relay.protocol.access_rules import describe_rule
+from agent_relay.protocol.clis import ACP
 from agent_relay.protocol.shadows import describe_traffic
-from agent_relay.protocol.transports import ACP
 
 if TYPE_CHECKING:
     from agent_relay.cli.team.team_file import AgentTable, TeamFile

@@ -21,8 +21,8 @@ from agent_relay.cli.project.link import is_name_in_use, observe
 from agent_relay.cli.wrapper.piped_input import follow
 from agent_relay.cli.wrapper.profile_shelf import load_shelf
 from agent_relay.cli.wrapper.revival import WrapperStart, forget_start, note_start
+from agent_relay.protocol.clis import ACP
 from agent_relay.protocol.errors import RelayError
-from agent_relay.protocol.transports import ACP
 from agent_relay.sdk.client import RelayClient
 from agent_relay.sdk.locate import Place
 from agent_relay.terminal.agent.launch import Home, WrapFailed, arguments, child_environment, is_running, make_terminal

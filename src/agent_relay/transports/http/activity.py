@@ -1,4 +1,4 @@
-"""What each agent does now: the newest of what its events tell of its work, and since when it is in its state.
+"""The work of each agent now: the newest of what its events tell of its work, and since when it is in its state.
 
 A list of agents is asked for often, and costs nothing to answer.
 """

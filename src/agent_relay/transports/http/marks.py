@@ -1,4 +1,4 @@
-"""What the owner has seen and put aside, the same in each of their browsers: marks with names, each with a moment.
+"""Marks of what the owner has seen and put aside, the same in each of their browsers: names, each with a moment.
 
 What the names mean is the page's: how far a conversation was read, what is done, what is to come back later.
 """

@@ -1,4 +1,4 @@
-"""What the owner has seen and put aside."""
+"""Marks: what the owner has seen and put aside."""
 
 from __future__ import annotations
 
