@@ -66,9 +66,14 @@ def test_find_a_message(page: Page) -> None:
     assert clicks(page) == documented("Find a message")
 
 
-def test_start_an_agent(page: Page) -> None:
+def test_start_an_agent(open_view: OpenPage) -> None:
+    page, watched = open_view("", script=COUNT)
+    watched.allows_network_errors = True  # the daemon refuses: there is no such directory
+    expect(page.locator("body[data-loaded=all]")).to_be_visible()
     page.get_by_role("button", name="Start an agent").click()
     dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Directory").fill("/nowhere")
     dialog.get_by_label("Task").fill("Look at the tests.")
     dialog.get_by_role("button", name="Start agent").click()
+    expect(dialog.get_by_role("alert")).not_to_be_empty()
     assert clicks(page) == documented("Start an agent")
