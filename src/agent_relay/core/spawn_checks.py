@@ -47,7 +47,8 @@ def check_program(asked: SpawnPayload, limits: Limits) -> None:
     if asked.cli not in KNOWN_CLIS and asked.cli not in limits.spawn_allow:
         known = ", ".join(sorted(KNOWN_CLIS | limits.spawn_allow))
         raise RelayError(
-            ErrorCode.INVALID_TARGET, f"{show(asked.cli)} may not be started here; allowed: {known}.",
+            ErrorCode.INVALID_TARGET,
+            f"{show(asked.cli)} may not be started here; allowed: {known}. The setting spawn_allow adds more.",
             field="payload.cli", reason="cli_not_allowed",
         )  # fmt: skip
     if asked.backend not in BACKENDS:
