@@ -64,7 +64,7 @@ def test_from_a_live_program_to_a_profile_that_is_used(stage: Stage, tmp_path: P
     source.write_text(source.read_text().replace("[busy]", "[bussy]"))
     broken = stage.command("profile", "test")
     assert broken.returncode == 1
-    assert "unknown field; allowed: asking, busy" in broken.stdout
+    assert "unknown field; allowed: acp, asking, busy" in broken.stdout
 
 
 def test_what_cannot_be_made_is_said(stage: Stage, tmp_path: Path) -> None:
