@@ -163,9 +163,10 @@ class Stage:
         return "; ".join(lines + [client.describe_rest() for client in self.others if not client.is_over()])
 
     async def read_events(self) -> str:
-        """All of them, or none and why they could not be read; each agent is asked in turn."""
+        """All of them, or none and why they could not be read; each agent is asked in turn, for a while."""
         cursor, found, failures = "", list[Frame](), list[str]()
-        while len(failures) < len(self.agents):
+        deadline, pages = time.monotonic() + SETTLE_S, 0
+        while len(failures) < len(self.agents) and time.monotonic() < deadline:
             payload = {"view": "events", "limit": _EVENTS_AT_ONCE} | ({"cursor": cursor} if cursor else {})
             try:
                 answer = await self.agents[len(failures)].ask(make_frame("HISTORY", payload))
@@ -174,10 +175,12 @@ class Stage:
                 continue
             if answer["type"] != "HISTORY_RESULT":
                 return f"the recorded events could not be read: {answer}"
+            pages += 1
             found += answer["payload"].get("events") or []
             cursor = answer["payload"].get("next_cursor") or ""
             if not cursor:
                 for event in found:
                     self.history.event(event["_seq"], event["type"], event.get("messageId", ""))
                 return ""
+        failures.append(f"{pages} pages with {len(found)} events in {SETTLE_S:.0f} s at most, the last cursor {cursor or 'none'}")
         return f"the recorded events could not be read: {', '.join(failures)}"
