@@ -13,7 +13,7 @@ import pytest
 
 from agent_relay import RelayClient, patterns
 from agent_relay.events.types import AgentSpawned, SessionEnded
-from tests.integration.stage import DEADLINE_S, Stage
+from tests.integration.stage import DEADLINE_S, Stage, until
 from tests.integration.test_spawning import is_alive
 
 pytestmark = pytest.mark.terminals
@@ -56,7 +56,7 @@ class Scene:
                 started = [session for session in (await relay.agents()).sessions if session["session_id"] not in before]
             assert started
             assert {session["status"] for session in started} == {"ended"}
-            assert not [session for session in started if is_alive(session["pid"])]
+            until(lambda: not [session for session in started if is_alive(session["pid"])], "their processes are gone")
             async with self.stage.daemon.connect(observer=True) as relay:
                 left = {agent.name for agent in (await relay.agents()).agents} & {session["agent"] for session in started}
                 assert not left  # nor is a name of theirs

@@ -19,7 +19,7 @@ def bar(stage: Stage, name: str) -> str:
 
 def test_the_bar_and_the_title_say_who_it_is_and_what_it_waits_for(stage: Stage) -> None:
     window = Window()
-    bob = stage.start("Bob", "tmux", person=window, turns=[{"when": "", "busy_ms": 10, "say": ["ok"]}])
+    bob = stage.start("Bob", "tmux", "--status", person=window, turns=[{"when": "", "busy_ms": 10, "say": ["ok"]}])
     until(lambda: bar(stage, "Bob") == "Bob · typing · idle", "the bar says so")
     until(lambda: "Bob · typing · idle".encode() in window.shown, "the person sees it")
     until(lambda: "\x1b]0;Bob · typing · idle".encode() in window.shown, "their window has it for its title")
@@ -32,8 +32,8 @@ def test_the_bar_and_the_title_say_who_it_is_and_what_it_waits_for(stage: Stage)
 
 
 def test_messages_that_wait_are_counted_and_no_bar_is_made_where_none_is_wanted(stage: Stage) -> None:
-    stage.start("Bob", "tmux", "--no-status", turns=[])
-    stage.start("Carol", "tmux", turns=[{"when": "work", "busy_ms": 60_000, "say": ["ok"]}])
+    stage.start("Bob", "tmux", turns=[])
+    stage.start("Carol", "tmux", "--status", turns=[{"when": "work", "busy_ms": 60_000, "say": ["ok"]}])
     with stage.daemon.connect_sync("Dora") as dora:
         dora.send("Carol", "work")
         until(lambda: "working" in bar(stage, "Carol"), "she works")

@@ -54,8 +54,8 @@ def wrap(
         bool, typer.Option("--acp", help="Run it by the Agent Client Protocol, in a console of the relay's; see docs/acp.md.")
     ] = False,
     no_intro: Annotated[bool, typer.Option("--no-intro", help="Do not tell the agent how to send messages.")] = False,
-    no_status: Annotated[
-        bool, typer.Option("--no-status", help="No status bar in its tmux, and no title for your window.")
+    status: Annotated[
+        bool, typer.Option("--status/--no-status", help="A status bar in its tmux, and a title for your window.")
     ] = False,
     cli: Annotated[
         str | None, typer.Option("--cli", metavar="CLI", help="Use this CLI's profile, e.g. claude, or one of your own.")
@@ -134,7 +134,7 @@ def wrap(
         options = WrapOptions(
             command, name, pick_backend(backend), prefix, not no_intro, cli, recording, ways, codex_hooks, session, end_file,
             read_sandbox(place, sandbox_network, sandbox_home, wanted=sandbox), strict_prefix or is_strict(place),
-            LookOptions(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())), has_status=not no_status, is_acp=acp,
+            LookOptions(tuple(prompt or ()), tuple(busy or ()), tuple(dialog or ())), has_status=status, is_acp=acp,
         )  # fmt: skip
         if acp and (no_doors or doors == OFF):
             raise WrapFailed("With --acp, nothing is typed: leave out --no-doors and --doors off.")
@@ -293,7 +293,7 @@ def spell_out(place: Place, options: WrapOptions) -> list[str]:
         *([f"--end-file={options.end_file}"] if options.end_file else []),
         *(["--codex-hooks"] if options.asks_for_hooks else []),
         *(["--strict-prefix"] if options.is_strict else []), *([] if options.has_introduction else ["--no-intro"]),
-        *([] if options.has_status else ["--no-status"]),
+        *(["--status"] if options.has_status else []),
         *options.looks.words, *([] if options.sandbox is None else options.sandbox.words), "--", *options.argv,
     ]  # fmt: skip
 

@@ -63,7 +63,7 @@ class Cast:
         path.write_bytes(encode(script))
         program = run_module("agent_relay.cli.demo.scripted_agent", "--script", str(path), "--record", str(self.record(name)))
         words = run_module(
-            "agent_relay", "wrap", f"--name={name}", f"--backend={self.backend}", "--no-intro", "--no-status", "--cli=demo",
+            "agent_relay", "wrap", f"--name={name}", f"--backend={self.backend}", "--no-intro", "--cli=demo",
             f"--socket={self._stage.socket}", f"--state-dir={self._stage.state_dir}", "--", *program,
         )  # fmt: skip
         self._wrappers[name] = self._run(name, words)

@@ -87,7 +87,7 @@ class WrapOptions(msgspec.Struct, frozen=True):
     is_strict: bool = False  # on the screen only commands with the run's nonce count
     looks: LookOptions = LookOptions()
     has_input: bool = False  # standard input is to be typed to it
-    has_status: bool = True  # its tmux shows how it is
+    has_status: bool = False  # its tmux shows how it is
     is_acp: bool = False  # by the Agent Client Protocol, below a console of ours
 
 

@@ -27,7 +27,7 @@ PLAIN = WrapOptions(["cat", "-u"], "Bob", pick_backend("pty"), "->relay:", True)
         replace(PLAIN, doors="off"),
         replace(PLAIN, doors="known"),
         replace(PLAIN, asks_for_hooks=True),
-        replace(PLAIN, has_status=False),
+        replace(PLAIN, has_status=True),
         replace(PLAIN, session="s-1", end_file="/tmp/end"),
     ],
 )
