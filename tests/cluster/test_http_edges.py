@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -12,14 +13,13 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
 
 from agent_relay.daemon.system import owner_name
 from agent_relay.protocol.places import ENV_NAME, ENV_SOCKET, ENV_TOKEN
 from agent_relay.testing.daemon import DaemonProcess
 from tests.cluster.hosts import Hosts, run_hosts
-from tests.integration.arc.stage import Client, Member, Stage
-from tests.integration.arc.test_tls import TLS, TRUST
+from tests.integration.arc.stage import Member, Stage
+from tests.integration.arc.test_tls import TLS, TRUST, talk
 from tests.integration.http_api.server import Wrapped
 from tests.support.nats_servers import free_ports, run_servers
 
@@ -301,15 +301,7 @@ def test_a_host_with_tls_is_served_by_a_seat_that_has_no_port_at_all() -> None:
                 assert "Secure" in http.post("/api/v1/page-keys", json={"code": edge.api_token}).headers["set-cookie"]
                 found = http.post("/register", json={"agent_id": "safe-1"})
             member = Member("safe-1", found.json()["token"])
-            headers = {"Authorization": f"Bearer {member.token}"}
-            address = f"{url.replace('https', 'wss')}/arc"
-            with connect(address, ssl=TRUST, additional_headers=headers, open_timeout=PATIENCE_S) as connection:
-                safe = Client(connection, member)
-                for number in range(50):
-                    safe.send([member.id], "x" * 6_000 + str(number))
-                assert [safe.next()["payload"][6_000:] for _ in range(50)] == [str(number) for number in range(50)]
-                assert hosts["a"].terminate() == 0  # it says goodbye to clients of every host
-                assert safe.expect_close() == 1001
+            assert asyncio.run(talk(url, member, 6_000, hosts["a"].terminate)) == 1001  # it says goodbye to clients of every host
         finally:
             hosts.remove()
 
