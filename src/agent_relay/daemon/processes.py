@@ -14,14 +14,20 @@ _START_FIELD = 19  # of what follows the name in /proc/PID/stat: when it was sta
 
 
 def start_mark(pid: int) -> str:
-    """Tells a process from a later one with the same number; empty where there is no such process."""
+    """Tells a process from a later one with the same number; empty where there is no such process. One that has ended keeps its
+    number, and so its mark, until its parent has waited for it."""
+    return _look_at(pid)[0]
+
+
+def _look_at(pid: int) -> tuple[str, bool]:
+    """Its mark, and whether it still runs."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             after_name = file.read().rpartition(b")")[2].split()
-        is_dead = after_name[0] in {b"Z", b"X"}
-        return "" if is_dead else after_name[_START_FIELD].decode()
+        return after_name[_START_FIELD].decode(), after_name[0] not in {b"Z", b"X"}
     except (OSError, IndexError):
-        return "" if os.path.isdir("/proc/self") else _ask_ps(pid)
+        mark = "" if os.path.isdir("/proc/self") else _ask_ps(pid)
+        return mark, mark != ""
 
 
 def _ask_ps(pid: int) -> str:
@@ -34,7 +40,8 @@ def _ask_ps(pid: int) -> str:
 
 
 def is_same(pid: int, mark: str) -> bool:
-    return pid > 0 and mark != "" and start_mark(pid) == mark
+    """Whether this very process still runs."""
+    return pid > 0 and mark != "" and _look_at(pid) == (mark, True)
 
 
 def wait_for_end(pid: int, mark: str) -> None:

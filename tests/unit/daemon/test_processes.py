@@ -36,6 +36,9 @@ def test_one_that_nobody_has_waited_for_is_gone_as_well(child: subprocess.Popen[
     mark = start_mark(child.pid)
     child.kill()
     wait_for_end(child.pid, mark)
+    assert not is_same(child.pid, mark)
+    assert start_mark(child.pid) == mark  # its number is not given to another yet
+    child.wait()
     assert start_mark(child.pid) == ""
 
 
