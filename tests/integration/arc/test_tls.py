@@ -24,8 +24,8 @@ TRUST = ssl.create_default_context(cafile=str(FILES / "cert.pem"))
 
 
 async def talk(url: str, member: Member, size: int, end: Callable[[], int]) -> int:
-    """Fifty messages to itself, in order; the code that it is closed with after `end`. By asyncio: OpenSSL loses data of a connection
-    that two threads read and write at once, as the blocking client does."""
+    """Fifty messages to itself, in order; the code that it is closed with after `end`. By asyncio: OpenSSL loses data of a
+    connection that two threads read and write at once, as the blocking client does."""
     headers = {"Authorization": f"Bearer {member.token}"}
     address = f"{url.replace('https', 'wss')}/arc"
     async with (
