@@ -163,6 +163,20 @@ def test_what_was_decided_says_who_and_when(stage: Stage, page: Page) -> None:
     expect(decided.locator(".decided-who")).to_contain_text("By")
 
 
+def test_an_option_of_its_dialog_that_allows_more_is_chosen_by_its_words(stage: Stage, page: Page) -> None:
+    always = "Yes, and don't ask again for make"
+    ask(stage, "Bob", "wide", options=["Yes", always, "No"], widerOptions=[always])
+    page.locator("[data-new]").click()
+    chosen = card(page, "wide").get_by_role("button", name=always)
+    expect(chosen).not_to_have_attribute("aria-disabled", "true")
+    chosen.click()
+    expect(card(page, "wide")).to_contain_text(f"Choosing “{always}”")
+    expect(card(page, "wide")).to_have_count(0)
+    assert stage.wait_for_event("permission.resolved", "wide")["reason"] == always
+    page.get_by_role("tab", name="Decided").click()
+    expect(page.locator('[data-decided="wide"]')).to_contain_text(always)
+
+
 def test_the_old_address_leads_to_it_and_it_fits_on_a_phone(open_view: OpenPage, stage: Stage) -> None:
     ask(stage, "Bob", "lint")
     page, _ = open_view("#/attention", viewport=PHONE, has_touch=True, is_mobile=True)

@@ -151,6 +151,13 @@ class Decision(Body):
     reason: Words | None = None
 
 
+class Approval(Decision):
+    option: (
+        Annotated[str, Meta(max_length=200, description="One of its `widerOptions`, in place of the one that allows it once.")]
+        | None
+    ) = None
+
+
 class NewMark(Body):
     at: Moment
     until: Moment | None = None  # it comes back then

@@ -367,6 +367,7 @@ class PermissionView(Struct, rename="camel"):
     risk_level: Literal["low", "medium", "high", "critical"]
     requested_at: int
     options: list[str] = []
+    wider_options: list[str] = []  # those that allow more than this once
     can_allow: bool = True
 
 
