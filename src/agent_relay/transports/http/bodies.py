@@ -158,6 +158,13 @@ class Approval(Decision):
     ) = None
 
 
+class LikeThis(Body):
+    pattern: (
+        Annotated[str, Meta(min_length=1, max_length=500, description="Of commands or files; without it, exactly this one.")]
+        | None
+    ) = None
+
+
 class NewMark(Body):
     at: Moment
     until: Moment | None = None  # it comes back then

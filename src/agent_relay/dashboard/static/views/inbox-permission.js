@@ -10,6 +10,7 @@ import { Button } from "../parts/button.js";
 import { confirm } from "../parts/dialog.js";
 import { Undo } from "../parts/undo.js";
 import { RequestHead } from "./inbox-head.js";
+import { askForRule, mayHaveRule } from "./inbox-rule.js";
 
 const RISKS = { low: ["ok", "Low risk"], medium: ["info", "Medium risk"], high: ["warn", "High risk"], critical: ["solid", "Critical"] };
 
@@ -29,6 +30,9 @@ export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose,
       return;
     }
     if (command === "approve" && isCritical && !(await isSure(about, option))) return;
+    give(command, option);
+  };
+  const give = (command, option = null) => {
     decide({
       id: about.requestId, about, doing: option ? `Choosing “${option}”` : command === "approve" ? "Approving" : "Denying",
       send: async () => {
@@ -57,6 +61,7 @@ export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose,
         <${Button} icon="x" data-press="deny" aria-disabled=${!isSettled} onClick=${() => press("deny")}>${reason ? "Deny with reason" : "Deny"}<//>
         ${about.widerOptions.map((option) => html`<${Button} key=${option} icon="checks" class="wider" data-press="wider" aria-disabled=${!isSettled}
           onClick=${() => press("approve", option)}><span class="clip" dir="auto">${reveal(option)}</span><//>`)}
+        ${mayHaveRule(about) && html`<${Button} kind="quiet" icon="shield" data-press="rule" onClick=${() => askForRule(about, () => give("approve"))}>Allow like this…<//>`}
         ${!isAsking && html`<${Button} kind="quiet" icon="bubble" data-press="reason" onClick=${() => setAsking(true)}>Add a reason<//>`}
         ${!about.canAllow && html`<span class="faint">This can only be approved in its own terminal.</span>`}
       </div>`}
