@@ -37,7 +37,7 @@ export function Pane({ agent, name, room, smallest, isLarge, onLarge, onClose })
         : html`<span class="clip grow faint mono pane-title">${title}</span>`}
       <${Hands} name=${name} agent=${agent} isOurs=${isOurs} />
       <${Button} kind="quiet" small icon="search" label=${`Search in the terminal of ${name}`} aria-pressed=${isSearching} onClick=${() => setSearching(!isSearching)} />
-      <${Button} kind="quiet" small icon=${isRecording(name) ? "stop" : "record"} label=${isRecording(name) ? "Stop and save the recording" : "Record as .cast"} aria-pressed=${isRecording(name)} onClick=${() => record(name)} />
+      <${Button} kind="quiet" small class="record" icon=${isRecording(name) ? "stop" : "record"} label=${isRecording(name) ? "Stop and save the recording" : "Record as .cast"} aria-pressed=${isRecording(name)} onClick=${() => record(name)} />
       ${agent && html`<${ControlMenu} agent=${agent} />`}
       <${Button} kind="quiet" small icon=${isLarge ? "minus" : "fit"} label=${isLarge ? "Show all terminals" : "Show only this one"} onClick=${onLarge} />
       <${Button} kind="quiet" small icon="x" label=${`Hide the terminal of ${name}`} onClick=${onClose} />
