@@ -156,6 +156,7 @@ def test_an_agent_does_not_answer_for_itself_over_http_either(stage: Stage, back
     for path, body in {
         f"/api/v1/agents/Bob/permissions/{request}/approve": {},
         f"/api/v1/agents/Bob/permissions/{request}/deny": {},
+        f"/api/v1/agents/Bob/permissions/{request}/rule": {"pattern": "make *"},
         "/api/v1/agents/Bob/input": {"text": "y"},
         "/api/v1/agents/Bob/stop": {},
         "/agents/Bob/input": {"text": "y"},

@@ -4,7 +4,7 @@ import { showCost } from "./format.js";
 
 const SCOPES = { hour: "The hourly budget", session: "The budget per session", total: "The total budget" };
 const FOLLOWS = {
-  "pause-spawning": "No more agents are started.", "stop-all": "The relay's agents are stopped.", stop: "Whose budget it is is stopped.",
+  "pause-spawning": "No more agents are started.", "stop-all": "The relay's agents are stopped.", stop: "The agent is stopped.",
 };
 
 export const isSpent = ({ spentUsd, limitUsd }) => spentUsd >= limitUsd;
@@ -14,5 +14,5 @@ export function describeBudget(event) {
   const sums = `${showCost(event.spentUsd)} of ${showCost(event.limitUsd)}`;
   const whose = event.agent || event.team ? `${event.agent ?? `Team ${event.team}`}'s budget` : (SCOPES[event.budget] ?? `The budget (${event.budget})`);
   if (!isSpent(event)) return `${whose} is nearly spent: ${sums}.`;
-  return [`${whose} is spent: ${sums}.`, FOLLOWS[event.action]].filter(Boolean).join(" ");
+  return [`${whose} is spent: ${sums}.`, event.team && event.action === "stop" ? "Its agents are stopped." : FOLLOWS[event.action]].filter(Boolean).join(" ");
 }
