@@ -1,9 +1,9 @@
 """`python -m bench.instructions`: the instructions that the daemon spends on a message, counted by callgrind.
 
-They hardly depend on the machine or on what else it does, so that two versions can be compared on a busy one: `--relay` names
+They hardly depend on the machine or on its other work, so that two versions can be compared on a busy one: `--relay` names
 the command of the other. The daemon runs as ever, under valgrind, with its store and its events. One client sends turns of
 messages to another, all of a turn in one write, and goes on when every one of them is answered, delivered and acknowledged. A
-short run and a long one are compared, so what starting and stopping cost is not counted. The kernel's instructions are not either.
+short run and a long one are compared, so what starting and stopping cost is not counted; nor are the kernel's instructions.
 """
 
 from __future__ import annotations
