@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_relay.ports.callers import OWNER, VIA_SOCKET, Caller
+from agent_relay.private_files import replace_private
 from agent_relay.protocol.places import ENV_NAME, ENV_SOCKET, ENV_TOKEN
 from agent_relay.transports.process_table import Process, environment_of, is_tmux, look_at
 
@@ -52,7 +53,7 @@ class Callers:
         if (seats := [*kept, *found]) != self._seats:
             self._seats = seats
             with contextlib.suppress(OSError):
-                _save(self._path, seats)
+                replace_private(self._path, msgspec.json.encode(seats))
 
     def trace(self, caller: Process | None, via: str = VIA_SOCKET) -> Caller:
         """`caller` as it was when it connected."""
@@ -104,11 +105,3 @@ def _load(path: str) -> list[Seat]:
             return [seat for seat in msgspec.json.decode(file.read(), type=list[Seat]) if _is_there(seat)]
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return []
-
-
-def _save(path: str, seats: list[Seat]) -> None:
-    temporary = f"{path}.{os.getpid()}.tmp"
-    descriptor = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(seats))
-    os.replace(temporary, path)

@@ -16,9 +16,9 @@ from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.output.safe_text import clean_block, clean_line
 from agent_relay.cli.output.screen import Screen
 from agent_relay.cli.wrapper.profile_shelf import SUFFIX, own_folders
+from agent_relay.private_files import replace_private
 from agent_relay.protocol.names import is_name
 from agent_relay.sdk.locate import Place
-from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.profiles.custom_profile import prompt_row, write_profile
 from agent_relay.terminal.profiles.profile import GENERIC, Profile, ProfileError, check_pattern, parse_profile
 from agent_relay.terminal.recordings.asciicast import CastError, read_cast
