@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_relay.core.message_lookup import find_dead_letter, unreadable
+from agent_relay.core.lookups.message_ids import find_dead_letter, unreadable
 from agent_relay.core.registry import Registry
 from agent_relay.core.sending import Sending
 from agent_relay.ports.store import MessageRow, MessageStore, Page, StoreError

@@ -22,8 +22,8 @@ from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.router import Route, Router
 from agent_relay.core.send_receipts import SendReceipts, not_stored, say_outcomes
-from agent_relay.core.shadows import Shadows
-from agent_relay.core.team_rules import TeamRules
+from agent_relay.core.teams.rules import TeamRules
+from agent_relay.core.teams.shadows import Shadows
 from agent_relay.ports.relay import ReadSend, Told
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.checksums import check_checksum

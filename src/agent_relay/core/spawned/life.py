@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec.structs import replace
 
 from agent_relay.core.context import Context
-from agent_relay.core.leases import Leases
 from agent_relay.core.registry import Registry
 from agent_relay.core.removal import Removal
-from agent_relay.core.restarts import Restarts
 from agent_relay.core.sending import Sending
-from agent_relay.core.session_book import SHOWN_TASK, SessionBook, agent_in, note_program, start_failed
-from agent_relay.core.session_counts import SessionCounts
+from agent_relay.core.spawned.book import SHOWN_TASK, SessionBook, agent_in, note_program, start_failed
+from agent_relay.core.spawned.counts import SessionCounts
+from agent_relay.core.spawned.leases import Leases
+from agent_relay.core.spawned.restarts import Restarts
 from agent_relay.ports.agents import AgentService, EndReason, SessionRow, SessionStatus
 from agent_relay.protocol.errors import RelayError
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.team_rules import DOCUMENT
+from agent_relay.core.teams.rules import DOCUMENT
 from agent_relay.ports.callers import Caller
 from tests.support.harness import HarnessClient, RelayHarness
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.restarts import STEADY_MS
+from agent_relay.core.spawned.restarts import STEADY_MS
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from tests.unit.core.test_spawning import Scene
+from tests.unit.core.spawned.test_orders import Scene
 
 SOON_MS, LONG_MS = 1_200, 70_000
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core import message_lookup
+from agent_relay.core.lookups import message_ids
 from agent_relay.protocol.short_ids import AMBIGUOUS, long_id, short_id
 from tests.support.harness import HarnessClient, RelayHarness
 
@@ -36,7 +36,7 @@ def test_by_its_id_its_short_one_and_more_digits_of_that(alice: HarnessClient) -
 
 def test_one_that_may_be_two_is_ambiguous(alice: HarnessClient, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = [send(alice) for _ in range(2)]
-    monkeypatch.setattr(message_lookup, "stands_for", lambda short, id_: True)
+    monkeypatch.setattr(message_ids, "stands_for", lambda short, id_: True)
     error = find(alice, "3f9c2a11")
     assert error["code"] == "INVALID_FORMAT"
     assert error["message"].startswith(AMBIGUOUS)
@@ -44,10 +44,10 @@ def test_one_that_may_be_two_is_ambiguous(alice: HarnessClient, monkeypatch: pyt
 
 
 def test_all_pages_are_searched_and_no_more(alice: HarnessClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_lookup, "_PAGE", 2)
+    monkeypatch.setattr(message_ids, "_PAGE", 2)
     ids = [send(alice) for _ in range(7)]
     assert find(alice, short_id(ids[0]))["messages"][0]["message_id"] == ids[0]
-    monkeypatch.setattr(message_lookup, "SEARCHED_MESSAGES", 4)
+    monkeypatch.setattr(message_ids, "SEARCHED_MESSAGES", 4)
     assert find(alice, short_id(ids[0]))["code"] == "ROUTE_NOT_FOUND"
     assert find(alice, short_id(ids[-1]))["messages"][0]["message_id"] == ids[-1]
 

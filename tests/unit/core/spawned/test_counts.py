@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_relay.core.session_counts import SessionCounts
+from agent_relay.core.spawned.counts import SessionCounts
 from agent_relay.events.types import ItemStarted, SessionSummary
 from agent_relay.ports.agents import SessionRow
 

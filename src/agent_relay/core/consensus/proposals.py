@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct
 
 from agent_relay.core.backpressure import Backpressure
+from agent_relay.core.consensus.checks import ProposalChecks, over_error
+from agent_relay.core.consensus.notices import ProposalNotices, explain_outcome
 from agent_relay.core.context import Context
-from agent_relay.core.proposal_checks import ProposalChecks, over_error
-from agent_relay.core.proposal_notices import ProposalNotices, explain_outcome
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.rights import Rights

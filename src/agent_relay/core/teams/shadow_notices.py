@@ -16,7 +16,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.registry import Registry
 from agent_relay.core.rights import is_persons_name
 from agent_relay.core.sending import Sending
-from agent_relay.core.shadows import Shadows
+from agent_relay.core.teams.shadows import Shadows
 from agent_relay.core.voice import find_voice
 from agent_relay.protocol.shadows import describe_traffic
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.proposals import DOCUMENTS, MOST_OPEN_OF_ONE, MOST_RESOLVED
+from agent_relay.core.consensus.proposals import DOCUMENTS, MOST_OPEN_OF_ONE, MOST_RESOLVED
 from agent_relay.ports.callers import Caller
 from agent_relay.protocol.short_ids import short_id
 from tests.support.harness import HarnessClient, RelayHarness

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_relay.core.pages import read_cursor, read_place, take_conversations, take_what_fits
+from agent_relay.core.lookups.pages import read_cursor, read_place, take_conversations, take_what_fits
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.ulid import number_of
 from tests.support.harness import RelayHarness

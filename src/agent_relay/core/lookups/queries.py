@@ -10,10 +10,9 @@ from msgspec.structs import asdict
 
 from agent_relay.core.backpressure import Backpressure
 from agent_relay.core.context import Context
-from agent_relay.core.holds import find_hold
-from agent_relay.core.loops import Loops
-from agent_relay.core.message_lookup import find_message, unreadable
-from agent_relay.core.pages import (
+from agent_relay.core.lookups.holds import find_hold
+from agent_relay.core.lookups.message_ids import find_message, unreadable
+from agent_relay.core.lookups.pages import (
     AROUND_BYTES,
     read_place,
     take_agents,
@@ -21,13 +20,14 @@ from agent_relay.core.pages import (
     take_newest,
     take_what_fits,
 )
-from agent_relay.core.progress import add_progress, note_refusals
+from agent_relay.core.lookups.progress import add_progress, note_refusals
+from agent_relay.core.loops import Loops
 from agent_relay.core.registry import Registry
 from agent_relay.core.requests import Requests
 from agent_relay.core.sending import Sending
-from agent_relay.core.shadows import Shadows
-from agent_relay.core.spawning import Spawning
-from agent_relay.core.team_rules import TeamRules
+from agent_relay.core.spawned.orders import Spawning
+from agent_relay.core.teams.rules import TeamRules
+from agent_relay.core.teams.shadows import Shadows
 from agent_relay.core.topic_lines import TopicLines
 from agent_relay.ports.events import EventStats
 from agent_relay.ports.service import AgentFacts

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_relay.core.progress import add_progress
+from agent_relay.core.lookups.progress import add_progress
 from agent_relay.protocol.reports import encode_seen
 from tests.support.store_driver import make_trail
 

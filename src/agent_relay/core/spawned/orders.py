@@ -13,15 +13,15 @@ from agent_relay.core.context import Context
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
 from agent_relay.core.removal import Removal
-from agent_relay.core.restarts import succeed
 from agent_relay.core.rights import SPAWN, SPAWN_ANY, Rights
 from agent_relay.core.sending import Sending
-from agent_relay.core.session_book import agent_in, name_asker, start_failed
-from agent_relay.core.session_counts import SessionCounts
-from agent_relay.core.session_life import START_MS, OnChange, SessionLife, Tell
-from agent_relay.core.spawn_checks import StartPace, check_name, check_wish, choose_wall
-from agent_relay.core.spawn_places import Places
-from agent_relay.core.team_rules import TeamRules
+from agent_relay.core.spawned.book import agent_in, name_asker, start_failed
+from agent_relay.core.spawned.checks import StartPace, check_name, check_wish, choose_wall
+from agent_relay.core.spawned.counts import SessionCounts
+from agent_relay.core.spawned.life import START_MS, OnChange, SessionLife, Tell
+from agent_relay.core.spawned.places import Places
+from agent_relay.core.spawned.restarts import succeed
+from agent_relay.core.teams.rules import TeamRules
 from agent_relay.ports.agents import AgentService, HostBook, SessionRow, SessionStatus
 from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol import envelope

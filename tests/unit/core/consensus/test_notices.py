@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_relay.core.proposal_notices import describe_outcome, describe_proposal, explain_outcome
+from agent_relay.core.consensus.notices import describe_outcome, describe_proposal, explain_outcome
 from agent_relay.protocol.consensus import Choice, Outcome, Rule
 from agent_relay.protocol.proposals import CastVote, Proposal
 from agent_relay.protocol.short_ids import short_id

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from agent_relay.core.announcements import _session_started
-from agent_relay.core.session_book import REMEMBERED
-from agent_relay.core.session_life import START_MS, STOP_MS
+from agent_relay.core.spawned.book import REMEMBERED
+from agent_relay.core.spawned.life import START_MS, STOP_MS
 from agent_relay.events.types import SessionStarted
 from agent_relay.ports.agents import SessionRow, SessionStatus
 from agent_relay.ports.callers import Caller
