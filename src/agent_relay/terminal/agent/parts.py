@@ -50,7 +50,8 @@ class AgentParts:
         )  # fmt: skip
 
         versions = Versions(profile.title, profile.recorded, setup.is_strict_about_doors)
-        self.doors = doors = DoorSelection(reporter, [*setup.notes, *plan.prepared.notes], versions, profile.doors)
+        notes = [*setup.notes, *plan.prepared.notes]
+        self.doors = doors = DoorSelection(reporter, notes, versions, profile.doors, setup.findings)
         note_version = setup.note_version
         if note_version is not None:
             doors.call_when_changed(lambda: note_version(doors.version))

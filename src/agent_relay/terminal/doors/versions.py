@@ -149,17 +149,18 @@ class VersionLookup:
 
 def recall_version(program: str, environment: Mapping[str, str], folder: str) -> str:
     """The version that the program said before, without asking it; empty where that was too long ago."""
-    key = _find_key(program, environment)
+    key = find_program_key(program, environment)
     return _recall(os.path.join(folder, CACHE_FILE), key) if key else ""
 
 
 def remember_version(program: str, environment: Mapping[str, str], folder: str, version: str) -> None:
-    key = _find_key(program, environment)
+    key = find_program_key(program, environment)
     if key and version:
         _remember(os.path.join(folder, CACHE_FILE), key, version)
 
 
-def _find_key(program: str, environment: Mapping[str, str]) -> str:
+def find_program_key(program: str, environment: Mapping[str, str]) -> str:
+    """The key of this very program file; empty for one that is not there."""
     path = shutil.which(program, path=environment.get("PATH"))
     return _key(path) if path else ""
 
