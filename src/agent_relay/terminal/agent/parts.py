@@ -24,6 +24,7 @@ from agent_relay.terminal.doors.versions import Versions
 from agent_relay.terminal.output.transcripts.find import home_of
 from agent_relay.terminal.output.transcripts.follow import SessionFollower
 from agent_relay.terminal.output.watcher import Watcher
+from agent_relay.terminal.profiles.tried_releases import whole_releases
 from agent_relay.terminal.recordings.screen_log import ScreenLog
 from agent_relay.terminal.reports.observed_events import ObservedEvents
 from agent_relay.terminal.reports.relay_link import RelayLink
@@ -49,7 +50,9 @@ class AgentParts:
             expects_transcript=is_heard,
         )  # fmt: skip
 
-        versions = Versions(profile.title, profile.recorded, setup.is_strict_about_doors)
+        versions = Versions(
+            profile.title, profile.recorded, setup.is_strict_about_doors, whole_releases(profile.name)
+        )  # fmt: skip
         notes = [*setup.notes, *plan.prepared.notes]
         self.doors = doors = DoorSelection(reporter, notes, versions, profile.doors, setup.findings)
         note_version = setup.note_version

@@ -82,12 +82,12 @@ class DoorSelection:
             return False
         trial = ""
         if self._versions is not None and not probe.is_published:
-            objection, way_out = self._versions.objection(probe.version)
+            objection, way_out = self._versions.objection(probe.version, door.name)
             if objection:
                 self._note(door, objection, way_out)
                 return False
             has_proven = self._findings is not None and self._findings.is_proven(door.name, probe.version)
-            trial = "" if has_proven else self._versions.trial(probe.version)
+            trial = "" if has_proven else self._versions.trial(probe.version, door.name)
         note = "; ".join(filter(None, [trial, probe.note]))
         _log.info("%s is open (version %s)%s", door.name, probe.version or "unknown", f": {note}" if note else "")
         if probe.note:
