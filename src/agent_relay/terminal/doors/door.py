@@ -87,12 +87,13 @@ class Whereabouts(StrEnum):
 
 class Decision(Struct, frozen=True):
     """A person's decision on a request. `answer` for questions: one of the options, or text. `by` is shown to the agent where
-    the CLI has room for it."""
+    the CLI has room for it. `option` for permissions: one of the `wider_options`, by its whole text."""
 
     is_allowed: bool
     reason: str = ""
     answer: str = ""
     by: str = ""
+    option: str = ""
 
 
 class Resolution(StrEnum):
