@@ -107,7 +107,7 @@ class AddedRules:
             os.close(lock)
 
     def _append_alone(self, block: str) -> None:
-        """What would not be understood at the next start is not written."""
+        """Refuses a file that the next start could not read, before it is written."""
         try:
             with open(self._path, encoding="utf-8") as file:
                 before, mode = file.read(), os.fstat(file.fileno()).st_mode & 0o777
