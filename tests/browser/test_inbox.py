@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from agent_relay.sdk.client import RelayClient
 from tests.browser.conftest import OpenPage
 from tests.browser.stage import PHONE, Stage, expect_to_fit, until
+from tests.browser.test_accessibility import find_faults
 from tests.browser.test_attention import ask, card
 
 IS_DOTTED = "document.querySelector('link[rel=icon]').href.startsWith('data:')"
@@ -161,6 +162,52 @@ def test_what_was_decided_says_who_and_when(stage: Stage, page: Page) -> None:
     expect(decided).to_contain_text("make ship")
     expect(decided).to_contain_text("Approved")
     expect(decided.locator(".decided-who")).to_contain_text("By")
+
+
+def test_an_option_of_its_dialog_that_allows_more_is_chosen_by_its_words(stage: Stage, page: Page) -> None:
+    always = "Yes, and don't ask again for make"
+    ask(stage, "Bob", "wide", options=["Yes", always, "No"], widerOptions=[always])
+    page.locator("[data-new]").click()
+    chosen = card(page, "wide").get_by_role("button", name=always)
+    expect(chosen).not_to_have_attribute("aria-disabled", "true")
+    chosen.click()
+    expect(card(page, "wide")).to_contain_text(f"Choosing “{always}”")
+    expect(card(page, "wide")).to_have_count(0)
+    assert stage.wait_for_event("permission.resolved", "wide")["reason"] == always
+    page.get_by_role("tab", name="Decided").click()
+    expect(page.locator('[data-decided="wide"]')).to_contain_text(always)
+
+
+def test_a_rule_is_made_of_a_request_with_what_it_would_have_approved(stage: Stage, page: Page) -> None:
+    for id_, command in (("r1", "npm run lint"), ("r2", "npm run build")):
+        ask(stage, "Bob", id_, command=command)
+        stage.wait_for_event("permission.requested", command)
+    page.locator("[data-new]").click()
+    card(page, "r2").get_by_role("button", name="Allow like this").click()
+    dialog = page.get_by_role("dialog")
+    past = dialog.locator(".rule-past")
+    expect(past).to_have_attribute("data-count", "1")
+    dialog.get_by_label("Command").fill("n*")
+    expect(dialog.locator("[data-problem]")).to_contain_text("whole program")
+    expect(dialog.get_by_role("button", name="Add the rule")).to_be_disabled()
+    dialog.get_by_role("button", name="npm *", exact=True).click()
+    expect(past).to_contain_text("npm run lint")
+    expect(past).to_have_attribute("data-count", "2")
+    assert find_faults(page) == []
+    dialog.get_by_role("button", name="Add the rule").click()
+    expect(page.locator(".toast", has_text="config.toml")).to_be_visible()
+    expect(card(page, "r2")).to_have_count(0)
+    ask(stage, "Bob", "r3", command="npm test")  # which nobody needs to see
+    assert stage.wait_for_event("permission.resolved", "r3")["resolvedBy"] == "policy"
+    page.get_by_role("tab", name="Decided").click()
+    expect(page.locator('[data-decided="r3"] .decided-who')).to_have_text("By a rule: You allowed requests like this.")
+
+
+def test_there_is_no_rule_for_what_can_destroy(stage: Stage, page: Page) -> None:
+    ask(stage, "Bob", "destroys", command="rm -rf build")
+    page.locator("[data-new]").click()
+    expect(card(page, "destroys").locator("[data-press=approve]")).to_be_visible()
+    expect(card(page, "destroys").locator("[data-press=rule]")).to_have_count(0)
 
 
 def test_the_old_address_leads_to_it_and_it_fits_on_a_phone(open_view: OpenPage, stage: Stage) -> None:

@@ -218,14 +218,17 @@ def test_a_permission_is_answered_by_its_own_options_from_the_command_line(stage
         until(lambda: [each["command"] for each in happened(stage, "command.executed")] == ["rm -rf build"], "it is recorded")
 
 
-def test_a_permission_is_answered_over_http(spawning: Stage) -> None:
+@pytest.mark.parametrize(
+    ("said", "picked"), [({}, "proceed_once"), ({"option": "Always allow [proceed_always]"}, "proceed_always")]
+)
+def test_a_permission_is_answered_over_http(spawning: Stage, said: dict[str, str], picked: str) -> None:
     stage = spawning
     agent = Acp(stage, ASKS)
     agent.start()
     id_ = ask(stage, agent)
-    call(stage, "POST", f"/agents/Bob/permissions/{id_}/approve", {})
+    call(stage, "POST", f"/agents/Bob/permissions/{id_}/approve", said)
     until(lambda: agent.events("permission"), "it is answered")
-    assert agent.events("permission")[0]["picked"] == "proceed_once"
+    assert agent.events("permission")[0]["picked"] == picked
 
 
 def test_a_person_at_the_terminal_reads_it_all_and_picks_any_option(stage: Stage) -> None:

@@ -21,6 +21,7 @@ from tests.unit.terminal.backends.recorder import ENVIRONMENT, Recorder, Scripte
 pytestmark = pytest.mark.terminals
 ALLOW, DENY = Decision(is_allowed=True), Decision(is_allowed=False)
 OPTIONS = ["Yes", "Yes, and don't ask again", "No"]
+ALWAYS = Decision(is_allowed=True, option=OPTIONS[1])
 DOWN, ENTER = b"\x1b[B", b"\r"
 
 
@@ -84,8 +85,11 @@ Make = Callable[[], TmuxTerminal | PtyTerminal]
 
 
 @pytest.mark.parametrize("look", ["claude", "codex"])
-@pytest.mark.parametrize(("decision", "option", "keys"), [(ALLOW, "Yes", ENTER), (DENY, "No", DOWN * 2 + ENTER)])
-def test_a_permission_is_allowed_once_or_denied(
+@pytest.mark.parametrize(
+    ("decision", "option", "keys"),
+    [(ALLOW, "Yes", ENTER), (ALWAYS, OPTIONS[1], DOWN + ENTER), (DENY, "No", DOWN * 2 + ENTER)],
+)
+def test_a_permission_is_allowed_once_or_more_or_denied(
     make: Make, tmp_path: Path, look: str, decision: Decision, option: str, keys: bytes
 ) -> None:
     async def act(scene: Scene) -> None:

@@ -115,7 +115,7 @@ class Controls:
         agent, _ = self._find_holder(asked)
         if fold_name(by) == agent.key:
             raise _own_request()
-        self._requests.answer(agent, asked.id or "", asked.command, asked.text or "", by, tell)
+        self._requests.answer(agent, asked.id or "", asked.command, asked.text or "", by, tell, option=asked.option or "")
 
     def _find_holder(self, asked: payloads.ControlPayload) -> tuple[Agent, Peer]:
         """The agent and the connection that controls it; raises RelayError where the command cannot be carried out."""

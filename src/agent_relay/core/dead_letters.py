@@ -83,7 +83,7 @@ class DeadLetters:
             else:
                 peer.say_error(unreadable(error), request_id)
 
-        self._sending.recall(sender, recalled)
+        self._sending.repetitions.recall(sender, recalled)
 
     def _revive(self, peer: Peer, request_id: str, row: MessageRow, sender: Agent, lost: list[str]) -> None:
         for key in lost:

@@ -48,7 +48,7 @@ class Handshake:
         self._registry = registry
         self._tokens = tokens
         self._committer = sending.committer
-        self._recall = sending.recall
+        self._recall = sending.repetitions.recall
         self._prepare = ledger.prepare
         self._resumption = resumption
         self._end = end

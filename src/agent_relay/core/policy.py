@@ -169,6 +169,17 @@ class Policy:
         self.timeout_ms = timeout_ms
         self.tightening = tuple(tightening)
 
+    def add(self, rule: Rule) -> None:
+        """After the owner's own and before the defaults, as if it had stood at the end of their file."""
+        own = len(self.rules) - len(DEFAULT_RULES)
+        self.rules = (*self.rules[:own], rule, *DEFAULT_RULES)
+
+    def with_rule(self, rule: Rule) -> Policy:
+        """A copy that has it as well."""
+        copy = Policy(self.rules[: len(self.rules) - len(DEFAULT_RULES)], self.timeout_ms, self.tightening)
+        copy.add(rule)
+        return copy
+
     def judge(self, asked: PermissionRequest) -> Verdict:
         """Nothing that was read off a screen is approved by a rule."""
         verdict = self._decide(asked)

@@ -257,6 +257,7 @@ class Relay:
         self.spawning.clock_says(now)
         self._controls.clock_says(now)
         self.correlations.clock_says(now)
+        self.sending.repetitions.clock_says(now)
         self.proposals.clock_says(now)
         if now - self._heartbeat_at >= min(self.context.limits.heartbeat_ms, self.context.limits.handshake_timeout_ms) // 8:
             self._heartbeat_at = now

@@ -49,6 +49,7 @@ class _Answer(Struct):
     tell: Tell
     deadline: int
     is_time_out: bool = False
+    option: str = ""
 
 
 class PendingRequest(Struct, eq=False):
@@ -131,7 +132,8 @@ class Requests:
             self._end(request, outcome, BY_HUMAN if report.resolved_by else BY_NOBODY, _too_late(request), words)
         else:
             outcome = "timeout" if answer.is_time_out and outcome == "denied" else outcome
-            self._end(request, outcome, answer.by, None, words or answer.text)
+            said = ". ".join(filter(None, (answer.option, answer.text)))
+            self._end(request, outcome, answer.by, None, words or said)
 
     def _end(self, request: PendingRequest, outcome: str, by: str, error: RelayError | None, words: str = "") -> None:
         key = (request.agent.key, request.id)
@@ -169,8 +171,10 @@ class Requests:
             raise RelayError(ErrorCode.INVALID_FORMAT, AMBIGUOUS, field="payload.id", ids=found)
         return found[0] if found else id_
 
-    def answer(self, agent: Agent, id_: str, command: str, text: str, by: str, tell: Tell) -> None:
-        """Raises RelayError where there is nothing to answer; else `tell` is called once, later."""
+    def answer(
+        self, agent: Agent, id_: str, command: str, text: str, by: str, tell: Tell, *, option: str = ""
+    ) -> None:  # fmt: skip
+        """Raises RelayError where there is nothing to answer; else `tell` is called once, later. `option`: to approve by that."""
         id_ = self._whole_id(agent, id_)
         key = (agent.key, id_)
         request = self._open.get(key)
@@ -183,22 +187,28 @@ class Requests:
             raise RelayError(ErrorCode.INVALID_FORMAT, f"This request is {verb}.", field="payload.command")
         if request.answer is not None:
             raise _conflict("Somebody else is answering it.", id_, "being_answered")
-        if command == "approve" and not request.asked.can_allow:
+        if option and (command != "approve" or option not in _wider_options(request.asked)):
+            raise _conflict(f"Its dialog has no such option ({show(option)}).", id_, "no_such_option")
+        if command == "approve" and not option and not request.asked.can_allow:
             raise _conflict(f"This can only be approved at {agent.name}'s own terminal; it can be denied here.", id_, "deny_only")
         if command == "answer" and not request.asked.can_allow:
             raise _conflict(f"This can only be answered at {agent.name}'s own terminal.", id_, "deny_only")
-        self._pass_on(request, command, text, by, tell)
+        self._pass_on(request, command, text, by, tell, option=option)
 
     def _pass_on(
-        self, request: PendingRequest, command: str, text: str, by: str, tell: Tell, *, is_time_out: bool = False
+        self, request: PendingRequest, command: str, text: str, by: str, tell: Tell, *, is_time_out: bool = False,
+        option: str = "",
     ) -> None:  # fmt: skip
         holder = request.agent.peer
         if holder is None or not holder.active:
             tell(RelayError(ErrorCode.AGENT_OFFLINE, f"{request.agent.name} is not connected.", name=request.agent.name))
             return
         deadline = self._context.steady_ms + ANSWER_MS
-        request.answer = _Answer(command=command, text=text, by=by, tell=tell, deadline=deadline, is_time_out=is_time_out)
-        holder.say("CONTROL", {"command": command, "id": request.id, "text": text, "by": by})
+        request.answer = _Answer(
+            command=command, text=text, by=by, tell=tell, deadline=deadline, is_time_out=is_time_out, option=option
+        )  # fmt: skip
+        said = {"command": command, "id": request.id, "text": text, "by": by}
+        holder.say("CONTROL", said | {"option": option} if option else said)
 
     # --- the rest -------------------------------------------------------------------------------------------------------
 
@@ -224,6 +234,10 @@ class Requests:
     def all(self) -> list[PendingRequest]:
         """Those that can be answered now."""
         return [request for request in self._open.values() if request.lost is None]
+
+
+def _wider_options(asked: AgentRequest) -> tuple[str, ...]:
+    return asked.wider_options if isinstance(asked, PermissionRequest) else ()
 
 
 def _shorten(asked: AgentRequest) -> AgentRequest:

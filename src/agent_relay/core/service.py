@@ -156,8 +156,10 @@ class Service:
     ) -> Awaitable[None]:  # fmt: skip
         return self._order(e.Control, p.ControlPayload(command, agent, text, for_ms=for_ms), caller, _nothing)
 
-    def answer(self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER) -> Awaitable[None]:
-        return self._order(e.Control, p.ControlPayload(command, agent, text, request_id), caller, _nothing)
+    def answer(
+        self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER, option: str | None = None
+    ) -> Awaitable[None]:
+        return self._order(e.Control, p.ControlPayload(command, agent, text, request_id, option=option), caller, _nothing)
 
     def count_data(self, agent: str) -> Awaitable[DataCounts]:
         return self._order(e.Control, p.ControlPayload("count_data", agent), OWNER, _read_counts)

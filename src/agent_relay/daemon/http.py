@@ -25,6 +25,7 @@ from agent_relay.ports.callers import Caller
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.documents import Documents
 from agent_relay.ports.names import AgentNames
+from agent_relay.ports.permission_rules import PermissionRules
 from agent_relay.ports.watchers import AgentFileReader, Budgets
 from agent_relay.protocol import places
 from agent_relay.protocol.hosts import ClusterFacts
@@ -166,11 +167,18 @@ class Http:
             workspaces=WorkspaceFile(config.home, config.project_root), assets=DashboardFiles(),
             token_hash=None if self._token is None else hash_token(self._token), page_keys=keys,
             guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,
-            budgets=self._budgets, files=self._files, is_ready=lambda: not self._is_stopping, arc=desk,
+            budgets=self._budgets, permission_rules=self._make_rules(),
+            files=self._files, is_ready=lambda: not self._is_stopping, arc=desk,
             callers=TracedHttp(self._callers, self._check_right, connections.ask_caller), repeats=Repeats(clock.wall_ms),
             marks=Marks(make_shelf(self._documents, "marks", config.file(places.MARKS_FILE)), clock.wall_ms),
             see_cluster=self._see_cluster,
         )  # fmt: skip
+
+    def _make_rules(self) -> PermissionRules | None:
+        from agent_relay.daemon.added_rules import AddedRules  # noqa: PLC0415
+
+        path = os.path.join(self._config.home, places.CONFIG_FILE)
+        return AddedRules(self._config.permissions, path) if self._see_cluster is None else None
 
     async def stop(self) -> None:
         self._is_stopping = True

@@ -308,8 +308,10 @@ class RelayService(Protocol):
         """Returns when the command was handed to the agent's wrapper. `for_ms`: how long a `pause` lasts."""
         ...
 
-    def answer(self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER) -> Awaitable[None]:
-        """`approve`, `deny` or `answer`. Returns when it was carried out."""
+    def answer(
+        self, agent: str, request_id: str, command: str, text: str, caller: Caller = OWNER, option: str | None = None
+    ) -> Awaitable[None]:
+        """`approve`, `deny` or `answer`. Returns when it was carried out. `option`: one of its `wider_options`."""
         ...
 
     def count_data(self, agent: str) -> Awaitable[DataCounts]:

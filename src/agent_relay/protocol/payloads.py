@@ -304,6 +304,7 @@ class ControlPayload(Struct, omit_defaults=True):
     for_ms: Count | None = None  # how long a `pause` lasts if nobody asks again
     channel: str | None = None
     at_leisure: bool | None = None  # `join`, as in CHANNEL_JOIN
+    option: str | None = None  # `approve`: one of the request's `wider_options`, in place of the one that allows it once
     host: str | None = None  # of the cluster: `exclude_host`, `include_host`
     rules: list[AccessRule] | None = None  # `set_team`: in place of those before
     shadows: list[Shadowing] | None = None  # the same

@@ -28,6 +28,7 @@ class PermissionRequest(Struct, frozen=True, rename="camel"):
     real_path: Text | None = None  # where the file or folder really is, links followed; without it, not surely known
     project_root: Text | None = None  # the agent's project, links followed as well
     options: tuple[Note, ...] = ()
+    wider_options: tuple[Note, ...] = ()  # those that allow more than this once; each is chosen by its whole text
     can_allow: bool = True  # some ways in can only refuse
     is_exact: bool = False  # tool, command and file are the program's own words, whole: what a rule may approve
 

@@ -27,6 +27,7 @@ GET /api/v1/agents/{name}/data | DELETE /api/v1/agents/{name}/data | GET /api/v1
 DELETE /api/v1/sessions/{id} | GET /api/v1/agents | GET /api/v1/agents/{name} | GET /api/v1/agents/{name}/output
 GET /api/v1/agents/{name}/screen | GET /api/v1/agents/{name}/permissions | GET /api/v1/agents/{name}/questions
 POST /api/v1/agents/{name}/permissions/{requestId}/approve | POST /api/v1/agents/{name}/permissions/{requestId}/deny
+POST /api/v1/agents/{name}/permissions/{requestId}/rule | POST /api/v1/agents/{name}/permissions/{requestId}/rule/preview
 POST /api/v1/agents/{name}/questions/{questionId}/answer | POST /api/v1/agents/{name}/pause
 POST /api/v1/agents/{name}/resume | POST /api/v1/agents/{name}/stop | POST /api/v1/agents/{name}/interrupt
 POST /api/v1/agents/{name}/input | GET /api/v1/permissions | GET /api/v1/questions | GET /api/v1/hosts | GET /api/v1/events/sse

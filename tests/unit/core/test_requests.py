@@ -123,6 +123,21 @@ def test_an_answer_counts_once_the_wrapper_has_carried_it_out(scene: Scene, comm
     assert late["message"] == f"It is already closed ({resolution} by human)."
 
 
+def test_an_option_that_allows_more_is_passed_on_only_where_its_dialog_has_it(scene: Scene) -> None:
+    always = "Yes, and don't ask again"
+    scene.report("permission.requested", **ASKS, widerOptions=[always], canAllow=False)
+    for command, option in (("approve", "Yes, always"), ("deny", always)):
+        refused = scene.refusal(scene.answer(command, option=option))
+        assert refused["details"]["reason"] == "no_such_option"
+    assert scene.refusal(scene.answer("approve"))["details"]["reason"] == "deny_only"
+    assert scene.bob.take("CONTROL") == []
+    scene.answer("approve", option=always)
+    said = {"command": "approve", "id": "p1", "text": "", "by": "human", "option": always}
+    assert scene.bob.payload("CONTROL") == said
+    scene.report("permission.resolved", requestId="p1", resolution="approved", resolvedBy="door")
+    assert scene.person.payload("ACK")["by"] == "Bob"
+
+
 def test_of_so_many_it_is_known_that_they_are_over(scene: Scene) -> None:
     for number in range(MAX_OVER + 1):
         scene.report("permission.requested", **ASKS | {"requestId": f"p{number}"})

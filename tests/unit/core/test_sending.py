@@ -160,6 +160,7 @@ def test_every_send_is_answered_as_often_as_it_was_sent_and_what_was_stored_arri
                 relay.advance(100)
     relay.store.release()
     relay.settle()
+    relay.advance(1_000)  # what could not be looked up is looked up again
     answers = [f["payload"].get("ack_id") or f["payload"]["nack_id"] for f in alice.take("ACK", "NACK")]
     assert {id_: answers.count(id_) for id_ in sent} == sent
     bodies = []

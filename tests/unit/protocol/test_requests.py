@@ -13,7 +13,8 @@ from agent_relay.protocol.reports import read_report
 from agent_relay.protocol.requests import AgentRequest, OpenRequest, PermissionRequest, QuestionRequest, decode_open, encode_open
 
 PERMISSION = PermissionRequest(
-    "p1", "Run make?", "Bash", "make", "a.txt", "/srv/a.txt", "/srv", ("Yes", "No"), can_allow=False, is_exact=True
+    "p1", "Run make?", "Bash", "make", "a.txt", "/srv/a.txt", "/srv", ("Yes", "No"), ("Yes, always",),
+    can_allow=False, is_exact=True,
 )  # fmt: skip
 QUESTION = QuestionRequest("q1", "Which colour?", ("red", "blue"), "red", can_allow=False)
 
@@ -25,7 +26,8 @@ QUESTION = QuestionRequest("q1", "Which colour?", ("red", "blue"), "red", can_al
             PERMISSION,
             {
                 "requestId": "p1", "description": "Run make?", "tool": "Bash", "command": "make", "filePath": "a.txt",
-                "realPath": "/srv/a.txt", "projectRoot": "/srv", "options": ["Yes", "No"], "canAllow": False, "isExact": True,
+                "realPath": "/srv/a.txt", "projectRoot": "/srv", "options": ["Yes", "No"],
+                "widerOptions": ["Yes, always"], "canAllow": False, "isExact": True,
             },
         ),
         (

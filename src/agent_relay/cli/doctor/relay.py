@@ -50,11 +50,12 @@ def check_relay(place: Place) -> Iterator[Finding]:
         )
         return
     view = _ask(place)
+    connected = sum(agent.connected for agent in view.agents)
     version = str(view.server.get("version", ""))
     if version != __version__:
         yield Finding("daemon", Verdict.NOTE, f"version {version}, this command is {__version__}", "agent-relay down, then up")
     else:
-        yield Finding("daemon", Verdict.OK, f"version {version}, {count(len(view.agents), 'agent')}")
+        yield Finding("daemon", Verdict.OK, f"version {version}, {count(connected, 'agent')} connected")
     storage = view.server.get("storage") or {}
     for wrong in (storage.get("problem"), storage.get("lost")):
         if wrong:

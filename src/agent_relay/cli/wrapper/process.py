@@ -39,6 +39,7 @@ from agent_relay.terminal.delivery.inbox_file import INBOX_FILE
 from agent_relay.terminal.delivery.queue import DeliveryQueue
 from agent_relay.terminal.doors.acp.launch import AcpLauncher, console_words
 from agent_relay.terminal.doors.acp.wire import socket_path
+from agent_relay.terminal.doors.findings import DoorFindings
 from agent_relay.terminal.doors.launch import ASKED_FOR_VERSION, Note, Program, launcher_for
 from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, VersionLookup, recall_version, remember_version
 from agent_relay.terminal.files.project_files import find_work_folder
@@ -269,6 +270,7 @@ def _make_setup(
         is_changed=argv != list(options.argv) or bool(added.launch.environment.keys() - os.environ.keys()),
         announcement="" if failed is None else failed.text,
         enclose=_wall(place, options, home, profile),
+        findings=DoorFindings(options.argv[0], os.environ, place.home),
         note_version=lambda version: remember_version(options.argv[0], os.environ, place.home, version),
     )
 

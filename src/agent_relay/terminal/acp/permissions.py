@@ -96,7 +96,8 @@ class Permissions:
             tool=call.tool,
             command=cut(command) or None,
             file_path=cut(path) or None,
-            options=tuple(" ".join(cut(f"{option.name} [{option.option_id[:_MAX_ID]}]").split()) for option in options),
+            options=tuple(map(_show_option, options)),
+            wider_options=tuple(_show_option(option) for option in options if option.kind == _ALWAYS),
             can_allow=any(option.kind == _ONCE for option in options),
             is_exact=bool(command) and cut(command) == command,
         )
@@ -114,7 +115,13 @@ class Permissions:
         asked = next((each for each in self._open if each.request.id == request_id and not each.picked.done()), None)
         if asked is None:
             raise NotOpen(LATE)
-        option = asked.find(_ONCE) if decision.is_allowed else asked.find(_NO, _NEVER)
+        if decision.option:
+            wider = [each for each in asked.options if each.kind == _ALWAYS]
+            option = next((each for each in wider if _show_option(each) == decision.option), None)
+            if option is None or not decision.is_allowed:
+                raise DoorError("It offers no such option; pick one at its terminal.")
+        else:
+            option = asked.find(_ONCE) if decision.is_allowed else asked.find(_NO, _NEVER)
         if decision.is_allowed and option is None:
             raise DoorError("It offers nothing that allows this once; pick one of its options at its terminal.")
         asked.picked.set_result((option, DOOR, decision.reason or (f"by {decision.by}" if decision.by else "")))
@@ -136,6 +143,10 @@ class Permissions:
         for asked in self._open:
             if not asked.picked.done():
                 asked.picked.set_result((None, "", ""))
+
+
+def _show_option(option: PermissionOption) -> str:
+    return " ".join(cut(f"{option.name} [{option.option_id[:_MAX_ID]}]").split())
 
 
 def _now() -> float:

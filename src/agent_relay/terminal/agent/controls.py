@@ -39,7 +39,8 @@ class RequestAnswers:
     async def give(self, control: ControlPayload) -> None:
         """On any doubt nothing is decided: the CLI's own dialog stays."""
         id_, text = control.id or "", control.text or ""
-        decision = Decision(control.command != "deny", text, text if control.command == "answer" else "", control.by or "")
+        answer = text if control.command == "answer" else ""
+        decision = Decision(control.command != "deny", text, answer, control.by or "", control.option or "")
         try:
             await self._give(id_, control.command, decision)
         except (DoorError, TerminalError) as error:
@@ -52,7 +53,8 @@ class RequestAnswers:
             return
         door = self._doors.current
         asked, digest = self._requests.door_id_of(id_), self._requests.digest_of(id_)
-        if asked and door is not None:
+        is_screens = bool(decision.option) and not self._requests.is_doors_option(id_, decision.option)
+        if asked and door is not None and not is_screens:
             try:
                 await door.answer(asked, decision)
                 return

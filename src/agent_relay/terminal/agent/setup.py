@@ -13,6 +13,7 @@ from agent_relay.terminal.agent.plain_start import announce
 from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.terminal import Terminal, TerminalListener
 from agent_relay.terminal.delivery.message_text import Wording, introduction_for_start
+from agent_relay.terminal.doors.findings import DoorFindings
 from agent_relay.terminal.doors.launch import AgentPlace, Launcher, Note, PreparedStart, Program
 from agent_relay.terminal.files.run_file import RunFile, begin_run, take_up_run
 from agent_relay.terminal.output.parser import DEFAULT_PREFIX, Syntax
@@ -48,6 +49,7 @@ class AgentSetup(Struct, frozen=True):
     is_changed: bool = False  # flags or variables were added to what the person wrote
     announcement: str = ""  # shown in the terminal before the program
     enclose: Callable[[Program], Program] | None = None  # puts the program behind a wall
+    findings: DoorFindings | None = None  # of its doors, at earlier starts
     note_version: Callable[[str], None] | None = None  # told the program's version, once a door has it
 
     @property

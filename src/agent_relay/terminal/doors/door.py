@@ -34,12 +34,14 @@ class DoorError(Exception):
     ├── NotTaken      this message was not handed over, and may be tried again
     └── NotOpen       there is nothing to answer under that id (any more)
 
-    `mend` says what a person can do about it, where there is something.
+    `mend` says what a person can do about it, where there is something. `lasts`: this very program has no such door, at its next
+    start no more than now.
     """
 
-    def __init__(self, text: str = "", mend: str = "") -> None:
+    def __init__(self, text: str = "", mend: str = "", *, lasts: bool = False) -> None:
         super().__init__(text)
         self.mend = mend
+        self.lasts = lasts
 
 
 class DoorShut(DoorError):  # noqa: N818 - named by the condition
@@ -85,12 +87,13 @@ class Whereabouts(StrEnum):
 
 class Decision(Struct, frozen=True):
     """A person's decision on a request. `answer` for questions: one of the options, or text. `by` is shown to the agent where
-    the CLI has room for it."""
+    the CLI has room for it. `option` for permissions: one of the `wider_options`, by its whole text."""
 
     is_allowed: bool
     reason: str = ""
     answer: str = ""
     by: str = ""
+    option: str = ""
 
 
 class Resolution(StrEnum):

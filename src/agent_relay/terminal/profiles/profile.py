@@ -110,6 +110,7 @@ class Dialog(Struct, frozen=True, forbid_unknown_fields=True):
     deny: Patterns = ()  # the option that refuses it
     typed: str = ""  # letter, word or number of the option, where one is typed; else the selection is moved to it
     is_selected_by_ink: bool = False  # nothing but its colours tells which option is selected
+    asks_for_reason: bool = False  # it follows a refusal, and Enter leaves its reason out
 
 
 class Submit(Struct, frozen=True, forbid_unknown_fields=True):

@@ -191,5 +191,6 @@ def _bound(request: AgentRequest) -> AgentRequest:
     is_whole = (tool, command, file_path) == (request.tool, request.command or "", request.file_path or "")
     return replace(
         request, description=_body(request.description), tool=tool, command=command or None, file_path=file_path or None,
-        options=options, is_exact=request.is_exact and is_whole,
+        options=options, wider_options=tuple(option for option in request.wider_options if _line(option) == option),
+        is_exact=request.is_exact and is_whole,
     )  # fmt: skip

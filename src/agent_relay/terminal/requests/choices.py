@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from agent_relay.terminal.doors.door import Decision, DoorError
 from agent_relay.terminal.profiles.profile import Dialog, Patterns, compile_pattern
 from agent_relay.terminal.screen.dialogs import OpenDialog
 
+_ALLOWS = re.compile(r"(?i)(?:yes|ok|allow|always|approve|accept|trust|continue|proceed)\b")  # the beginning of its words
 MAX_TEXT = 60  # characters of an answer of one's own: what is typed must be seen whole in one row
 _SAME = {"y": "yes", "n": "no"}
 
@@ -16,6 +19,10 @@ def choose(look: Dialog | None, dialog: OpenDialog, decision: Decision) -> int:
         raise DoorError("The options of this dialog cannot be told apart. Answer it at the terminal.")
     if dialog.kind == "question" and decision.is_allowed:
         return _find_answer(dialog.options, decision.answer)
+    if decision.option:
+        if not decision.is_allowed or decision.option not in find_wider(look, dialog):
+            raise DoorError(f"`{decision.option}` is not one of its options (any more). Answer it at the terminal.")
+        return dialog.options.index(decision.option)
     patterns, wish = (look.approve, "allows it once") if decision.is_allowed else (look.deny, "refuses it")
     return _find_one(dialog.options, patterns, wish)
 
@@ -26,6 +33,25 @@ def word_for(look: Dialog | None, dialog: OpenDialog, decision: Decision) -> str
         return _check_text(decision.answer)
     target = choose(look, dialog, decision)
     return dialog.words[target] if dialog.words else ""
+
+
+def find_wider(look: Dialog | None, dialog: OpenDialog) -> tuple[str, ...]:
+    """The options that allow more than this once, such as `Yes, and don't ask again`. They are for a person who has read them:
+    each is chosen by its whole text, and only where no other has the same."""
+    if look is None or dialog.kind == "question":
+        return ()
+    try:
+        once: int | None = choose(look, dialog, Decision(is_allowed=True))
+    except DoorError:
+        once = None
+    return tuple(
+        option
+        for index, option in enumerate(dialog.options)
+        if index != once
+        and _ALLOWS.match(option)
+        and dialog.options.count(option) == 1
+        and not any(compile_pattern(pattern).search(option) for pattern in (*look.approve, *look.deny))
+    )
 
 
 def can_allow(look: Dialog | None, dialog: OpenDialog) -> bool:

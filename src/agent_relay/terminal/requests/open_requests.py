@@ -20,7 +20,7 @@ from agent_relay.protocol.requests import QUESTION, AgentRequest, PermissionRequ
 from agent_relay.terminal.doors.door import Decision, Resolution
 from agent_relay.terminal.profiles.profile import Profile
 from agent_relay.terminal.reports.reporter import Reporter
-from agent_relay.terminal.requests.choices import can_allow
+from agent_relay.terminal.requests.choices import can_allow, find_wider
 from agent_relay.terminal.screen.dialogs import OpenDialog, looks_of
 
 SCREEN_REQUEST = "screen"  # begins the ids of requests that were found on the screen
@@ -119,6 +119,12 @@ class OpenRequests:
         """As the door knows it; empty where it does not."""
         entry = self._find(request_id)
         return entry.door.id if entry is not None and entry.door is not None else ""
+
+    def is_doors_option(self, request_id: str, option: str) -> bool:
+        """Whether the door itself offers this option; others stand in the dialog on the screen alone."""
+        entry = self._find(request_id)
+        door = None if entry is None else entry.door
+        return isinstance(door, PermissionRequest) and option in door.wider_options
 
     @contextlib.contextmanager
     def answering(self, request_id: str, command: str) -> Iterator[None]:
@@ -266,8 +272,8 @@ def request_of(profile: Profile, dialog: OpenDialog) -> AgentRequest:
     if dialog.kind == QUESTION:
         return QuestionRequest(SCREEN_REQUEST, text, dialog.options, can_allow=is_allowed)
     return PermissionRequest(
-        SCREEN_REQUEST, text, dialog.tool or "", dialog.subject or None, options=dialog.options, can_allow=is_allowed,
-        is_exact=False,
+        SCREEN_REQUEST, text, dialog.tool or "", dialog.subject or None, options=dialog.options,
+        wider_options=find_wider(looks_of(profile)[dialog.look], dialog), can_allow=is_allowed, is_exact=False,
     )  # fmt: skip
 
 
@@ -277,8 +283,10 @@ def _combine(door: AgentRequest, shown: AgentRequest, dialog: OpenDialog) -> Age
     other = "" if _is_same(door, dialog) else f"\nOn its screen: {dialog.text}"
     if isinstance(door, QuestionRequest):
         return replace(door, question=door.question + other, options=options, can_allow=is_allowed)
+    wider = shown.wider_options if isinstance(shown, PermissionRequest) else ()
     return replace(
-        door, description=door.description + other, options=options, can_allow=is_allowed, is_exact=door.is_exact and not other
+        door, description=door.description + other, options=options, wider_options=wider, can_allow=is_allowed,
+        is_exact=door.is_exact and not other,
     )  # fmt: skip
 
 

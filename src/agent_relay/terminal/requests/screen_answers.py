@@ -100,6 +100,7 @@ class DialogAnswer:
         self._typed = ""
         self._enters = 0
         self._entered_top = 0
+        self._has_left_reason_out = False
 
     def step(self, sight: DialogView) -> Step:
         self._began_t = sight.t if self._began_t is None else self._began_t
@@ -119,12 +120,25 @@ class DialogAnswer:
         return self._move(sight, dialog, look, choose(look, dialog, self._decision))
 
     def _miss(self, sight: DialogView) -> Step:
+        was_refused = self._enters > 0 and not self._decision.is_allowed
+        if was_refused and sight.dialog is not None and looks_of(self._profile)[sight.dialog.look].asks_for_reason:
+            return self._leave_reason_out(sight)
         self._other_t = sight.t if self._other_t is None else self._other_t
         if sight.t - self._other_t + _ROUNDING_S < STEADY_S:
             return Wait(sight.t + POLL_S)
         if self._enters or self._typed:  # some programs take the letter and do not wait for Enter
             return Answered()
         return Gone("The dialog is no longer on the screen.")
+
+    def _leave_reason_out(self, sight: DialogView) -> Step:
+        """The question that came up after our refusal: it is over once that is gone as well."""
+        if self._check_person(sight) is not None:
+            return Answered()  # whoever is there gives the reason
+        if self._has_left_reason_out:
+            return self._await(sight, "It was refused, and the question for the reason is still open.")
+        self._has_left_reason_out = True
+        self._note_key(sight)
+        return Press(Key.ENTER)
 
     def _check_person(self, sight: DialogView) -> Step | None:
         typed_s = sight.typed_s

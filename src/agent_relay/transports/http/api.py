@@ -11,6 +11,7 @@ from agent_relay.events.bus import EventBus
 from agent_relay.events.prices import Prices
 from agent_relay.ports.callers import HttpCallers
 from agent_relay.ports.pages import Assets
+from agent_relay.ports.permission_rules import PermissionRules
 from agent_relay.ports.service import RelayService
 from agent_relay.ports.watchers import AgentFileReader, Budgets, LiveScreens, ScreenReader, Workspaces
 from agent_relay.protocol.hosts import ClusterFacts
@@ -53,6 +54,7 @@ class Api(Struct, frozen=True):
     repeats: Repeats
     marks: Marks
     budgets: Budgets | None = None
+    permission_rules: PermissionRules | None = None  # None: in a cluster each host has its own file
     arc: Desk | None = None
     callers: HttpCallers | None = None  # None: nobody asks in whose terminal a request was made
     is_ready: Callable[[], bool] = bool

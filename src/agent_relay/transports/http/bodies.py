@@ -151,6 +151,20 @@ class Decision(Body):
     reason: Words | None = None
 
 
+class Approval(Decision):
+    option: (
+        Annotated[str, Meta(max_length=200, description="One of its `widerOptions`, in place of the one that allows it once.")]
+        | None
+    ) = None
+
+
+class LikeThis(Body):
+    pattern: (
+        Annotated[str, Meta(min_length=1, max_length=500, description="Of commands or files; without it, exactly this one.")]
+        | None
+    ) = None
+
+
 class NewMark(Body):
     at: Moment
     until: Moment | None = None  # it comes back then

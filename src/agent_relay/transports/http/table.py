@@ -21,6 +21,7 @@ from agent_relay.transports.http.routes import (
     marks,
     mcp,
     messages,
+    permission_rules,
     proposals,
     requests,
     sessions,
@@ -29,7 +30,8 @@ from agent_relay.transports.http.routes import (
 
 ROUTES: tuple[Route, ...] = (
     *about.ROUTES, *dashboard.ROUTES, *marks.ROUTES, *sessions.ROUTES, *agents.ROUTES, *data.ROUTES,
-    *terminals.ROUTES, *requests.ROUTES, *events.ROUTES, *messages.ROUTES, *channels.ROUTES, *proposals.ROUTES, *costs.ROUTES,
+    *terminals.ROUTES, *requests.ROUTES, *permission_rules.ROUTES,
+    *events.ROUTES, *messages.ROUTES, *channels.ROUTES, *proposals.ROUTES, *costs.ROUTES,
     *mcp.ROUTES, *legacy.ROUTES, *arc.ROUTES,
 )  # fmt: skip
 FLAT_PATHS = frozenset(route.path for route in ROUTES if route.is_flat)

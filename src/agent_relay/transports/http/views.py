@@ -367,12 +367,41 @@ class PermissionView(Struct, rename="camel"):
     risk_level: Literal["low", "medium", "high", "critical"]
     requested_at: int
     options: list[str] = []
+    wider_options: list[str] = []  # those that allow more than this once
+    is_exact: bool = False  # its words are the program's own, whole: what a rule may approve
     can_allow: bool = True
 
 
 class PermissionList(Struct):
     permissions: list[PermissionView]
     next_cursor: str | None = None
+
+
+class PastRequest(Struct, rename="camel"):
+    at: int
+    agent_name: str
+    tool: str
+    subject: str
+    outcome: str | None = None  # `approved`, `denied` or `timeout`; null: it is open, or its end is not known
+    resolved_by: str | None = None
+
+
+class RulePreview(Struct, rename="camel"):
+    """`found`: requests since then that the rule would have approved, the newest first, at most 50 of `count`; `looked`: how many
+    requests there were. `path`: the file it was written to."""
+
+    pattern: str
+    tool: str
+    about: Literal["command", "file"]
+    exact: str
+    wider: str  # a wider pattern that makes sense; "": there is none
+    since: int
+    problem: str = ""  # why it cannot be a rule
+    looked: int = 0
+    count: int = 0
+    denied: int = 0  # those of them that were denied
+    found: list[PastRequest] = []
+    path: str = ""
 
 
 class QuestionView(Struct, rename="camel"):

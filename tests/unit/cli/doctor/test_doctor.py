@@ -17,7 +17,9 @@ from agent_relay.cli.doctor.places import check_places
 from agent_relay.cli.doctor.relay import check_relay
 from agent_relay.cli.main import main
 from agent_relay.sdk.locate import Place, locate
+from agent_relay.terminal.profiles import tried_releases
 from agent_relay.terminal.profiles.profile import load_profiles
+from agent_relay.terminal.profiles.tried_releases import SCENES, YES, TriedRelease
 from agent_relay.testing.daemon import DaemonProcess
 from tests.unit.terminal.doors.codex_hooked import TRUST
 
@@ -109,6 +111,29 @@ def test_versions_of_the_clis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "doors are off" in check_cli(claude, "off").text
     program(tmp_path, "claude", "exit 3")
     assert check_cli(claude).verdict is Verdict.NOTE
+
+
+def test_what_is_known_of_the_installed_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opencode = load_profiles()["opencode"]
+    door, series = opencode.doors[0], dict.fromkeys(SCENES, YES)
+    tried = {
+        "opencode": {
+            "7.0.1": TriedRelease("2026-11-19", door, scenes=series),
+            "7.0.2": TriedRelease("2026-11-19", door, scenes={**series, "draft": "the draft was sent"}),
+        }
+    }
+    monkeypatch.setattr(tried_releases, "load_tried", lambda: tried)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for version, said in (
+        ("7.0.1", "tried on 2026-11-19: all went well"),
+        ("7.0.2", "tried on 2026-11-19: draft did not go as it should"),
+        ("7.0.3", "this release was not tried, the newest that was is 7.0.2"),
+    ):
+        program(tmp_path, "opencode", f"echo {version}")
+        found = check_cli(opencode)
+        assert f"({said})" in found.text
+        assert ("on trial" in found.text) is (version != "7.0.1")
+        assert (check_cli(opencode, "known").verdict is Verdict.OK) is (version == "7.0.1")
 
 
 def test_a_version_that_its_door_cannot_be_prepared_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def tell(request: AgentRequest, files: ProjectFiles | None = None) -> dict[str, 
 def test_what_is_whole_is_told_as_it_is() -> None:
     assert tell(ASKED) == {
         "requestId": "p1", "description": "Run make?", "tool": "Bash", "command": "make", "filePath": None, "realPath": None,
-        "projectRoot": None, "options": ("Yes", "No"), "canAllow": True, "isExact": True,
+        "projectRoot": None, "options": ("Yes", "No"), "widerOptions": (), "canAllow": True, "isExact": True,
     }  # fmt: skip
     assert tell(QuestionRequest("q1", "Which?\x1b", ("a\nb",))) == {
         "questionId": "q1", "question": "Which?\ufffd", "options": ("a b",), "defaultAnswer": None, "canAllow": True,

@@ -9,7 +9,7 @@ import pytest
 from agent_relay.terminal.doors.door import Decision, DoorError
 from agent_relay.terminal.profiles.profile import Dialog, Profile, load_profiles
 from agent_relay.terminal.recordings.asciicast import read_cast
-from agent_relay.terminal.requests.choices import choose
+from agent_relay.terminal.requests.choices import choose, find_wider
 from agent_relay.terminal.screen.contents import screen_of_text
 from agent_relay.terminal.screen.dialogs import OpenDialog, find_dialog, looks_of
 from agent_relay.terminal.screen.emulator import Emulator
@@ -183,3 +183,31 @@ def test_which_hooks_codex_may_run_is_for_nobody_outside_to_say(answer: str) -> 
     for decision in (Decision(is_allowed=True, answer=answer), ALLOW, DENY):
         with pytest.raises(DoorError, match="at the terminal"):
             choose(look_of(profile, dialog), dialog, decision)
+
+
+# --- options that allow more than this once --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", list(PERMISSIONS))
+def test_wider_options_are_neither_the_one_for_once_nor_a_refusal(where: str) -> None:
+    profile, dialog = PERMISSIONS[where]
+    look = look_of(profile, dialog)
+    for option in find_wider(look, dialog):
+        assert BEYOND.search(option), option
+        assert dialog.options[choose(look, dialog, Decision(is_allowed=True, option=option))] == option
+        with pytest.raises(DoorError, match="not one of its options"):
+            choose(look, dialog, Decision(is_allowed=False, option=option))
+
+
+def test_the_recorded_clis_offer_some() -> None:
+    offering = {profile.name for profile, dialog in PERMISSIONS.values() if find_wider(look_of(profile, dialog), dialog)}
+    assert {"claude", "codex", "gemini", "opencode"} <= offering
+
+
+def test_an_option_that_is_not_there_or_stands_there_twice_is_not_chosen() -> None:
+    look = Dialog("permission", (), approve=("^Yes$",), deny=("^No$",))
+    dialog = asked("Yes", "Yes, always", "Yes, always", "Edit", "No", kind="permission")
+    assert find_wider(look, dialog) == ()
+    for option in ("Yes, always", "Edit", "No", "Yes, never again"):
+        with pytest.raises(DoorError, match="not one of its options"):
+            choose(look, dialog, Decision(is_allowed=True, option=option))

@@ -77,7 +77,7 @@ const outcomeOf = ({ type, resolution, answer }) => (type === "question.resolved
 
 /** By whom, in words. */
 function whoOf({ resolvedBy }) {
-  if (resolvedBy === "policy") return "By a rule";
+  if (resolvedBy === "policy") return "By a rule"; // its reason follows
   if (resolvedBy === "human") return "By a person, here or at the terminal";
   if (!resolvedBy || resolvedBy === "nobody") return "By nobody";
   return isYou(resolvedBy) ? "By you" : `By ${resolvedBy}`;

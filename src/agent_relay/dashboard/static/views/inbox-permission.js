@@ -10,6 +10,7 @@ import { Button } from "../parts/button.js";
 import { confirm } from "../parts/dialog.js";
 import { Undo } from "../parts/undo.js";
 import { RequestHead } from "./inbox-head.js";
+import { askForRule, mayHaveRule } from "./inbox-rule.js";
 
 const RISKS = { low: ["ok", "Low risk"], medium: ["info", "Medium risk"], high: ["warn", "High risk"], critical: ["solid", "Critical"] };
 
@@ -23,16 +24,20 @@ export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose,
   const [tone, word] = RISKS[about.riskLevel];
   const isCritical = about.riskLevel === "critical";
 
-  const press = async (command) => {
+  const press = async (command, option = null) => {
     if (!isSettled) {
       sayTooSoon();
       return;
     }
-    if (command === "approve" && isCritical && !(await isSure(about))) return;
+    if (command === "approve" && isCritical && !(await isSure(about, option))) return;
+    give(command, option);
+  };
+  const give = (command, option = null) => {
     decide({
-      id: about.requestId, about, doing: command === "approve" ? "Approving" : "Denying",
+      id: about.requestId, about, doing: option ? `Choosing “${option}”` : command === "approve" ? "Approving" : "Denying",
       send: async () => {
-        await post(`agents/${part(about.agentName)}/permissions/${part(about.requestId)}/${command}`, reason ? { reason } : {});
+        const said = { ...(reason && { reason }), ...(option && { option }) };
+        await post(`agents/${part(about.agentName)}/permissions/${part(about.requestId)}/${command}`, said);
         return command === "approve" ? `Approved for ${about.agentName}.` : `Denied for ${about.agentName}.`;
       },
     });
@@ -54,6 +59,9 @@ export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose,
         ${about.canAllow && html`<${Button} kind="primary" class=${isCritical && "warn"} icon=${isCritical ? "alert" : "check"} data-press="approve"
           aria-disabled=${!isSettled} onClick=${() => press("approve")}>${isCritical ? "Approve…" : "Approve"}<//>`}
         <${Button} icon="x" data-press="deny" aria-disabled=${!isSettled} onClick=${() => press("deny")}>${reason ? "Deny with reason" : "Deny"}<//>
+        ${about.widerOptions.map((option) => html`<${Button} key=${option} icon="checks" class="wider" data-press="wider" aria-disabled=${!isSettled}
+          onClick=${() => press("approve", option)}><span class="clip" dir="auto">${reveal(option)}</span><//>`)}
+        ${mayHaveRule(about) && html`<${Button} kind="quiet" icon="shield" data-press="rule" onClick=${() => askForRule(about, () => give("approve"))}>Allow like this…<//>`}
         ${!isAsking && html`<${Button} kind="quiet" icon="bubble" data-press="reason" onClick=${() => setAsking(true)}>Add a reason<//>`}
         ${!about.canAllow && html`<span class="faint">This can only be approved in its own terminal.</span>`}
       </div>`}
@@ -61,8 +69,9 @@ export function PermissionCard({ about, isCurrent, isSettled, pending, onChoose,
   </article>`;
 }
 
-const isSure = ({ agentName, command, description }) => confirm({
-  title: `Let ${agentName} do this?`, text: reveal(command ?? description), action: "Approve", danger: true,
+const isSure = ({ agentName, command, description }, option) => confirm({
+  title: `Let ${agentName} do this?`, text: [reveal(command ?? description), option && `Its dialog: “${reveal(option)}”`].filter(Boolean).join("\n"),
+  action: "Approve", danger: true,
 });
 
 /** The text of the CLI's own dialog, as it stands on the screen. */

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_relay.protocol.requests import OpenRequest, PermissionRequest, QuestionRequest
 from agent_relay.transports.http.api import Api
-from agent_relay.transports.http.bodies import AnswerBody, Decision
+from agent_relay.transports.http.bodies import AnswerBody, Approval, Decision
 from agent_relay.transports.http.route import Call, Handler, Route
 from agent_relay.transports.http.routes.agents import find_name
 from agent_relay.transports.http.views import Done, PermissionList, PermissionView, QuestionList, QuestionView, build
@@ -24,7 +24,7 @@ async def questions(api: Api, call: Call) -> QuestionList:
 def _show_permission(found: OpenRequest, request: PermissionRequest) -> PermissionView:
     return build(
         PermissionView, request, request_id=request.id, agent_name=found.agent, risk_level=found.risk,
-        requested_at=found.asked_at, options=list(request.options),
+        requested_at=found.asked_at, options=list(request.options), wider_options=list(request.wider_options),
     )  # fmt: skip
 
 
@@ -38,8 +38,9 @@ def _show_question(found: OpenRequest, request: QuestionRequest) -> QuestionView
 def _decider(command: str) -> Handler:
     async def decide(api: Api, call: Call) -> Done:
         await api.service.answer(
-            find_name(api, call.names["name"]), call.names["requestId"], command, call.body.reason or "", call.caller
-        )
+            find_name(api, call.names["name"]), call.names["requestId"], command, call.body.reason or "", call.caller,
+            getattr(call.body, "option", None),
+        )  # fmt: skip
         return Done()
 
     return decide
@@ -62,9 +63,9 @@ ROUTES = (
     *(
         Route(
             "POST", f"{_ONE}/permissions/{{requestId}}/{command}", _decider(command), summary, _TAG, Done,
-            body=Decision, needs_body=False, errors=_FAILS, right="approve", takes_key=True,
+            body=body, needs_body=False, errors=_FAILS, right="approve", takes_key=True,
         )
-        for command, summary in (("approve", "Approve a request."), ("deny", "Deny a request."))
+        for command, summary, body in (("approve", "Approve a request.", Approval), ("deny", "Deny a request.", Decision))
     ),
     Route(
         "POST", _ONE + "/questions/{questionId}/answer", answer, "Answer a question.", _TAG, Done, body=AnswerBody, errors=_FAILS,
