@@ -1,6 +1,6 @@
 """Dead letters on the owner's order: sent again, or dismissed. A dismissed one stays in the history.
 
-`queries` lists them; the journal knows which of them have changed a moment ago.
+`lookups.history` lists them; the journal knows which of them have changed a moment ago.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class FrameDispatch:
             case e.History() if frame.payload.view == "proposals":
                 self._proposals.history(peer, frame)
             case e.History():
-                self._queries.history(peer, frame)
+                self._queries.history.answer(peer, frame)
             case e.Control():
                 if frame.payload.command in LETTER_COMMANDS:
                     self._letter(peer, frame)
