@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from agent_relay.ports.names import NameTraits
 from agent_relay.ports.relay import PeerTraits
+from agent_relay.transports.arc.answers import ArcLimits
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 HARD_BYTES = 1_048_576  # a message beyond this is not even read past
@@ -50,18 +50,18 @@ class ArcSettings:
     def describe_rate(self) -> str:
         return f"{self.rate_limit}/min" if self.rate_limit else "unlimited"
 
-    def describe(self) -> dict[str, Any]:
-        return {
-            "max_message_size": self.max_bytes,
-            "rate_limit": self.describe_rate(),
-            "hourly_limit": self.hourly_limit,
-            "registrations_per_hour": self.registrations_per_hour,
-            "failed_auths_per_minute": self.failed_auths_per_minute,
-            "connections_per_address": self.connections_per_address,
-            "slow_bytes": self.slow_bytes,
-            "slow_ms": self.slow_ms,
-            "ping_ms": self.ping_ms,
-            "silence_ms": self.silence_ms,
-            "token_ttl_ms": self.token_ttl_ms,
-            "stores_offline": not self.ephemeral,
-        }
+    def describe(self) -> ArcLimits:
+        return ArcLimits(
+            max_message_size=self.max_bytes,
+            rate_limit=self.describe_rate(),
+            hourly_limit=self.hourly_limit,
+            registrations_per_hour=self.registrations_per_hour,
+            failed_auths_per_minute=self.failed_auths_per_minute,
+            connections_per_address=self.connections_per_address,
+            slow_bytes=self.slow_bytes,
+            slow_ms=self.slow_ms,
+            ping_ms=self.ping_ms,
+            silence_ms=self.silence_ms,
+            token_ttl_ms=self.token_ttl_ms,
+            stores_offline=not self.ephemeral,
+        )
