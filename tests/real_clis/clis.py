@@ -38,6 +38,7 @@ class RealCli(NamedTuple):
     has_transcript: bool = True  # a session file of its own, which says what it was given
     joins_lines: bool = False  # on its screen, which is all there is to read
     asks: bool = True  # for permissions
+    dismiss: tuple[str, str] = ("", "")  # words of something that comes up at its start, and the key that a person presses there
     admit: Callable[[Path, Mapping[str, str]], None] | None = None  # what a person does once, in this home, to let its door in
 
     def as_heard(self, body: str) -> str:

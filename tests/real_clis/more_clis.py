@@ -109,13 +109,14 @@ def _cline(home: Path, project: Path, url: str) -> Launch:
     return Launch(["cline"], {"CLINE_NO_AUTO_UPDATE": "1"})
 
 
+_ADVERTISEMENT = ("Press Enter to open, any other key to close", "Escape")
 MORE_CLIS = {
     cli.name: cli
     for cli in (
         RealCli("copilot", _copilot, "Do you want", ("Enter",)),
         RealCli("qwen", _qwen, "Allow execution", ("Enter",)),
         RealCli("kilo", _kilo, "Permission required", ("Enter",), has_transcript=False),
-        RealCli("cline", _cline, "Approve tool call", ("y",), has_transcript=False),
+        RealCli("cline", _cline, "Approve tool call", ("y",), has_transcript=False, dismiss=_ADVERTISEMENT),
         RealCli("continue", _continue, "Would you like to continue", ("Enter",), has_transcript=False),
         RealCli("pi", _pi, "", (), has_transcript=False, asks=False),
     )

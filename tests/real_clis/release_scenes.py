@@ -148,6 +148,9 @@ class Play:
         def is_ready() -> bool:
             if self.bob.process.poll() is not None:
                 raise Failed(f"it ended: {(self.bob.process.stderr.read() if self.bob.process.stderr else '')[-200:].strip()}")
+            words, key = self.bob.cli.dismiss
+            if words and words in self.bob.screen:
+                self.bob.press(key)
             return self._described().get("state") == "idle"
 
         self._until(is_ready, "ready at its prompt", self._prompt_hint)

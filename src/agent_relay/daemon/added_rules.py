@@ -141,7 +141,7 @@ def _widen(command: str) -> str:
 
 
 def _said_words(program: str) -> int:
-    """The number of words of a command that say what it does."""
+    """The number of its words that say what it does."""
     return 2 if os.path.basename(program) in _COMMANDED else 1
 
 

@@ -133,6 +133,8 @@ class Http:
         )  # fmt: skip
 
     def _make_api(self, desk: Desk | None, connections: Connections) -> Api:
+        from agent_relay.daemon.running_projects import RunningProjects  # noqa: PLC0415
+        from agent_relay.daemon.startable_clis import list_clis  # noqa: PLC0415
         from agent_relay.dashboard.files import DashboardFiles  # noqa: PLC0415
         from agent_relay.storage.live_screens import LiveScreenFiles  # noqa: PLC0415
         from agent_relay.storage.page_keys import PageKeyFile  # noqa: PLC0415
@@ -168,6 +170,8 @@ class Http:
             token_hash=None if self._token is None else hash_token(self._token), page_keys=keys,
             guesses=Guesses(clock.steady_ms), is_encrypted=config.tls is not None,
             budgets=self._budgets, permission_rules=self._make_rules(),
+            list_clis=functools.partial(list_clis, config.limits.spawn_allow, config.limits.spawn_unattended),
+            projects=RunningProjects(config.home, config.state_dir),
             files=self._files, is_ready=lambda: not self._is_stopping, arc=desk,
             callers=TracedHttp(self._callers, self._check_right, connections.ask_caller), repeats=Repeats(clock.wall_ms),
             marks=Marks(make_shelf(self._documents, "marks", config.file(places.MARKS_FILE)), clock.wall_ms),

@@ -91,6 +91,32 @@ class Workspaces(Protocol):
         ...
 
 
+class StartableCli(Struct, frozen=True):
+    """A program that agents may be started with. `install` is the command its makers name, where it is known."""
+
+    name: str
+    is_installed: bool
+    permission_modes: list[str]
+    takes_model: bool
+    install: str
+
+
+class RunningProject(Struct, frozen=True):
+    """A project whose relay runs. `host` is what its HTTP is bound to."""
+
+    name: str
+    path: str
+    url: str
+    host: str
+    agents: int  # that are connected
+
+
+class Projects(Protocol):
+    """The user's other projects. Blocks."""
+
+    def others(self) -> list[RunningProject]: ...
+
+
 class Budgets(Protocol):
     def current(self) -> Budget: ...
 

@@ -30,7 +30,9 @@ POST /api/v1/agents/{name}/permissions/{requestId}/approve | POST /api/v1/agents
 POST /api/v1/agents/{name}/permissions/{requestId}/rule | POST /api/v1/agents/{name}/permissions/{requestId}/rule/preview
 POST /api/v1/agents/{name}/questions/{questionId}/answer | POST /api/v1/agents/{name}/pause
 POST /api/v1/agents/{name}/resume | POST /api/v1/agents/{name}/stop | POST /api/v1/agents/{name}/interrupt
-POST /api/v1/agents/{name}/input | GET /api/v1/permissions | GET /api/v1/questions | GET /api/v1/hosts | GET /api/v1/events/sse
+POST /api/v1/agents/{name}/input | GET /api/v1/permissions | GET /api/v1/questions
+GET /api/v1/projects | GET /api/v1/clis
+GET /api/v1/hosts | GET /api/v1/events/sse
 GET /api/v1/agents/{name}/events/sse | GET /api/v1/sessions/{id}/events/sse | GET /api/v1/events | GET /api/v1/messages
 GET /api/v1/messages/{id} | GET /api/v1/messages/{id}/timeline | POST /api/v1/messages | GET /api/v1/costs
 GET /api/v1/costs/budget | POST /api/v1/costs/budget | GET /api/v1/dead-letters | POST /api/v1/dead-letters/{id}/retry

@@ -13,7 +13,7 @@ from agent_relay.ports.callers import HttpCallers
 from agent_relay.ports.pages import Assets
 from agent_relay.ports.permission_rules import PermissionRules
 from agent_relay.ports.service import RelayService
-from agent_relay.ports.watchers import AgentFileReader, Budgets, LiveScreens, ScreenReader, Workspaces
+from agent_relay.ports.watchers import AgentFileReader, Budgets, LiveScreens, Projects, ScreenReader, StartableCli, Workspaces
 from agent_relay.protocol.hosts import ClusterFacts
 from agent_relay.transports.arc.desk import Desk
 from agent_relay.transports.http.activity import ActivityBoard
@@ -54,6 +54,8 @@ class Api(Struct, frozen=True):
     repeats: Repeats
     marks: Marks
     budgets: Budgets | None = None
+    projects: Projects | None = None
+    list_clis: Callable[[], list[StartableCli]] = list  # blocks
     permission_rules: PermissionRules | None = None  # None: in a cluster each host has its own file
     arc: Desk | None = None
     callers: HttpCallers | None = None  # None: nobody asks in whose terminal a request was made

@@ -78,6 +78,7 @@ class NewSession(Body, rename="camel"):
         Annotated[str, Meta(min_length=1, max_length=64, description="One of the CLI's own modes: `plan`, `acceptEdits`, …")]
         | None
     ) = None
+    model: Annotated[str, Meta(min_length=1, max_length=128, description="As the CLI calls it.")] | None = None
     environment: dict[str, str] | None = None
     host: Annotated[str, Meta(min_length=1, max_length=32, description="The host of the cluster to run it on.")] | None = None
     transport: Annotated[

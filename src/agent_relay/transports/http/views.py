@@ -88,6 +88,34 @@ class HostList(Struct):
     hosts: list[HostView]
 
 
+class CliView(Struct, rename="camel"):
+    """`permission_modes` are those it may be started with; `install`, the command its makers name ("": not known)."""
+
+    name: str
+    is_installed: bool
+    permission_modes: list[str]
+    takes_model: bool
+    install: str
+
+
+class CliList(Struct):
+    clis: list[CliView]
+
+
+class ProjectView(Struct):
+    """`host` is what its HTTP is bound to; `agents`, how many are connected."""
+
+    name: str
+    path: str
+    url: str
+    host: str
+    agents: int
+
+
+class ProjectList(Struct):
+    projects: list[ProjectView]
+
+
 class Store(Struct, rename="camel"):
     kind: str
     messages: int

@@ -396,6 +396,37 @@ def test_a_person_gives_the_reason_themselves() -> None:
     assert answering.step(DialogView(1.0, seen_in(REASON), typed_s=0.1)) == Answered()
 
 
+COPILOT = """\
+╭────────────────────────────────────────────────────────────╮
+│ Run the command                                            │
+│ ╭────────────────────────────────────────────────────────╮ │
+│ │ rm -rf build                                           │ │
+│ ╰────────────────────────────────────────────────────────╯ │
+│ Do you want to run this command?                           │
+│                                                            │
+│ ❯ 1. Yes                                                   │
+│   2. No, and tell Copilot what to do differently (Esc to stop) │
+│                                                            │
+│ ↑/↓ to navigate · enter to select · esc to cancel          │
+╰────────────────────────────────────────────────────────────╯
+"""
+
+
+def test_where_the_option_that_refuses_wants_words_escape_refuses() -> None:
+    profile = PROFILES["copilot"]
+    asked = find_dialog(profile, screen_of_text(COPILOT).visible)
+    assert asked is not None
+    answering = DialogAnswer(profile, asked.digest, DENY)
+    assert answering.step(DialogView(0.0, asked)) == Press(Key.ESCAPE)
+    assert isinstance(answering.step(DialogView(1.0, asked)), Wait)
+    assert answering.step(DialogView(CLOSE_S, asked)) == Failed("Escape was pressed, but the dialog is still open.")
+    answering = DialogAnswer(profile, asked.digest, DENY)
+    answering.step(DialogView(0.0, asked))
+    answering.step(DialogView(0.1, None))
+    assert answering.step(DialogView(0.1 + STEADY_S, None)) == Answered()
+    assert DialogAnswer(profile, asked.digest, ALLOW).step(DialogView(0.0, asked)) == Press(Key.ENTER)
+
+
 def test_after_a_permission_was_given_nothing_is_pressed_there() -> None:
     answering, steps = refuse(ALLOW)
     assert steps == [Press(Key.ENTER)]

@@ -4,11 +4,36 @@
 // Only while nothing is written, nobody was chosen and the field is not in use does it follow whoever spoke last.
 
 import { signal } from "../lib/ui.js";
+import { afterQuiet } from "../lib/frames.js";
 import { isYou } from "../lib/store.js";
 
-const drafts = new Map();
+const STORED = `agent-relay.drafts.${document.querySelector("meta[name=relay]")?.content ?? ""}`;
+const KEEP_MS = 300;
+const MOST = 50; // conversations with a draft; the oldest are let go
+const LONGEST = 100_000; // characters
 
 const EMPTY = { text: "", to: null, kind: "message", reply: null, before: null, isChosen: false };
+
+const drafts = new Map(readKept().map(([home, draft]) => [home, signal({ ...EMPTY, ...draft })]));
+
+/** What was being written when the page was closed, in this browser alone. */
+function readKept() {
+  try {
+    const found = JSON.parse(localStorage.getItem(STORED));
+    return Array.isArray(found) ? found.filter(([home, draft]) => typeof home === "string" && typeof draft?.text === "string") : [];
+  } catch {
+    return [];
+  }
+}
+
+const keep = afterQuiet(KEEP_MS, keepNow);
+
+function keepNow() {
+  const written = [...drafts].map(([home, { value }]) => [home, value]).filter(([, { text }]) => text && text.length <= LONGEST).slice(-MOST);
+  if (written.length) localStorage.setItem(STORED, JSON.stringify(written));
+  else localStorage.removeItem(STORED);
+}
+addEventListener("pagehide", keepNow);
 
 /** The draft of a conversation, a signal: { text, to, kind, reply, before, isChosen }. `to` is null until somebody is to get it. */
 export function draftOf(place) {
@@ -22,7 +47,10 @@ export function leave(place) {
   if (!text && !reply) drafts.delete(place.home);
 }
 
-export const change = (draft, part) => { draft.value = { ...draft.value, ...part }; };
+export const change = (draft, part) => {
+  draft.value = { ...draft.value, ...part };
+  keep();
+};
 
 /** Answers a message: it goes where that came from, until it is sent or the answering is given up. */
 export function answer(draft, reply) {

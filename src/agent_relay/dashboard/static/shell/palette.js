@@ -33,7 +33,7 @@ function entries() {
     ...others.map(({ name }) => ({ label: name, kind: "Agent", agent: name, run: () => go(link("conversations", ["agent", name], { select: `agent:${name}` })) })),
     ...joined().map((name) => ({ label: name, kind: "Channel", icon: "hash", run: () => go(link("conversations", ["channel", name])) })),
     ...threads.map(({ key }) => ({ label: showThread(key), kind: "Thread", icon: "thread", run: () => go(link("conversations", ["thread", key])) })),
-    { label: "Start an agent", kind: "Action", icon: "plus", run: showSpawn },
+    { label: "Start an agent", kind: "Action", icon: "plus", run: () => showSpawn() },
     { label: "Mark all as read", kind: "Action", icon: "checks", run: () => markAllSeen() },
     { label: "Toggle light and dark", kind: "Action", icon: "moon", run: toggle },
     { label: "Keyboard shortcuts", kind: "Action", icon: "keyboard", run: showHelp },

@@ -12,6 +12,7 @@ import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { Tip } from "../parts/tooltip.js";
 import { showHelp } from "./help.js";
+import { Project } from "./project-switcher.js";
 
 const states = {
   connecting: ["Connecting", "Connecting to the daemon."],
@@ -32,12 +33,6 @@ export function Topbar() {
       <${Button} kind="quiet" icon="help" label="Keyboard shortcuts" keys="?" class="wide" onClick=${showHelp} />
     </div>
   </header>`;
-}
-
-function Project() {
-  const { projectName, project } = status.value ?? {};
-  if (!projectName) return null;
-  return html`<${Tip} text=${project}><span class="project clip" tabindex="0"><span class="sr-only">Project </span>${projectName}</span><//>`;
 }
 
 function Mark() {

@@ -9,9 +9,9 @@ import { controlsOf } from "./control-actions.js";
 import { showSpawn } from "./control-spawn.js";
 
 loadStyle("css/control.css");
-addTo("agents-heading", () => html`<${Button} kind="quiet" small icon="plus" label="Start an agent" keys="s" onClick=${showSpawn} />`);
+addTo("agents-heading", () => html`<${Button} kind="quiet" small icon="plus" label="Start an agent" keys="s" onClick=${() => showSpawn()} />`);
 addTo("agent-actions", AgentActions, { order: 10 });
-addShortcut("s", "Start an agent", showSpawn);
+addShortcut("s", "Start an agent", () => showSpawn());
 
 function AgentActions({ agent }) {
   const hasTerminal = Boolean(agent.meta?.backend);

@@ -6,12 +6,14 @@ import { plural } from "../lib/format.js";
 import { addShortcut, addShortcuts } from "../lib/keys.js";
 import { wordsOf } from "../lib/markdown.js";
 import { change, select, selection } from "../lib/router.js";
+import { agents, isReady, isYou } from "../lib/store.js";
 import { Composer } from "../conversations/composer.js";
 import { ConversationList, followConversations } from "../conversations/conversation-list.js";
 import { copyText, linkTo } from "../conversations/copying.js";
 import { answer, draftOf } from "../conversations/drafts.js";
 import { exportAs } from "../conversations/exporting.js";
 import { Feed } from "../conversations/feed.js";
+import { FirstSteps } from "../conversations/first-steps.js";
 import { Members, TopicLine } from "../conversations/members.js";
 import { MessageRow } from "../conversations/message-row.js";
 import { ToFirstNew, toFirstNew, useMarking, useNews } from "../conversations/new-messages.js";
@@ -140,6 +142,8 @@ function Nothing({ place }) {
   if (place.search) {
     return html`<${Empty} icon="search" title="Nothing found"><p>No message here contains all of these words.</p><//>`;
   }
+  const isAlone = isReady.value && ![...agents.value.values()].some(({ name }) => !isYou(name));
+  if (isAlone && place.type === "all") return html`<${FirstSteps} />`;
   return html`<${Empty} icon="messages" title="No messages here yet">
     <p>Write the first message below, or let an agent write <code>->relay:Bob hello</code>.</p><//>`;
 }

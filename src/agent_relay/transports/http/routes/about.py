@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
 
 from agent_relay.protocol.hosts import ClusterFacts
-from agent_relay.transports.http.api import Api
+from agent_relay.transports.http.api import Api, need
 from agent_relay.transports.http.docs_page import docs_page
 from agent_relay.transports.http.errors import unavailable
 from agent_relay.transports.http.route import HTML, JSON, METRICS, Call, Route, Text
-from agent_relay.transports.http.views import Health, HostList, HostView, Ready, Status, Store, build
+from agent_relay.transports.http.views import Health, HostList, HostView, ProjectList, ProjectView, Ready, Status, Store, build
 from agent_relay.version import __version__
 
 _ALONE = ClusterFacts("", "")
@@ -65,6 +66,12 @@ async def list_hosts(api: Api, call: Call) -> HostList:
     return build(HostList, found, hosts=[build(HostView, host, role=host.role.value) for host in found.hosts])
 
 
+async def list_projects(api: Api, call: Call) -> ProjectList:
+    del call
+    found = await asyncio.to_thread(need(api.projects, "a list of projects").others)
+    return ProjectList([build(ProjectView, each) for each in found])
+
+
 _TAG = "server"
 ROUTES = (
     Route("GET", "/health", health, "Whether the daemon is alive.", _TAG, Health, is_open=True),
@@ -73,5 +80,14 @@ ROUTES = (
     Route("GET", "/metrics", metrics, "Numbers for Prometheus.", _TAG, media=METRICS),
     Route("GET", "/openapi.json", openapi, "This description.", _TAG, dict[str, Any]),
     Route("GET", "/docs", docs, "This description as a page.", _TAG, media=HTML),
+    Route(
+        "GET",
+        "/api/v1/projects",
+        list_projects,
+        "The other projects of this user whose relay runs.",
+        _TAG,
+        ProjectList,
+        errors=(503,),
+    ),
     Route("GET", "/api/v1/hosts", list_hosts, "The hosts of the cluster, and how they are.", _TAG, HostList),
 )

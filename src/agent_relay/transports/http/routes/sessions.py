@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from agent_relay.events.filter import make_filter
 from agent_relay.events.pages import EventQuery
 from agent_relay.events.summaries import COUNTED, SessionCount
@@ -16,7 +18,16 @@ from agent_relay.transports.http.message_views import MessageSent
 from agent_relay.transports.http.route import Call, Route
 from agent_relay.transports.http.routes.events import read_all_events
 from agent_relay.transports.http.session_lookup import all_sessions, find_session
-from agent_relay.transports.http.views import SessionEnd, SessionList, SessionView, StartedSession, Summary
+from agent_relay.transports.http.views import (
+    CliList,
+    CliView,
+    SessionEnd,
+    SessionList,
+    SessionView,
+    StartedSession,
+    Summary,
+    build,
+)
 
 _PAGE = 1_000
 
@@ -28,16 +39,23 @@ async def start(api: Api, call: Call) -> StartedSession:
 async def start_session(api: Api, asked: NewSession, caller: Caller) -> StartedSession:
     wanted = SpawnPayload(
         asked.agent, asked.cli, asked.task, asked.cwd, environment=asked.environment or {},
-        permission_mode=asked.permission_mode, host=asked.host, transport=asked.transport,
+        permission_mode=asked.permission_mode, host=asked.host, transport=asked.transport, model=asked.model,
     )  # fmt: skip
     try:
         started = await api.service.spawn(wanted, caller)
     except RelayError as error:
-        field = {"payload.permission_mode": "permissionMode", "payload.host": "host"}.get(str(error.details.get("field")))
+        field = {"payload.permission_mode": "permissionMode", "payload.host": "host", "payload.model": "model"}.get(
+            str(error.details.get("field"))
+        )
         if field is not None:
             error.details["field"] = field
         raise
     return StartedSession(started.session_id, started.name)
+
+
+async def list_clis(api: Api, call: Call) -> CliList:
+    del call
+    return CliList([build(CliView, each) for each in await asyncio.to_thread(api.list_clis)])
 
 
 async def list_sessions(api: Api, call: Call) -> SessionList:
@@ -92,6 +110,7 @@ STARTING_FAILS = (404, 409, 422, 429, 503)
 ROUTES = (
     Route("POST", _ALL, start, "Start an agent.", _TAG, StartedSession, 201, NewSession, errors=STARTING_FAILS, right="spawn",
           takes_key=True),
+    Route("GET", "/api/v1/clis", list_clis, "The programs that agents can be started with.", _TAG, CliList),
     Route("GET", _ALL, list_sessions, "Every session.", _TAG, SessionList),
     Route("GET", _ONE, get_session, "One session.", _TAG, SessionView, errors=(404,)),
     Route("POST", _ONE + "/messages", write, "Send its agent a message.", _TAG, MessageSent, body=SessionMessage,
