@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from agent_relay.core.access import Access
 from agent_relay.core.context import Context
 from agent_relay.core.rights import ADMIN, Rights
+from agent_relay.core.teams.access import Access
 from agent_relay.core.teams.shadows import Shadows
 from agent_relay.events import types as t
 from agent_relay.protocol.access_rules import APPROVE, MAX_RULES, SEND, SPAWN, TOPIC_MARK, AccessRule, describe_rule

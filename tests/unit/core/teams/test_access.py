@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_relay.core.access import Access
+from agent_relay.core.teams.access import Access
 from agent_relay.protocol.access_rules import AccessRule, list_patterns, matches
 
 NAMES = st.sampled_from(["Ann", "Bob", "Worker1", "Worker2", "Lead"])
