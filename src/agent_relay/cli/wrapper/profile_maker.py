@@ -93,7 +93,7 @@ class ProfileMaker:
     def _watch_agent(self, agent: str, path: Path, seconds: float) -> None:
         from agent_relay.cli.wrapper.wrapped_agent import find_running
         from agent_relay.terminal.backends.tmux_drawing import PaneView
-        from agent_relay.terminal.recordings.recorder import Recorder
+        from agent_relay.terminal.recordings.recorder import TerminalRecorder
         from agent_relay.terminal.recordings.tmux_recording import PaneRecording
 
         name, server = find_running(self._place, agent)
@@ -106,10 +106,10 @@ class ProfileMaker:
             pane = await server.find_pane(name)
             if pane is None:
                 raise Failure(f"{name} has just ended.")
-            made: list[Recorder] = []
+            made: list[TerminalRecorder] = []
 
-            def make(sight: PaneView) -> Recorder:
-                made.append(Recorder(str(path), sight.columns, sight.rows, title=name, term=sight.term))
+            def make(sight: PaneView) -> TerminalRecorder:
+                made.append(TerminalRecorder(str(path), sight.columns, sight.rows, title=name, term=sight.term))
                 return made[0]
 
             try:

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 from agent_relay.terminal.agent.command_runner import CommandRunner, OpenQuestions
-from agent_relay.terminal.agent.controls import Controls, RequestAnswers
+from agent_relay.terminal.agent.controls import RequestAnswers, WrapperControls
 from agent_relay.terminal.agent.observer import AgentObserver
 from agent_relay.terminal.agent.screen_reader import ScreenReader
 from agent_relay.terminal.agent.setup import AgentSetup, StartPlan
@@ -85,7 +85,7 @@ class AgentParts:
             observer.was_seen, observer.is_idle,
         )  # fmt: skip
         answers = RequestAnswers(confirmations, requests, doors, answerer, reporter)
-        self.controls = Controls(link, stopping, queue, typist, answers, terminal, profile, reporter)
+        self.controls = WrapperControls(link, stopping, queue, typist, answers, terminal, profile, reporter)
 
     def make_doors(self) -> deque[Door]:
         """Of the program that runs; they are tried while it starts, and until then nothing is handed in."""

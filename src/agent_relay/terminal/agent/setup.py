@@ -18,7 +18,7 @@ from agent_relay.terminal.doors.launch import AgentPlace, Launcher, Note, Prepar
 from agent_relay.terminal.files.run_file import RunFile, begin_run, take_up_run
 from agent_relay.terminal.output.parser import DEFAULT_PREFIX, Syntax
 from agent_relay.terminal.profiles.profile import Profile
-from agent_relay.terminal.recordings.recorder import Recorder
+from agent_relay.terminal.recordings.recorder import TerminalRecorder
 from agent_relay.terminal.screen.contents import Screen
 
 MakeTerminal = Callable[[TerminalListener], Terminal[Screen]]
@@ -42,7 +42,7 @@ class AgentSetup(Struct, frozen=True):
     is_strict: bool = False  # on the screen only commands with the run's nonce count
     project_id: str = ""
     root: str = ""  # of the project
-    recorder: Recorder | None = None
+    recorder: TerminalRecorder | None = None
     launcher: Launcher | None = None  # the CLI's doors; without, everything is typed
     is_strict_about_doors: bool = False  # only those of a tested version
     notes: tuple[Note, ...] = ()  # why there is no launcher
