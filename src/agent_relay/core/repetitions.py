@@ -1,4 +1,4 @@
-"""What was said before: a client repeats a SEND that it has no answer to, and is answered as the first one was.
+"""Repeated SENDs: a client says again what it has no answer to, and is answered as the first time.
 
 So the ids that an agent has used are known, also from before this start. While the store cannot be read, a repetition waits: to
 refuse it would be a lie about the first one, which is stored.
