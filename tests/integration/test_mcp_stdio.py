@@ -20,6 +20,7 @@ from agent_relay.daemon.system import owner_name
 from agent_relay.protocol.mcp.tools import TOOLS
 from agent_relay.testing.daemon import DaemonProcess
 from tests.integration.stage import Stage
+from tests.security.inside import Inside
 
 DEADLINE_S = 120.0
 ME = owner_name()
@@ -363,6 +364,37 @@ def test_inside_a_wrapped_agent_the_tools_speak_as_it(folder: Path) -> None:
                 assert "another run" in await refused(client, "relay_send", to="Bob", text="x")
 
         asyncio.run(scene())
+    finally:
+        stage.close()
+
+
+# A client that keeps everything from the server that it does not need, as some do.
+_CLIENT = """
+import json, os, subprocess, sys
+kept = {name: os.environ[name] for name in ("PATH", "HOME")}
+words = [sys.executable, "-P", "-m", "agent_relay", "mcp"]
+with subprocess.Popen(words, env=kept, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    for line in json.loads(sys.argv[1]):
+        server.stdin.write(json.dumps(line) + chr(10))
+        server.stdin.flush()
+    print(server.stdout.readline(), server.stdout.readline())
+    server.stdin.close()
+"""
+
+
+@pytest.mark.terminals
+def test_a_server_that_was_told_nothing_of_the_wrapper_speaks_as_its_agent_too(folder: Path) -> None:
+    stage = Stage(folder)
+    try:
+        alice = Inside(stage, "Alice", "pty")
+        send = {"name": "relay_send", "arguments": {"to": "Bob", "text": "from below"}}
+        lines = [HELLO, READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": send}]
+        with stage.daemon.connect_sync("Bob") as bob:
+            said = alice.python(_CLIENT, json.dumps(lines))
+            assert "for 1 recipient" in said.text, said
+            message = bob.receive(DEADLINE_S)
+            assert (message.from_, message.body) == ("Alice", "from below")
+            message.ack()
     finally:
         stage.close()
 
