@@ -130,6 +130,11 @@ def test_an_agent_outside_a_wrapper_takes_its_messages_once(daemon: DaemonProces
             taken = await call(client, "relay_inbox")
             assert taken.index("> one") < taken.index("> two")
             assert await call(client, "relay_inbox") == "Nothing waits for Script."
+            await boss.join("#builds")
+            await boss.set_topic_line("#builds", "What CI says")
+            assert "#builds, 2 members: What CI says" in await call(client, "relay_agents")
+            assert "not in #builds" in await call(client, "relay_join", channel="builds", leave=True)
+            assert "#builds, 1 member: What CI says" in await call(client, "relay_agents")
             assert await receipt.delivered(DEADLINE_S)
             await call(client, "relay_send", to="Boss", text="done")
             assert (await boss.receive(DEADLINE_S)).from_ == "Script"
@@ -350,6 +355,9 @@ def test_inside_a_wrapped_agent_the_tools_speak_as_it(folder: Path) -> None:
                 assert "mention you" in await call(client, "relay_join", channel="#dev", at_leisure=True)
                 listed = next(each for each in (await bob.agents()).agents if each.name == "Alice")
                 assert ("#dev" in listed.channels, listed.at_leisure) == (True, ("#dev",))
+                assert "not in #dev" in await call(client, "relay_join", channel="#dev", leave=True)
+                listed = next(each for each in (await bob.agents()).agents if each.name == "Alice")
+                assert "#dev" not in listed.channels
                 proposal = await bob.propose("Use SQLite", ["Alice"])
                 said = await call(client, "relay_vote", proposal=proposal.info.proposal_id, choice="reject")
                 assert "It is rejected" in said
