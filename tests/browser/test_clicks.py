@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,18 @@ def documented(task: str) -> int:
 
 def clicks(page: Page) -> int:
     return int(page.evaluate("window.clicks"))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """With a CLI that can be started: what is not installed the page does not submit."""
+    program = tmp_path_factory.mktemp("programs") / "claude"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    made = Stage()
+    made.daemon.environ["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+    with made:
+        yield made
 
 
 @pytest.fixture

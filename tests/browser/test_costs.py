@@ -82,3 +82,28 @@ def test_a_budget_that_would_stop_agents_says_whom_and_is_not_set_unless_that_is
     asked.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("dialog", name="Budget", exact=True)).to_be_visible()
     assert stage.get("costs/budget")["action"] != "stop-all"
+
+
+def test_what_would_follow_is_said_before_it_is_saved(visit: Visit, stage: Stage) -> None:
+    stage.report("Bob", "tokens.used", model="claude-opus-4-5", inputTokens=1_000_004, outputTokens=0)
+    stage.wait_for_event("tokens.used", "1000004")
+    page = visit("costs")
+    until(page, lambda: dollars(page.locator(".spent tr", has_text="Bob").locator(".strong").first) >= 5, "it is counted")
+    page.locator(".budget header button").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Add a limit").click()
+    dialog.get_by_label("Name", exact=True).fill("Bob")
+    dialog.get_by_label("Its limit").fill("1000")
+    follows = dialog.get_by_role("status", name="What follows")
+    expect(follows).to_contain_text("of $1,000.00 left. Then: you are alerted.")
+    dialog.get_by_text("Stop all agents").click()
+    expect(follows).to_contain_text("Bob alone is stopped.")
+    dialog.get_by_label("Its limit").fill("1")
+    expect(follows).to_contain_text("of $1.00 is spent already. At once: Bob alone is stopped.")
+    dialog.get_by_role("spinbutton", name="Total").fill("5000")
+    expect(follows).to_contain_text(re.compile(r"All together: .* would be stopped, and no more agents started"))
+    dialog.get_by_text("Alert only").click()
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast", has_text="The budget is set.")).to_be_visible()
+    assert stage.get("costs/budget")["agents"] == {"Bob": 1}
+    expect(page.get_by_role("meter", name="Bob")).to_have_class(re.compile("danger"))

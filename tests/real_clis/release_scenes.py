@@ -24,7 +24,7 @@ from tests.real_clis.more_clis import ALL_CLIS
 
 SCENE_S = 90.0
 SILENCE_S = 2.0  # that nothing happens meanwhile is what is tested
-KEY_S = 0.1
+KEY_S = 1.0
 DRAFT = "let me think"
 COMMAND = "rm -rf build"
 CLEAN = Turn(on_message("clean up"), command=COMMAND, then="->relay:Carol it is clean")
@@ -197,9 +197,10 @@ class Play:
             until(lambda: self.bob.times_told(asked), "it is told at once", deadline_s=SILENCE_S * 4)
         if DRAFT not in self.bob.screen:
             raise Failed("the draft was not left alone")
-        for _ in DRAFT:  # one by one, as a person does it: keys that come at once may count as one
+        for left in range(len(DRAFT), 0, -1):  # one by one: keys that come at once count as one in some
             self.bob.press("BSpace")
-            time.sleep(KEY_S)
+            with contextlib.suppress(AssertionError):  # the last letters stand elsewhere on the screen too
+                until(lambda left=left: DRAFT[:left] not in self.bob.screen, "it is shorter", deadline_s=KEY_S)  # type: ignore[misc]
         self._until(lambda: self.bob.times_told(asked), "the message after the draft is gone", self._prompt_hint)
         self._once(asked)
         if any(DRAFT in text for text in self.bob.model.given):

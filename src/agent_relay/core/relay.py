@@ -234,6 +234,13 @@ class Relay:
             self.sending.committer.flush()
         self._watchers.pump()
 
+    @property
+    def is_gathering(self) -> bool:
+        return self.sending.committer.gathering.is_holding
+
+    def gathered(self) -> None:
+        self.sending.committer.gathering.release()
+
     # --- what the clock says ----------------------------------------------------------------------------------------------
 
     def clock_says(self, steady_ms: int, wall_ms: int) -> None:

@@ -8,6 +8,7 @@ only kept to.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Protocol
 
@@ -25,11 +26,12 @@ from agent_relay.events.types import BudgetExceeded, SessionEnded, TokensUsed
 from agent_relay.ports.callers import RELAY
 from agent_relay.ports.documents import Shelf
 from agent_relay.ports.events import EventSink
-from agent_relay.ports.service import RelayService
+from agent_relay.ports.service import RelayService, teams_of
 from agent_relay.protocol.errors import ErrorCode, RelayError
 
 _WATCHED = ("tokens.used", "session.ended")
 _NO_LIMIT = Budget()
+_STOP_AGAIN_MS = 30_000  # a program takes its time to end
 
 
 class SpawnGate(Protocol):
@@ -65,6 +67,8 @@ class BudgetKeeper:
         self._is_held = False
         self._is_stop_due = False  # the agents are to be stopped, and have not been told yet
         self._stopping: asyncio.Task[None] | None = None
+        self._asked_to_stop: dict[str, int] = {}  # by session, when
+        self._stops: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         self._budget = self._load()
@@ -93,11 +97,18 @@ class BudgetKeeper:
             return
         if self._subscription.is_over:  # it fell behind, or the store could not be read for a while
             self._listen(self._subscription.cursor)
+        self._learn_teams()
         if self._is_past_counted:
             self._act(self._watch.clock_says(self._wall_ms()))
         else:
             self._begin_if_counted()
         self._stop_if_due()
+        self._stop_those_over()
+
+    def _learn_teams(self) -> None:
+        if self._budget.teams:
+            with contextlib.suppress(RelayError):  # the relay does not answer just now: what was known holds
+                self._watch.teams = teams_of(self._service)
 
     def _load(self) -> Budget:
         try:
@@ -117,6 +128,7 @@ class BudgetKeeper:
 
     def _begin(self) -> None:
         self._is_past_counted = True
+        self._learn_teams()
         crossings = self._watch.set_budget(self._budget, self._wall_ms())
         self._act(crossings if self._is_new else [])
 
@@ -148,7 +160,7 @@ class BudgetKeeper:
             usd = cost_of(usage, self._prices)
             if usage.id not in self._counted and usd is not None:
                 self._counted.add(usage.id)
-                return self._watch.spend(usage.session_id, usd, usage.at_ms)
+                return self._watch.spend(usage.session_id, usd, usage.at_ms, usage.agent)
         return []
 
     # --- what follows ---------------------------------------------------------------------------------------------------
@@ -157,7 +169,8 @@ class BudgetKeeper:
         for crossing in crossings:
             event = BudgetExceeded(
                 budget=crossing.budget, limit_usd=float(crossing.limit_usd), spent_usd=float(crossing.spent_usd),
-                action=crossing.action,
+                action=crossing.action, agent=crossing.name or None if crossing.budget == "agent" else None,
+                team=crossing.name or None if crossing.budget == "team" else None,
             )  # fmt: skip
             self._sink.publish(event, session_id=crossing.session_id or "", at_ms=self._wall_ms())
             logger.warning("budget_exceeded", extra={"relay_fields": _describe(crossing)})
@@ -175,6 +188,30 @@ class BudgetKeeper:
         if self._is_stop_due and (self._stopping is None or self._stopping.done()):
             self._stopping = asyncio.create_task(self._stop_all())
 
+    def _stop_those_over(self) -> None:
+        """Agents whose own limit, or whose team's, is spent: also those that were started again since."""
+        if self._budget.action != "stop-all" or not (self._budget.agents or self._budget.teams) or not self._is_past_counted:
+            return
+        try:
+            agents = self._service.agents()
+        except RelayError:
+            return  # it is tried again
+        now = self._wall_ms()
+        for agent in agents:
+            if not agent.connected or not agent.takes_control or not self._watch.is_over(agent.name, agent.session_id):
+                continue
+            if now - self._asked_to_stop.get(agent.session_id, 0) >= _STOP_AGAIN_MS:
+                self._asked_to_stop[agent.session_id] = now
+                task = asyncio.create_task(self._stop(agent.name))
+                self._stops.add(task)
+                task.add_done_callback(self._stops.discard)
+
+    async def _stop(self, name: str) -> None:
+        try:
+            await self._service.control(name, "stop", caller=RELAY)
+        except RelayError as error:  # one that is not here, or that the relay does not run
+            logger.info("not_stopped", extra={"relay_fields": {"agent": name, "reason": error.message}})
+
     async def _stop_all(self) -> None:
         try:
             agents = self._service.agents()
@@ -183,10 +220,7 @@ class BudgetKeeper:
             return
         self._is_stop_due = False
         for agent in agents:
-            try:
-                await self._service.control(agent.name, "stop", caller=RELAY)
-            except RelayError as error:  # one that is not here, or that the relay does not run
-                logger.info("not_stopped", extra={"relay_fields": {"agent": agent.name, "reason": error.message}})
+            await self._stop(agent.name)
 
 
 def _describe(crossing: Crossing) -> dict[str, object]:

@@ -297,11 +297,12 @@ class LoopDetected(Event, tag="loop.detected", frozen=True, kw_only=True):
 
 
 class BudgetExceeded(Event, tag="budget.exceeded", frozen=True, kw_only=True):
-    budget: Literal["hour", "session", "total"]
+    budget: Literal["hour", "session", "total", "agent", "team"]
     limit_usd: Number
     spent_usd: Number
-    action: Literal["alert", "pause-spawning", "stop-all", "stop"]  # `stop`: of the one agent whose own budget it is
+    action: Literal["alert", "pause-spawning", "stop-all", "stop"]  # `stop`: of the one agent, or team, whose own budget it is
     agent: str | None = None
+    team: str | None = None
 
 
 class AccessDenied(Event, tag="access.denied", frozen=True, kw_only=True):

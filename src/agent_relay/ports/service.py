@@ -97,6 +97,7 @@ class SessionFacts(Struct):
     exit_code: int | None
     ended_at: int | None
     reason: str | None
+    team: str | None = None
 
 
 class RecipientFacts(Struct):
@@ -370,3 +371,8 @@ class Turns(Protocol):
         ...
 
     def promise(self) -> Promise[Any]: ...
+
+
+def teams_of(service: RelayService) -> dict[str, str]:
+    """The team of each session that was started with one. Raises RelayError."""
+    return {session.session_id: session.team for session in service.sessions() if session.team}

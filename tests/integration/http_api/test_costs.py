@@ -106,3 +106,22 @@ def test_a_budget_that_only_tells_or_is_not_spent_asks_nothing(start_server: Sta
 )
 def test_budgets_that_make_no_sense(server: Server, body: dict[str, object]) -> None:
     assert problem(server.http.post(BUDGET, json=body)) == (422, "INVALID_FORMAT")
+
+
+def test_an_agent_s_own_limit_stops_it_alone(start_server: StartServer) -> None:
+    server = start_server()
+    bob, carol = server.wrap("Bob"), server.wrap("Carol")
+    spend(server, "Bob", 3)
+    asked = {"agents": {"Bob": 2}, "action": "stop-all"}
+    until(lambda: server.http.get("/api/v1/costs").json()["total"]["totalTokens"] > 0, "it is counted")
+    refused = server.http.post(BUDGET, json=asked)
+    assert problem(refused) == (409, "REJECTED")
+    details = refused.json()["error"]["details"]
+    assert (details["stops"], [(each["budget"], each["name"]) for each in details["exceeded"]]) == (["Bob"], [("agent", "Bob")])
+    set_ = server.http.post(BUDGET, json={**asked, "confirm": True})
+    assert set_.json()["agents"] == {"Bob": 2}
+    until(lambda: [told.command for told in bob.told] == ["stop"], "it is stopped")
+    until(lambda: exceeded(server) == [("agent", 2, 3, "stop")], "it is told")
+    assert carol.told == []
+    started = server.http.post("/api/v1/sessions", json={"agent": "New", "cli": "no-such-cli"})
+    assert started.json()["error"]["details"].get("reason") != "spawning_paused"

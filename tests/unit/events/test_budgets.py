@@ -145,3 +145,42 @@ def test_a_wrong_budget_is_refused_and_the_field_named(body: bytes, words: str) 
 def test_a_budget_is_json_in_the_names_of_the_api() -> None:
     budget = msgspec.json.decode(b'{"maxPerHour": 1.5, "alertThreshold": 0.8, "action": "pause-spawning"}', type=Budget)
     assert budget == Budget(max_per_hour=D("1.5"), alert_threshold=D("0.8"), action="pause-spawning")
+
+
+# --- limits of single agents and teams --------------------------------------------------------------------------------------
+
+
+def test_an_agent_has_a_limit_of_its_own_that_holds_nobody_else_back() -> None:
+    watch = BudgetWatch(Budget(agents={"Bob": D(2)}, alert_threshold=D("0.5"), action="stop-all"))
+    assert watch.spend("s1", D(5), 0, "Ann") == []
+    (alert,) = watch.spend("s2", D(1), 0, "bob")
+    assert (alert.budget, alert.name, alert.action, alert.spent_usd) == ("agent", "Bob", "alert", D(1))
+    assert not watch.is_over("Bob", "s2")
+    (limit,) = watch.spend("s3", D(1), 0, "BOB")  # another session of it
+    assert (limit.budget, limit.name, limit.action) == ("agent", "Bob", "stop")
+    assert watch.is_over("bob", "s4")
+    assert not watch.is_over("Ann", "s1")
+    assert follows(watch) == ""
+
+
+def test_a_team_s_agents_spend_together_also_in_sessions_that_are_over() -> None:
+    watch = BudgetWatch(Budget(teams={"docs": D(3)}, action="stop-all"))
+    watch.teams = {"s1": "docs", "s2": "docs", "s3": "web"}
+    assert watch.spend("s1", D(2), 0, "Ann") == []
+    watch.end_session("s1")
+    assert watch.spend("s3", D(9), 0, "Cay") == []
+    (limit,) = watch.spend("s2", D(1), 0, "Ben")
+    assert (limit.budget, limit.name, limit.spent_usd, limit.action) == ("team", "docs", D(3), "stop")
+    assert (watch.is_over("Ben", "s2"), watch.is_over("Cay", "s3")) == (True, False)
+    assert follows(watch) == ""
+
+
+def test_without_stopping_they_alert() -> None:
+    watch = BudgetWatch(Budget(agents={"Bob": D(1)}, action="pause-spawning"))
+    (limit,) = watch.spend("s", D(1), 0, "Bob")
+    assert (limit.action, watch.is_over("Bob", "s"), follows(watch)) == ("alert", False, "")
+
+
+def test_such_a_limit_is_greater_than_nothing() -> None:
+    with pytest.raises(ValueError, match=r"agents\.Bob must be greater"):
+        Budget(agents={"Bob": D(0)})

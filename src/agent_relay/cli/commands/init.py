@@ -12,7 +12,6 @@ from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.output.formats import count, join_names
 from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.cli.output.screen import Screen
-from agent_relay.protocol.clis import KNOWN_CLIS
 
 if TYPE_CHECKING:
     from agent_relay.cli.init.files import Shelf
@@ -23,7 +22,9 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def complete_clis(incomplete: str) -> list[str]:
-    return [cli for cli in sorted(KNOWN_CLIS) if cli.startswith(incomplete.lower())]
+    from agent_relay.cli.init.targets import CLIS
+
+    return [cli for cli in sorted(CLIS) if cli.startswith(incomplete.lower())]
 
 
 def init(
@@ -31,7 +32,8 @@ def init(
         list[str] | None,
         typer.Argument(
             metavar="[CLI]...",
-            help="claude, codex, gemini, opencode, goose or aider; by default those that are installed or used here.",
+            help="claude, codex, gemini, opencode, goose, aider, copilot, qwen, kilo, continue or vibe; by default those that "
+            "are installed or used here.",
             autocompletion=complete_clis,
         ),
     ] = None,

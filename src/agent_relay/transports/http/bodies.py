@@ -192,6 +192,9 @@ class NewWorkspace(Body):
     name: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
 
 
+Dollars = Annotated[float, Meta(gt=0, le=1e9)]
+
+
 class BudgetBody(Body, rename="camel"):
     """US dollars; an omitted limit is unlimited."""
 
@@ -200,6 +203,8 @@ class BudgetBody(Body, rename="camel"):
     max_total: Annotated[float, Meta(gt=0, le=1e9)] | None = None
     alert_threshold: Annotated[float, Meta(gt=0, le=1)] | None = None
     action: Literal["alert", "pause-spawning", "stop-all"] = "alert"
+    agents: Annotated[dict[Name, Dollars], Meta(max_length=500, description="By agent; `stop-all` stops that one.")] = {}
+    teams: Annotated[dict[Name, Dollars], Meta(max_length=100, description="By team, of its agents together.")] = {}
 
 
 class NewBudget(BudgetBody):

@@ -14,7 +14,7 @@ from agent_relay.cli.doctor.clis import check_cli, check_profiles
 from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.cli.doctor.machine import check_backends, check_machine
 from agent_relay.cli.doctor.places import check_places
-from agent_relay.cli.doctor.relay import check_relay
+from agent_relay.cli.doctor.relay import check_events, check_relay
 from agent_relay.cli.main import main
 from agent_relay.sdk.locate import Place, locate
 from agent_relay.terminal.profiles import tried_releases
@@ -94,6 +94,20 @@ def test_a_daemon_that_answers_and_the_doors_of_its_agents() -> None:
         bob.report("agent.state", state="idle", door="codex app-server")
         bob.agents()
         assert find(list(check_relay(place)), "Bob").verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("error", "is_in_cluster", "mend"),
+    [
+        ("[Errno 28] No space left on device", False, "free some space on that disk"),
+        ("[Errno 28] No space left on device", True, "free some space on that disk"),
+        ("[Errno 5] Input/output error", False, "check that disk"),
+        ("NATS has no majority of its servers", True, "see below what is wrong with the cluster"),
+    ],
+)
+def test_events_that_cannot_be_written_are_mended_where_the_fault_is(error: str, is_in_cluster: bool, mend: str) -> None:
+    (found,) = check_events({"error": error}, is_in_cluster=is_in_cluster)
+    assert (found.verdict, found.mend) == (Verdict.BAD, mend)
 
 
 def test_versions_of_the_clis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

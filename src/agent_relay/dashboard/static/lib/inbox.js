@@ -126,7 +126,7 @@ function isStuck({ name, hold, queueDepth, inflight }) {
 function* alarmItems() {
   const newest = new Map();
   for (const event of alarms.value ?? []) {
-    if (event.type === "budget.exceeded") newest.set(`budget:${event.agent ?? event.budget}`, { kind: "budget", event });
+    if (event.type === "budget.exceeded") newest.set(`budget:${event.agent ?? (event.team ? `team:${event.team}` : event.budget)}`, { kind: "budget", event });
     else if (event.reason === "crashed" && event._agentName) newest.set(`crashed:${event._agentName}`, { kind: "crashed", event });
   }
   for (const [id, { kind, event }] of newest) {

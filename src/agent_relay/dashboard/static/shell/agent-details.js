@@ -24,7 +24,7 @@ export function AgentDetails({ id }) {
     ${agent.waitingFor && html`<p class="note warn">Waiting for: ${reveal(agent.waitingFor)}</p>`}
     ${agent.hold && html`<p class="note hold" data-hold=${agent.hold.reason}>Messages wait: ${reveal(agent.hold.line)}</p>`}
     <div class="line wrap">
-      <${Button} small icon="messages" href=${messages}>Messages<//><${Slot} place="agent-actions" agent=${agent} />
+      <${Button} small icon="robot" href=${link("agent", [agent.name])}>Whole page<//><${Button} small icon="messages" href=${messages}>Messages<//><${Slot} place="agent-actions" agent=${agent} />
     </div>
     <${Runs} agent=${agent} /><${Messages} agent=${agent} /><${Spent} agent=${agent} />
     <${Slot} place="agent-details" agent=${agent} />`;
@@ -41,7 +41,7 @@ function Who({ agent }) {
   </div>`;
 }
 
-function Runs({ agent }) {
+export function Runs({ agent }) {
   return html`<section><h3>Runs</h3><dl class="facts">
     <dt>CLI</dt>
     <dd class="line" style=${{ "--gap": "5px" }}>${agent.cli ? html`<${CliIcon} cli=${agent.cli} />${agent.cli}` : "unknown"}</dd>
@@ -56,12 +56,12 @@ function Runs({ agent }) {
 }
 
 /** Better ways in that are not used, each with the reason and what to do about it; where none is known, the note of the one in use. */
-function BetterDoors({ agent: { connected, doorNote, unusedDoors = [] } }) {
+export function BetterDoors({ agent: { connected, doorNote, unusedDoors = [] } }) {
   const lines = connected && unusedDoors.length ? unusedDoors.map(({ door, reason, mend }) => `${door} is not used: ${reason} ${mend}`) : [doorNote];
   return lines.filter(Boolean).map((line) => html`<span key=${line} class="faint better-door">${reveal(line)}</span>`);
 }
 
-function Messages({ agent }) {
+export function Messages({ agent }) {
   const channels = agent.channels.map((channel) => html`<a key=${channel} href=${link("conversations", ["channel", channel])}>${channel}</a>`);
   return html`<section><h3>Messages</h3><dl class="facts">
     <dt>Queued</dt><dd class="tabular">${showNumber(agent.queueDepth)} of ${showNumber(agent.queueCapacity)}</dd>
@@ -73,7 +73,7 @@ function Messages({ agent }) {
   </dl></section>`;
 }
 
-function Spent({ agent }) {
+export function Spent({ agent }) {
   const all = costs.value?.byAgent ?? {};
   if (!Object.hasOwn(all, agent.name)) return null;
   const spent = all[agent.name];

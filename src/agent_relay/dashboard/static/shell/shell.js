@@ -10,7 +10,7 @@ import { Button } from "../parts/button.js";
 import { Empty, Loading } from "../parts/empty.js";
 import { Toasts } from "../parts/toasts.js";
 import { UndoBar } from "../parts/undo.js";
-import { views } from "../views/index.js";
+import { pages, views } from "../views/index.js";
 import { Announcer } from "./announcer.js";
 import { Details } from "./details.js";
 import { Dock } from "./dock.js";
@@ -50,7 +50,7 @@ function Banner() {
 /** Loads a view's file when it is first shown; where it cannot be had, again as soon as the daemon is there. */
 function View({ id }) {
   const [loaded, setLoaded] = useState({});
-  const wanted = views.find((each) => each.id === id) ?? views[0];
+  const wanted = [...views, ...pages].find((each) => each.id === id) ?? views[0];
   const read = () => wanted.load().then(
     (module) => setLoaded({ id: wanted.id, component: module.default }),
     () => setLoaded((now) => ({ id: wanted.id, failures: now.id === wanted.id ? now.failures + 1 : 1 })),

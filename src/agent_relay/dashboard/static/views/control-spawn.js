@@ -48,13 +48,13 @@ function useClis() {
 
 function SpawnDialog({ cli: first, onClose }) {
   const clis = useClis();
+  const hosts = useHosts();
   const [chosen, setCli] = useState(first);
-  const cli = chosen ?? clis?.find((each) => each.isInstalled)?.name ?? "other";
+  const cli = chosen ?? clis?.find((each) => each.isInstalled)?.name ?? "claude";
   const about = clis?.find(({ name }) => name === cli) ?? null;
-  const isMissing = about !== null && !about.isInstalled;
+  const isMissing = about !== null && !about.isInstalled && hosts.length < 2; // another host may have it
   const [other, setOther] = useState("");
   const [fields, setFields] = useState({ agent: freeName(), task: "", cwd: "", host: "", model: "", mode: "" });
-  const hosts = useHosts();
   const [problem, setProblem] = useState(null);
   const [isStarting, setStarting] = useState(false);
   const set = (name) => (event) => setFields({ ...fields, [name]: event.currentTarget.value });

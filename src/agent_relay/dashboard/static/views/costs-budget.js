@@ -7,6 +7,7 @@ import { orSay, say } from "../lib/toasts.js";
 import { Badge } from "../parts/badge.js";
 import { Button } from "../parts/button.js";
 import { confirm, Dialog } from "../parts/dialog.js";
+import { Consequence, limitsOf, OwnLimits, rowsOf, spentBy } from "./costs-limits.js";
 
 const ACTIONS = {
   alert: ["Alert only", "You are alerted; everything continues."],
@@ -30,16 +31,20 @@ export function BudgetCard({ hour, whole }) {
     maxPerHour: hour.total.estimatedCostUsd ?? 0, maxPerSession: mostOf(whole.bySession), maxTotal: whole.total.estimatedCostUsd ?? 0,
   };
   const limits = LIMITS.filter(([field]) => budget[field] !== null);
-  const isSet = limits.length > 0;
+  const own = Object.entries(budget.agents).map(([name, limit]) => [name, limit, spentBy(whole, name)]);
+  const isSet = limits.length > 0 || own.length > 0 || Object.keys(budget.teams).length > 0;
   const edit = () => setEditing(true);
   return html`<section class="card budget"><header><h2>Budget</h2>
       ${isSet && html`<span class="faint">${ACTIONS[budget.action][0].toLowerCase()} when it is spent</span>`}
       <${Button} small icon=${isSet ? undefined : "plus"} class="end" onClick=${edit}>${isSet ? "Edit" : "Set a budget"}<//></header>
     <div class="body">${isSet
       ? html`<ul>${limits.map(([field, name, note]) => html`<${Limit} key=${field} name=${name} note=${note}
-          spent=${spent[field]} limit=${budget[field]} alertAt=${budget.alertThreshold} />`)}</ul>`
+          spent=${spent[field]} limit=${budget[field]} alertAt=${budget.alertThreshold} />`)}
+        ${own.map(([name, limit, sum]) => html`<${Limit} key=${`agent ${name}`} name=${name} note="this agent, altogether" spent=${sum} limit=${limit} alertAt=${budget.alertThreshold} />`)}
+        ${Object.entries(budget.teams).map(([name, limit]) => html`<li class="limit" key=${`team ${name}`}><div class="line"><strong>Team ${name}</strong><span class="faint grow">its agents together</span>
+          <span class="tabular muted">at most ${showCost(limit)}</span></div></li>`)}</ul>`
       : html`<p class="muted">No limit is set. A limit alerts you before too much is spent, and can pause or stop agents.</p>`}</div>
-    ${isEditing && html`<${BudgetDialog} budget=${budget} onClose=${() => setEditing(false)} onSaved=${setBudget} />`}
+    ${isEditing && html`<${BudgetDialog} budget=${budget} spent=${spent} whole=${whole} onClose=${() => setEditing(false)} onSaved=${setBudget} />`}
   </section>`;
 }
 
@@ -61,11 +66,11 @@ function Limit({ name, note, spent, limit, alertAt }) {
   </li>`;
 }
 
-function BudgetDialog({ budget, onClose, onSaved }) {
+function BudgetDialog({ budget, spent, whole, onClose, onSaved }) {
   const [fields, setFields] = useState(() => ({
     ...Object.fromEntries(LIMITS.map(([field]) => [field, budget[field] ?? ""])),
     alertThreshold: budget.alertThreshold === null ? "" : Math.round(budget.alertThreshold * 100),
-    action: budget.action,
+    action: budget.action, own: rowsOf(budget),
   }));
   const set = (field) => (event) => setFields((now) => ({ ...now, [field]: event.currentTarget.value }));
   const save = (event) => {
@@ -73,7 +78,7 @@ function BudgetDialog({ budget, onClose, onSaved }) {
     orSay(async () => {
       const limits = Object.fromEntries(LIMITS.map(([field]) => [field, numberOf(fields[field])]));
       const share = numberOf(fields.alertThreshold);
-      const saved = await setBudget({ ...limits, action: fields.action, alertThreshold: share === null ? null : share / 100 });
+      const saved = await setBudget({ ...limits, ...limitsOf(fields.own), action: fields.action, alertThreshold: share === null ? null : share / 100 });
       if (!saved) return;
       onSaved(saved);
       say("The budget is set.", { tone: "success" });
@@ -89,6 +94,7 @@ function BudgetDialog({ budget, onClose, onSaved }) {
           <input id=${`budget-${field}`} type="number" min="0.01" step="0.01" inputmode="decimal" placeholder="no limit" autofocus=${at === 0}
             value=${fields[field]} onInput=${set(field)} /></span>
       </div>`)}</div>
+      <${OwnLimits} rows=${fields.own} onChange=${(own) => setFields((now) => ({ ...now, own }))} />
       <div class="field"><label for="budget-alert">Alert me at</label>
         <span class="input money short">
           <input id="budget-alert" type="number" min="1" max="100" step="1" placeholder="–"
@@ -98,6 +104,7 @@ function BudgetDialog({ budget, onClose, onSaved }) {
           <input type="radio" name="action" value=${value} checked=${fields.action === value} onChange=${set("action")} />
           <span><strong>${name}</strong><span class="faint">${note}</span></span>
         </label>`)}</fieldset>
+      <${Consequence} fields=${fields} spent=${spent} whole=${whole} />
     </form><//>`;
 }
 
@@ -108,8 +115,10 @@ async function setBudget(budget) {
   } catch (error) {
     if (error.details?.reason !== "budget_spent") throw error;
     const { stops, exceeded } = error.details;
-    const spent = exceeded.map((each) => `${showCost(each.spentUsd)} of ${showCost(each.limitUsd)} ${SCOPES[each.budget]}`).join(", ");
+    const spent = exceeded.map((each) => `${showCost(each.spentUsd)} of ${showCost(each.limitUsd)} ${each.name ? `of ${each.budget} ${each.name}` : SCOPES[each.budget]}`).join(", ");
+    const isOfSome = exceeded.every((each) => each.name);
     const follows = budget.action !== "stop-all" ? "No more agents will be started."
+      : isOfSome ? (stops.length ? `${stops.join(", ")} will be stopped now, and whenever started again.` : "Whoever it is about will be stopped when started.")
       : stops.length ? `${stops.join(", ")} will be stopped now, and no more agents will be started.` : "No agents are running; no more will be started.";
     const isWanted = await confirm({
       title: "This budget is already spent", text: `${spent}. ${follows}`, danger: true,

@@ -98,7 +98,7 @@ function Preview({ shown }) {
     <h3>In the last seven days</h3>
     <p class="muted" role="status">${count ? `It would have approved ${count} of ${plural(looked, "request")} that ${looked === 1 ? "was" : "were"} asked.` : `It would have approved none of ${plural(looked, "request")}.`}
       ${denied > 0 && html` <strong class="warn-text">${plural(denied, "of them was", "of them were")} denied.</strong>`}</p>
-    ${count > 0 && html`<ul>${found.map((each, at) => html`<li key=${`${each.at} ${at}`} class="line">
+    ${count > 0 && html`<ul tabindex="0" aria-label="Requests it would have approved">${found.map((each, at) => html`<li key=${`${each.at} ${at}`} class="line">
       <span class="mono clip grow" title=${each.subject}>${reveal(each.subject)}</span><span class="faint">${each.agentName}</span>
       ${OUTCOMES[each.outcome] && html`<${Badge} tone=${OUTCOMES[each.outcome][0]}>${OUTCOMES[each.outcome][1]}<//>`}
       <time class="faint tabular" title=${showMoment(each.at)}>${showAgo(each.at)}</time></li>`)}</ul>`}

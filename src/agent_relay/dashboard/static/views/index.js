@@ -18,6 +18,9 @@ export const views = [
   { id: "dead-letters", title: "Dead letters", icon: "archive", key: "l", badge: () => status.value?.deadLetters, load: () => import("./dead-letters.js") },
 ];
 
+/** What is reached from other views alone. */
+export const pages = [{ id: "agent", title: "Agent", icon: "robot", load: () => import("./agent.js") }];
+
 export const extras = [
   () => import("./control.js"),
   () => import("./inbox-alerts.js"),

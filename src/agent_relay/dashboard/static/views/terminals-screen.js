@@ -21,8 +21,8 @@ const letter = document.createElement("canvas").getContext("2d");
 letter.font = `100px ${token("--mono")}`;
 const LETTER_WIDTH = letter.measureText("M").width / 100;
 
-/** `room` is the height that there is, null where it does not matter. `onTitle` is told what the program calls itself. */
-export function Screen({ agent, room, onTitle }) {
+/** `room` is the height that there is, null where it does not matter. `onTitle` is told what the program calls itself; letters are never smaller than `smallest`. */
+export function Screen({ agent, room, onTitle, smallest = SMALLEST_PX }) {
   const place = useRef(null);
   const shown = useRef(null);
   const [note, setNote] = useState("Reading…");
@@ -66,7 +66,7 @@ export function Screen({ agent, room, onTitle }) {
   useEffect(() => {
     const frame = place.current?.parentElement;
     if (!frame) return undefined; // it is gone already
-    const fit = () => setLetters(shown.current, frame.clientWidth, room);
+    const fit = () => setLetters(shown.current, frame.clientWidth, room, smallest);
     const watch = new ResizeObserver(fit);
     watch.observe(frame);
     fit();
@@ -99,10 +99,10 @@ function setHands(terminal, areOurs) {
   if (areOurs) terminal.focus();
 }
 
-export function setLetters(terminal, width, room) {
+export function setLetters(terminal, width, room, smallest = SMALLEST_PX) {
   const byWidth = (width - PADDING_PX) / (terminal.cols * LETTER_WIDTH);
   const byHeight = room === null ? LARGEST_PX : (room - PADDING_PX) / (terminal.rows * LINE_HEIGHT);
-  const size = Math.max(SMALLEST_PX, Math.min(byWidth, byHeight, LARGEST_PX));
+  const size = Math.max(smallest, Math.min(byWidth, byHeight, LARGEST_PX));
   terminal.options.fontSize = Math.floor(size * 4) / 4;
 }
 

@@ -13,6 +13,7 @@ from agent_relay.events.costs import CostBook, CostReport, CostTrend, Usage, cos
 from agent_relay.events.filter import make_filter
 from agent_relay.events.pages import EventQuery
 from agent_relay.events.types import SessionEnded, TokensUsed
+from agent_relay.ports.service import teams_of
 from agent_relay.protocol.errors import ErrorCode
 from agent_relay.protocol.names import fold_name
 from agent_relay.transports.http.api import Api, need
@@ -78,6 +79,8 @@ async def set_budget(api: Api, call: Call) -> BudgetBody:
         max_total=_exact(asked.max_total),
         alert_threshold=_exact(asked.alert_threshold),
         action=asked.action,
+        agents={name: Decimal(str(amount)) for name, amount in asked.agents.items()},
+        teams={name: Decimal(str(amount)) for name, amount in asked.teams.items()},
     )
     if budget.action != "alert" and budget != budgets.current() and not asked.confirm:
         passed = await _find_passed(api, budget)
@@ -88,7 +91,7 @@ async def set_budget(api: Api, call: Call) -> BudgetBody:
 
 
 async def _find_passed(api: Api, budget: Budget) -> list[Crossing]:
-    """The limits of a budget that more was spent than."""
+    """The limits of a budget that more was spent than, where something follows from that."""
     watch, prices, counted = BudgetWatch(), api.read_prices(), set()
     async for event in read_all_events(api, EventQuery(make_filter(["tokens.used", "session.ended"]), limit=_PAGE)):
         if isinstance(event, SessionEnded):
@@ -98,15 +101,18 @@ async def _find_passed(api: Api, budget: Budget) -> list[Crossing]:
             usd = cost_of(usage, prices)
             if usd is not None and usage.id not in counted:
                 counted.add(usage.id)
-                watch.spend(usage.session_id, usd, usage.at_ms)
-    return [found for found in watch.set_budget(budget, api.wall_ms()) if found.spent_usd >= found.limit_usd]
+                watch.spend(usage.session_id, usd, usage.at_ms, usage.agent)
+    watch.teams = teams_of(api.service)
+    passed = [found for found in watch.set_budget(budget, api.wall_ms()) if found.spent_usd >= found.limit_usd]
+    return [found for found in passed if found.action != "alert"]
 
 
 async def _ask_before(api: Api, budget: Budget, passed: list[Crossing]) -> HttpError:
     stops = budget.action == "stop-all"
-    agents = [agent.name for agent in api.service.agents() if agent.takes_control]
-    said = "; ".join(f"{_SCOPES[each.budget]} ${each.spent_usd:,.2f} of ${each.limit_usd:,.2f}" for each in passed)
-    follows = f"stops {', '.join(agents) or 'no running agents'}, and starts no more agents" if stops else "starts no more agents"
+    agents = _find_stopped(api, passed)
+    said = "; ".join(f"{_say_scope(each)} ${each.spent_usd:,.2f} of ${each.limit_usd:,.2f}" for each in passed)
+    starts_none = ["starts no more agents"] if any(not each.name for each in passed) else []
+    follows = ", and ".join([*([f"stops {', '.join(agents) or 'no running agents'}"] if stops else []), *starts_none])
     return HttpError(
         CONFLICT,
         ErrorCode.REJECTED,
@@ -119,10 +125,25 @@ async def _ask_before(api: Api, budget: Budget, passed: list[Crossing]) -> HttpE
                 "limitUsd": float(each.limit_usd),
                 "spentUsd": float(each.spent_usd),
                 "sessionId": each.session_id,
+                "name": each.name or None,
             }
             for each in passed
         ],
     )
+
+
+def _say_scope(passed: Crossing) -> str:
+    return f"{passed.budget} {passed.name}" if passed.name else _SCOPES[passed.budget]
+
+
+def _find_stopped(api: Api, passed: list[Crossing]) -> list[str]:
+    """All that the relay runs; where only limits of single agents and teams are spent, those."""
+    running = [agent for agent in api.service.agents() if agent.takes_control]
+    if any(not each.name for each in passed):
+        return [agent.name for agent in running]
+    names = {fold_name(each.name) for each in passed if each.budget == "agent"}
+    teams, team_of = {each.name for each in passed if each.budget == "team"}, teams_of(api.service)
+    return [agent.name for agent in running if fold_name(agent.name) in names or team_of.get(agent.session_id) in teams]
 
 
 def _exact(amount: float | None) -> Decimal | None:
@@ -132,7 +153,8 @@ def _exact(amount: float | None) -> Decimal | None:
 def _show(budget: Budget) -> BudgetBody:
     return BudgetBody(
         _plain(budget.max_per_hour), _plain(budget.max_per_session), _plain(budget.max_total), _plain(budget.alert_threshold),
-        budget.action,
+        budget.action, {name: float(amount) for name, amount in budget.agents.items()},
+        {name: float(amount) for name, amount in budget.teams.items()},
     )  # fmt: skip
 
 
