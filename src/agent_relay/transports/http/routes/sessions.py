@@ -18,7 +18,7 @@ from agent_relay.transports.http.message_views import MessageSent
 from agent_relay.transports.http.route import Call, Route
 from agent_relay.transports.http.routes.events import read_all_events
 from agent_relay.transports.http.session_lookup import all_sessions, find_session
-from agent_relay.transports.http.views import (
+from agent_relay.transports.http.session_views import (
     CliList,
     CliView,
     SessionEnd,
@@ -26,8 +26,8 @@ from agent_relay.transports.http.views import (
     SessionView,
     StartedSession,
     Summary,
-    build,
 )
+from agent_relay.transports.http.views import build
 
 _PAGE = 1_000
 
