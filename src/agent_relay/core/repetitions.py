@@ -14,7 +14,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.correlation import Correlations
 from agent_relay.core.messages import MessageExtras
 from agent_relay.core.send_receipts import SendReceipts, not_stored, say_outcomes
-from agent_relay.ports.store import MessageRow, MessageStore, Page, StoreError
+from agent_relay.ports.store import MessageRow, MessageStore, Page, StoreError, TrailRow
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
@@ -33,6 +33,13 @@ class _Repetition(NamedTuple):
     number: int  # of the first one
 
 
+class _Outcomes(NamedTuple):
+    """Of a message that is answered: what became of it could not be read."""
+
+    peer: Peer
+    row: MessageRow
+
+
 class Repetitions:
     def __init__(
         self, context: Context, store: MessageStore, receipts: SendReceipts, correlations: Correlations, committer: Committer
@@ -43,6 +50,7 @@ class Repetitions:
         self._correlations = correlations
         self._committer = committer
         self._waiting: list[_Repetition] = []  # the store could not be read
+        self._untold: list[_Outcomes] = []
         self._read_at = 0
 
     def recall(self, sender: Agent, done: Callable[[StoreError | None], None]) -> None:
@@ -79,10 +87,13 @@ class Repetitions:
         return True
 
     def clock_says(self, now: int) -> None:
-        if self._waiting and now >= self._read_at:
-            waiting, self._waiting = self._waiting, []
-            for first in range(0, len(waiting), _ROWS_AT_ONCE):
-                self._read(waiting[first : first + _ROWS_AT_ONCE])
+        if now < self._read_at or not (self._waiting or self._untold):
+            return
+        waiting, self._waiting, untold, self._untold = self._waiting, [], self._untold, []
+        for first in range(0, len(waiting), _ROWS_AT_ONCE):
+            self._read(waiting[first : first + _ROWS_AT_ONCE])
+        for peer, row in untold:
+            self._tell_outcomes(peer, row)
 
     def _read(self, repetitions: list[_Repetition]) -> None:
         def answer(page: Page | StoreError) -> None:
@@ -107,4 +118,16 @@ class Repetitions:
         if meta.sync is not None and meta.sync.blocking:
             self._correlations.ask(sender, row, meta.sync)
         if meta.requires_ack:
-            self._committer.when_written(lambda: self._store.trail(row, lambda trail: say_outcomes(peer, row, trail)))
+            self._committer.when_written(lambda: self._tell_outcomes(peer, row))
+
+    def _tell_outcomes(self, peer: Peer, row: MessageRow) -> None:
+        def read(trail: list[TrailRow] | StoreError) -> None:
+            if peer.closed:
+                return
+            if isinstance(trail, StoreError):
+                self._untold.append(_Outcomes(peer, row))
+                self._read_at = self._context.steady_ms + _READ_AGAIN_MS
+                return
+            say_outcomes(peer, row, trail)
+
+        self._store.trail(row, read)

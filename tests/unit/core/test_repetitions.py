@@ -64,3 +64,24 @@ def test_one_that_is_removed_meanwhile_is_refused(relay: RelayHarness, alice: Ha
     relay.settle()
     relay.advance(2 * READ_AGAIN_MS)
     assert "is being removed" in alice.payload("NACK")["message"]
+
+
+def test_what_became_of_it_waits_for_the_store_as_well(relay: RelayHarness, alice: HarnessClient) -> None:
+    bob = relay.connect("Bob")
+    frame = alice.message("Bob", "one", meta={"requires_ack": True})
+    alice.say_frames(frame)
+    bob.ack(bob.take_one("DELIVER"))
+    relay.advance(READ_AGAIN_MS)
+    alice.take()
+    relay.store.hold()
+    alice.say_frames(frame)
+    relay.turn(lambda: relay.store.step_held() or None)  # the receipt is read
+    assert len(alice.stored()) == 1
+    relay.store.fail_next_read(2)
+    relay.store.release()
+    relay.settle()
+    assert not alice.frames
+    relay.advance(3 * READ_AGAIN_MS)
+    assert [answer["by"] for answer in alice.delivered()] == ["Bob"]
+    relay.advance(3 * READ_AGAIN_MS)
+    assert not alice.frames

@@ -43,21 +43,6 @@ class Withdrawn(Struct):
     withdrawn: bool = True
 
 
-class ArcLimits(Struct):
-    max_message_size: int
-    rate_limit: str
-    hourly_limit: int
-    registrations_per_hour: int
-    failed_auths_per_minute: int
-    connections_per_address: int
-    slow_bytes: int
-    slow_ms: int
-    ping_ms: int
-    silence_ms: int
-    token_ttl_ms: int | None
-    stores_offline: bool
-
-
 class ArcAgent(Struct):
     agent_id: str
     connected: bool

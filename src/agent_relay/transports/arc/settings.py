@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from agent_relay.ports.names import NameTraits
 from agent_relay.ports.relay import PeerTraits
-from agent_relay.transports.arc.answers import ArcLimits
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 HARD_BYTES = 1_048_576  # a message beyond this is not even read past
+
+
+class ArcLimits(Struct):
+    """The limits as clients are told them."""
+
+    max_message_size: int
+    rate_limit: str
+    hourly_limit: int
+    registrations_per_hour: int
+    failed_auths_per_minute: int
+    connections_per_address: int
+    slow_bytes: int
+    slow_ms: int
+    ping_ms: int
+    silence_ms: int
+    token_ttl_ms: int | None
+    stores_offline: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from msgspec import Meta, Struct
 from agent_relay.protocol.encode import encode_json
 from agent_relay.transports.arc.answers import (
     ArcAgentList,
-    ArcLimits,
     Freed,
     InvitationList,
     NewInvitation,
@@ -21,6 +20,7 @@ from agent_relay.transports.arc.answers import (
 )
 from agent_relay.transports.arc.desk import Desk, Unwelcome
 from agent_relay.transports.arc.invitations import MOST_USES
+from agent_relay.transports.arc.settings import ArcLimits
 from agent_relay.transports.arc.upgrade import ARC_PATH, read_bearer
 from agent_relay.transports.http.api import Api, need
 from agent_relay.transports.http.errors import FlatError
