@@ -51,11 +51,14 @@ def init(
     """
     from agent_relay.cli.init.files import Shelf
     from agent_relay.cli.init.plan import make_plan
-    from agent_relay.cli.init.targets import CLIS, find_present
+    from agent_relay.cli.init.targets import CLIS, LEFT_OUT, find_present
 
     place = find_place(socket, state_dir)
     wanted = list(dict.fromkeys(clis or (CLIS if remove else find_present(place.root))))
     unknown = [cli for cli in wanted if cli not in CLIS]
+    if unknown and unknown[0] in LEFT_OUT:
+        hint = "Run it under `agent-relay` without this: its agent is told how to write to others."
+        raise Failure(f"{LEFT_OUT[unknown[0]]} {hint}", USAGE)
     if unknown:
         raise Failure(f"init does not know {clean_line(unknown[0])}; it knows {join_names(list(CLIS), 'and')}.", USAGE)
     if not wanted:

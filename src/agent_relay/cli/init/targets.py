@@ -145,8 +145,6 @@ def _continue(words: list[str]) -> YamlListEntry:
 
 
 # --- the CLIs -------------------------------------------------------------------------------------------------------------
-# Not Cline: its sessions share one background process, which starts the servers, so a server cannot know whose it is. Nor Kimi,
-# whose program writes over its own environment and keeps it from its servers. pi has no MCP.
 
 _TABLE: dict[str, Cli] = {
     "claude": Cli(_of_project(".mcp.json"), _json, "CLAUDE.md", marks=(".claude", "CLAUDE.md", ".mcp.json")),
@@ -173,6 +171,12 @@ _TABLE: dict[str, Cli] = {
     "vibe": Cli(_of_project(".vibe/config.toml"), _vibe, marks=(".vibe",)),
 }  # fmt: skip
 CLIS = tuple(_TABLE)
+# Those that a person may ask for in vain, and why.
+LEFT_OUT = {
+    "cline": "Cline starts MCP servers in one background process for all its sessions, so a tool could not know whose it is.",
+    "kimi": "Kimi CLI tells its MCP servers nothing of who started it, so a tool could not know whose it is.",
+    "pi": "pi has no MCP.",
+}
 
 
 def find_targets(cli: str, root: str, environ: Mapping[str, str] = os.environ) -> list[Target]:
