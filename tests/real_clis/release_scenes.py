@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_relay.sdk.sync import SyncRelayClient
-from agent_relay.terminal.profiles.profile import load_profiles
+from agent_relay.terminal.profiles.profile import profile_for
 from agent_relay.terminal.profiles.tried_releases import ASKS_NOTHING, SCENES, YES, TriedRelease
 from agent_relay.terminal.screen.contents import screen_of_text
 from tests.real_clis.harness import Agent, Lab, until
@@ -27,7 +27,7 @@ SILENCE_S = 2.0  # that nothing happens meanwhile is what is tested
 KEY_S = 1.0
 DRAFT = "let me think"
 COMMAND = "rm -rf build"
-CLEAN = Turn(on_message("clean up"), command=COMMAND, then="->relay:Carol it is clean")
+CLEAN = Turn(on_message("clean up"), command=COMMAND, then="It is clean.")
 _ABOUT_PERMISSIONS = ("dialog", "approve", "deny")
 Say = Callable[[str], None]
 
@@ -118,10 +118,10 @@ class Play:
         return next((agent for agent in agents if agent["name"] == "Bob"), {})
 
     def _prompt_hint(self) -> str:
-        return hint_for_prompt(load_profiles()[self._cli], screen_of_text(self.bob.screen))
+        return hint_for_prompt(profile_for(self._cli), screen_of_text(self.bob.screen))
 
     def _permission_hint(self) -> str:
-        return hint_for_permission(load_profiles()[self._cli], screen_of_text(self.bob.screen), COMMAND)
+        return hint_for_permission(profile_for(self._cli), screen_of_text(self.bob.screen), COMMAND)
 
     def _hear(self, words: str) -> None:
         try:
@@ -234,7 +234,6 @@ class Play:
             raise Failed("the dialog was answered by a message")
         self.bob.approve()
         self._until(lambda: not (self.lab.project / "build").exists(), "the command runs once a person permits it")
-        self._hear("it is clean")
         self._until(lambda: self.bob.times_told(bodies[-1]), "the messages after the dialog", self._prompt_hint)
         self._once(*bodies)
 
@@ -253,7 +252,6 @@ class Play:
 
     def _approve(self) -> None:
         self._decide("approve", lambda: not (self.lab.project / "build").exists(), "the command runs")
-        self._hear("it is clean")
 
     def _deny(self) -> None:
         self._decide("deny", lambda: not self._request(), "the request is closed")
