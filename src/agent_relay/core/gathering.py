@@ -15,7 +15,8 @@ _CLOSE_MS = 2  # batches that begin so soon after one another are a stream
 _SLOW_MS = 1  # since a batch began: a write that takes longer has gathered enough by itself
 _SUSTAINED = 8  # in a row: fewer are a burst, which is soon over
 _ENOUGH = 16  # messages: what a batch costs is next to nothing for each of them
-_LONGEST_REST = 256  # batches that begin at once before waiting is tried again
+_LONGER = 4  # times, each time that waiting was in vain
+_LONGEST_REST = 4_096  # batches that begin at once before it is tried again: a second of a steady stream
 
 
 class Gathering:
@@ -53,5 +54,5 @@ class Gathering:
         elif size > self._held:
             self._next_rest = 1
         else:
-            self._rest, self._next_rest = self._next_rest, min(2 * self._next_rest, _LONGEST_REST)
+            self._rest, self._next_rest = self._next_rest, min(_LONGER * self._next_rest, _LONGEST_REST)
         self._held, self._is_released = None, False

@@ -191,7 +191,10 @@ class Handshake:
                     self._registry.join(agent, channel)
                 if not peer.closed:
                     self._welcome(peer, request_id, agent.session_id, fresh, traits, agent.name)
-            elif agent.peer is peer:
+                return
+            if self._registry.find(agent.name) is None and agent.key not in self._arriving:
+                self._tokens.drop(agent)
+            if agent.peer is peer:
                 self._undo(peer, agent, before)
                 traits.has_defaults = traits.has_defaults and not channels
                 self._refuse(peer, _unavailable(error), request_id)
