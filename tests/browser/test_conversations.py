@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import OpenPage, Visit
 from tests.browser.stage import Stage, until
@@ -146,3 +146,32 @@ def test_channels_are_joined_left_and_written_to(page: Page, stage: Stage) -> No
     members.click()
     page.get_by_role("menuitem", name="Leave", exact=True).click()
     expect(members).to_contain_text("1 member")
+
+
+def test_a_conversation_is_shared_as_one_file_without_what_is_secret(
+    page: Page, browser: Browser, stage: Stage, tmp_path: Path
+) -> None:
+    key = "sk-" + "a1B2" * 8
+    stage.send("Ada", "Otto", f"Use `{key}` of ada@example.org, **please**; in /home/ada/x. Project Nightjar. <script>1</script>")
+    page.goto(f"{stage.url}/#/conversations/pair/Ada,Otto")
+    expect(page.locator(".message").last).to_contain_text("Nightjar")
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("menuitem", name="Share as one HTML file").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("in the time zone")
+    dialog.get_by_label("Hide these words").fill("nightjar")
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Save HTML file").click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    text = path.read_text()
+    assert path.name == "conversation-Ada-Otto.html"
+    assert not any(secret in text for secret in (key, "ada@example.org", "/home/ada", "Nightjar", "<script"))
+    assert "default-src 'none'" in text
+    context = browser.new_context(offline=True)
+    shared = context.new_page()
+    shared.goto(path.as_uri())
+    expect(shared.locator("h1")).to_have_text("Ada and Otto")
+    expect(shared.locator("article strong", has_text="please")).to_be_visible()
+    expect(shared.locator("header.top")).to_contain_text(re.compile(r"times in \S+ \((GMT|UTC)"))
+    context.close()

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visit
 from tests.browser.stage import Stage, box_of, steady, until
+from tests.browser.test_accessibility import find_faults
 
 NOTE_SIGNS = """
 () => {
@@ -74,3 +75,22 @@ def test_the_graph_as_a_table(visit: Visit, stage: Stage) -> None:
     expect(row).to_be_visible()
     row.get_by_role("link").click()
     expect(page).to_have_url(re.compile("#/conversations/pair/Alice%2CBob"))
+
+
+def test_many_are_a_matrix_with_channels_together_and_the_silent_folded(visit: Visit, stage: Stage) -> None:
+    stage.send("Alice", "Bob", "for the matrix")
+    with stage.visitor("a-name-that-is-longer-than-eighteen-signs"):
+        page = visit("graph?as=matrix")
+        build = page.locator("tbody[data-cluster='#build']")
+        expect(build.locator("th[scope=row]", has_text="Alice")).to_be_visible()
+        cell = build.get_by_role("link", name=re.compile("^Alice and Bob: "))
+        expect(cell.first).to_be_visible()
+        page.get_by_role("button", name=re.compile("said nothing")).click()
+        expect(page.locator(".gr-silent a", has_text="a-name-that-is-longer-than-eighteen-signs")).to_be_visible()
+        assert find_faults(page) == []
+        cell.first.click()
+        expect(page).to_have_url(re.compile("#/conversations/pair/Alice%2CBob"))
+        page.goto(f"{stage.url}/#/graph")
+        expect(page.locator("[data-node='a-name-that-is-longer-than-eighteen-signs']")).to_contain_text(
+            "longer-than-eighteen-signs"
+        )

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -24,6 +28,8 @@ FIRST_PAINT_MS = 1000
 INTERACTION_MS = 100
 MOST_ELEMENTS = 5000
 MOST_GROWTH_MB = 25
+MOST_KB_PER_S = 5
+TALK_S = 20
 SCROLLS = 60 if MESSAGES >= 100_000 else 12
 
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
@@ -135,6 +141,42 @@ def test_it_answers_at_once(page: Page) -> None:
     tell(", ".join(f"{name} {ms:.0f} ms" for name, ms in took.items()))
     tell(f"slowest event until the next picture: {page.evaluate('window.slowest'):.0f} ms")
     assert {name: ms for name, ms in took.items() if ms >= INTERACTION_MS} == {}
+
+
+@pytest.mark.timeout(300)
+def test_it_reads_little_while_others_talk(page: Page, stage: Stage) -> None:
+    """What the page is sent while somebody says something each second: it follows the stream, and reads little again."""
+    page.goto(f"{stage.url}/#/conversations/all")
+    wait_for_messages(page)
+    session = page.context.new_cdp_session(page)
+    paths: dict[str, str] = {}
+    received: Counter[str] = Counter()
+
+    def asked(data: dict[str, Any]) -> None:
+        paths[data["requestId"]] = urlsplit(data["request"]["url"]).path
+
+    def came(data: dict[str, Any]) -> None:
+        path = paths.get(data["requestId"])  # the stream was opened before, and is not compressed
+        received[path or "the stream"] += int(data["encodedDataLength" if path else "dataLength"])
+
+    session.on("Network.requestWillBeSent", asked)
+    session.on("Network.dataReceived", came)
+    session.send("Network.enable")
+    names = [name for name in stage.scene.agents if name.startswith("worker")]
+    began = time.monotonic()
+    for number in range(TALK_S):
+        stage.send(names[number % len(names)], names[(number + 7) % len(names)], f"light traffic {number}")
+        page.wait_for_timeout(1_000)
+    expect(page.locator(".message").last).to_contain_text(f"light traffic {TALK_S - 1}")
+    kb_per_s = received.total() / 1_000 / (time.monotonic() - began)
+    tell(f"the page is sent {kb_per_s:.1f} KB/s: {dict(received.most_common())}")
+    assert kb_per_s < MOST_KB_PER_S
+
+
+@pytest.mark.timeout(300)
+def test_so_many_agents_are_a_matrix(page: Page, stage: Stage) -> None:
+    page.goto(f"{stage.url}/#/graph")
+    expect(page.locator(".gr-matrix tbody tr").first).to_be_visible()
 
 
 @pytest.mark.timeout(300)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -12,7 +13,7 @@ from playwright.sync_api import TimeoutError as NotInTime
 
 from tests.browser.conftest import OpenPage, Visit
 from tests.browser.echo import is_paused, open_api, open_echo, pane, screen
-from tests.browser.stage import Stage, box_of
+from tests.browser.stage import PHONE, Stage, box_of, expect_to_fit
 from tests.browser.stage import until as wait
 from tests.browser.test_accessibility import find_faults
 from tests.integration.stage import until
@@ -144,3 +145,59 @@ def test_one_is_shown_alone_or_not_at_all(visit: Visit) -> None:
     pane(page, "Term-1").get_by_role("button", name="Hide the terminal of Term-1").click()
     expect(pane(page, "Term-1")).to_have_count(0)
     expect(pane(page, "Term-2")).to_be_visible()
+
+
+def test_they_stand_in_a_grid_that_fits(visit: Visit, stage: Stage) -> None:
+    page = visit("terminals")
+    page.get_by_role("tab", name="2", exact=True).click()
+    grid = page.locator(".panes[data-grid='2']")
+    expect(grid.locator(".pane")).to_have_count(2)
+    body = page.locator(".terminals .view-body")
+    wait(page, lambda: body.evaluate("(body) => body.scrollHeight <= body.clientHeight + 1"), "nothing has to be scrolled to")
+    boxes = [box_of(page, grid.locator(".pane").nth(at)) for at in range(2)]
+    assert boxes[0]["y"] == boxes[1]["y"]
+    page.get_by_role("button", name="Fit the width").click()
+    expect(page).to_have_url(re.compile("fit=width"))
+    page.get_by_role("tab", name="Auto").click()
+    expect(page.locator(".panes.grid")).to_have_count(0)
+
+
+def test_a_fresh_page_has_what_was_printed_before_and_finds_it(
+    open_view: OpenPage, stage: Stage, http: httpx.Client, echo: str
+) -> None:
+    text = "".join(f"line {number}\n" for number in range(60))
+    http.post(f"/agents/{echo}/input", json={"text": text}).raise_for_status()
+    page, _ = open_view(f"#/terminals?agents={echo}")
+    expect(screen(page, echo)).to_contain_text("got 'line 59'")
+    pane(page, echo).get_by_role("button", name="Search in the terminal").click()
+    field = page.get_by_role("searchbox", name=f"Search in the terminal of {echo}")
+    field.fill("got 'line 3'")
+    expect(pane(page, echo).locator(".pane-search [role=status]")).to_have_text("1 of 1")
+    expect(screen(page, echo)).to_contain_text("got 'line 3'")
+    field.press("Escape")
+    expect(field).to_have_count(0)
+
+
+def test_it_is_recorded_as_the_replay_plays_it(visit: Visit, http: httpx.Client, echo: str) -> None:
+    page = visit(f"terminals?agents={echo}")
+    expect(screen(page, echo)).to_contain_text("got")
+    pane(page, echo).get_by_role("button", name="Record as .cast").click()
+    http.post(f"/agents/{echo}/input", json={"text": "for the record\n"}).raise_for_status()
+    expect(screen(page, echo)).to_contain_text("for the record")
+    with page.expect_download() as download:
+        pane(page, echo).get_by_role("button", name="Stop and save the recording").click()
+    header, *lines = map(json.loads, download.value.path().read_text().splitlines())
+    assert (header["version"], header["title"]) == (2, echo)
+    assert "for the record" in "".join(text for _, kind, text in lines if kind == "o")
+
+
+def test_a_phone_has_the_keys_that_it_lacks(open_view: OpenPage, http: httpx.Client, echo: str) -> None:
+    page, _ = open_view(f"#/terminals?agents={echo}", viewport=PHONE, has_touch=True, is_mobile=True)
+    pane(page, echo).get_by_role("button", name="Take the keyboard").click()
+    bar = page.get_by_role("toolbar", name="Keys")
+    bar.get_by_role("button", name="Tab").click()
+    bar.get_by_role("button", name="Enter").click()
+    expect(screen(page, echo)).to_contain_text("got ''")
+    expect(bar.get_by_role("button", name="Escape")).to_be_visible()
+    expect_to_fit(page)
+    pane(page, echo).get_by_role("button", name="Release keyboard").click()

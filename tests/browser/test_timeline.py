@@ -156,3 +156,13 @@ def test_a_link_to_an_event_goes_where_it_is(visit: Visit, open_view: OpenPage, 
     shown = steady(page, page.locator(".details .payload").inner_text)
     other, _ = open_timeline(open_view, page.url.removeprefix(f"{stage.url}/").replace("as=table&", ""))
     expect(other.locator(".details .payload")).to_have_text(shown)
+
+
+def test_what_is_shown_is_saved_as_a_picture(visit: Visit) -> None:
+    page = visit("timeline")
+    expect(page.locator("canvas[data-timeline]")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as a picture").click()
+    path = download.value.path()
+    assert download.value.suggested_filename.startswith("timeline-")
+    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

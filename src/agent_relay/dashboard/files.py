@@ -5,6 +5,7 @@ A file is read when it is first asked for, and again when it has changed, so tha
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import re
@@ -29,6 +30,7 @@ MEDIA = {
 }
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", re.ASCII)  # nothing hidden, and no way up
 _LONGEST_PATH = 200
+_PACKED_ALREADY = ("font/", "image/png", "image/vnd")
 _MARK_CHARACTERS = 20
 
 
@@ -58,4 +60,6 @@ class DashboardFiles:
 def _load(place: str, media: str) -> Asset:
     with open(place, "rb") as file:
         content = file.read()
-    return Asset(content, media, f'"{hashlib.sha256(content).hexdigest()[:_MARK_CHARACTERS]}"')
+    mark = f'"{hashlib.sha256(content).hexdigest()[:_MARK_CHARACTERS]}"'
+    packed = b"" if media.startswith(_PACKED_ALREADY) else gzip.compress(content, mtime=0)
+    return Asset(content, media, mark, packed if len(packed) < len(content) else b"")

@@ -12,6 +12,7 @@ class Asset(Struct, frozen=True):
     content: bytes
     media: str
     etag: str  # with its quotes
+    packed: bytes = b""  # the content by gzip, where that is worth it
 
 
 class Assets(Protocol):

@@ -16,7 +16,7 @@ from agent_relay.cli.init.sections import Section, comment_section
 
 _DOCUMENT = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 _COMMENT = re.compile(r"(?:^|[ \t])#.*$")
-_RUNS_US = re.compile(r"^\s*(?:-\s+)?[\"']?(?:cmd|command|args)[\"']?\s*:.*agent[-_]relay", re.MULTILINE)
+_RUNS_US = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?(?:cmd|command|args)[\"']?[ \t]*:.*agent[-_]relay", re.MULTILINE)
 _PLAIN = re.compile(r"[^\s\[\]{}&*!|>%@`#\"',:][^\[\]{}#:,\"']*|\"[^\"\\]*\"|'[^']*'")
 
 

@@ -13,6 +13,7 @@ from agent_relay.ports.callers import OWNER, Caller
 from agent_relay.protocol.encode import encode_json
 from agent_relay.protocol.errors import ErrorCode
 from agent_relay.transports.http.api import Api
+from agent_relay.transports.http.compression import pack
 from agent_relay.transports.http.errors import HttpError
 from agent_relay.transports.http.repeats import read_key
 from agent_relay.transports.http.request_fields import read_body, read_query
@@ -47,10 +48,13 @@ def build_application(api: Api) -> Application:
         answer = await _answer(api, route, call, scope["path"], receive)
         if isinstance(answer, Flow):
             await send_flow(receive, send, answer)
-        elif isinstance(answer, Text):
+            return
+        if isinstance(answer, Text) and (answer.media != JSON or answer.headers):
             await send_whole(send, answer.status or route.status, _with_charset(answer.media), answer.content, answer.headers)
-        else:
-            await send_whole(send, route.status, JSON, answer if isinstance(answer, bytes) else encode_json(answer))
+            return
+        body = answer.content if isinstance(answer, Text) else answer if isinstance(answer, bytes) else encode_json(answer)
+        packed = await pack(body, headers)
+        await send_whole(send, route.status, JSON, body if packed is None else packed.content, packed.headers if packed else ())
 
     return application
 

@@ -12,12 +12,14 @@ import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { useRoving } from "../parts/roving.js";
 import { joined, showNewChannel } from "./members.js";
-import { showName } from "./place.js";
+import { pathOf, showName } from "./place.js";
+import { fromEvent } from "./receipts.js";
 import { oneLine, showThread } from "./threads.js";
 import { showUnread, unreadOf } from "./unread.js";
 
 const MOST = 60; // of each kind; older ones are found by a search
 const READ_MS = 3_000;
+const WHOLE_MS = 60_000; // what the stream tells is put in; now and then the whole is read, for what was said before
 const SHOWN = 120; // characters of the last words
 const WANTED = 300;
 
@@ -31,6 +33,36 @@ const read = atMostEvery(READ_MS, async () => {
   }
 });
 
+const readWhole = atMostEvery(WHOLE_MS, read);
+
+/** What was just said, put in its place; the first words of a conversation begin one. */
+function hear(events) {
+  const list = [...(conversations.value ?? [])];
+  for (const event of events) {
+    const message = fromEvent(event);
+    const [type, key = ""] = pathOf(message);
+    if (type === "all") read(); // to several, or under a topic: the daemon knows what it belongs to
+    const places = [...(type === "all" ? [] : [[type === "everyone" ? "all" : type, key]]), ...(message.thread && type !== "thread" ? [["thread", message.thread]] : [])];
+    for (const [kind, name] of places) {
+      const at = list.findIndex((each) => each.type === kind && (kind === "all" || isSame(each.key, name, kind)));
+      const { messageId, from, to, kind: meant, body, ts } = message;
+      const last = { messageId, from, to, kind: meant, body: body.slice(0, WANTED), ts };
+      if (at < 0) {
+        list.unshift({ type: kind, key: name, count: 1, last });
+        continue;
+      }
+      if (message.messageId <= list[at].last.messageId) continue; // it was read already; ids are in the order of time
+      const [found] = list.splice(at, 1);
+      list.unshift({ ...found, count: found.count + 1, last });
+    }
+  }
+  if (conversations.value) conversations.value = list;
+  readWhole();
+}
+
+/** A pair is the same whoever of the two is named first. */
+const isSame = (one, other, type) => (type === "pair" ? one.split(",").sort().join(",") === other.split(",").sort().join(",") : one === other);
+
 /** As they were read last; none before that. */
 export const known = () => conversations.value ?? [];
 
@@ -41,7 +73,7 @@ export function followConversations() {
   read();
   if (isFollowing) return;
   isFollowing = true;
-  onEvents(["message.exchanged"], read);
+  onEvents(["message.exchanged"], hear);
   onReset(read);
 }
 

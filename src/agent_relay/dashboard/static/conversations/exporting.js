@@ -1,6 +1,7 @@
 // A whole conversation as a file, Markdown or JSON, read page by page.
 
 import { plural, showMoment } from "../lib/format.js";
+import { save } from "../lib/saving.js";
 import { orSay, say, unsay } from "../lib/toasts.js";
 import { readPage } from "./pages.js";
 import { showTo } from "./place.js";
@@ -21,7 +22,7 @@ export function exportAs(format, place) {
   });
 }
 
-async function readAll(place) {
+export async function readAll(place) {
   const messages = [];
   let cursor = null;
   do {
@@ -43,11 +44,4 @@ function asMarkdown(place, messages) {
   return `# ${place.title}\n\n${parts.join("\n")}`;
 }
 
-const fileName = (place) => `conversation-${(place.key || place.type).replace(/[^\p{L}\p{N}_-]+/gu, "-").replace(/^-|-$/g, "")}`;
-
-function save(name, text, type) {
-  const address = URL.createObjectURL(new Blob([text], { type }));
-  const anchor = Object.assign(document.createElement("a"), { href: address, download: name });
-  anchor.click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
-}
+export const fileName = (place) => `conversation-${(place.key || place.type).replace(/[^\p{L}\p{N}_-]+/gu, "-").replace(/^-|-$/g, "")}`;

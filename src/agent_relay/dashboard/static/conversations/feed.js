@@ -8,8 +8,9 @@ import { readPage } from "./pages.js";
 import { fromEvent, isLater, normalise } from "./receipts.js";
 
 const PAGE = 60;
+const NEWEST = 20; // of those what became of them is looked after
 const MOST = 2_400; // in memory; what is scrolled far away from is read again when it is wanted
-const RECEIPTS_MS = 2_000;
+const RECEIPTS_MS = 5_000; // deliveries are told by the stream; that one was read is not
 
 export class Feed {
   constructor(place) {
@@ -26,7 +27,7 @@ export class Feed {
     this.turn = 0;
     this.early = []; // what came while something was read
     this.isBlind = false; // it went live meanwhile
-    const readReceipts = atMostEvery(RECEIPTS_MS, () => document.hidden || this.refresh());
+    const readReceipts = atMostEvery(RECEIPTS_MS, () => document.hidden || this.refresh(NEWEST));
     this.stops = [
       onEvents(["message.exchanged"], (events) => this.take(events)),
       onEvents(["message.delivered"], (events) => { this.mark(events); readReceipts(); }),
@@ -164,11 +165,11 @@ export class Feed {
   }
 
   /** Reads the newest messages again: that one was read is not told by the stream. */
-  async refresh() {
+  async refresh(limit = PAGE) {
     if (this.hasNewer.value || this.place.search) return;
     const { turn } = this;
     try {
-      const { messages } = await this.ask({});
+      const { messages } = await this.ask({ limit });
       if (turn !== this.turn || this.hasNewer.value) return;
       const found = new Map(messages.reverse().map((each) => [each.messageId, normalise(each)]));
       const items = this.items.value.map((message) => found.get(message.messageId) ?? message);

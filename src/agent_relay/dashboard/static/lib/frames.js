@@ -28,7 +28,7 @@ export function afterQuiet(ms, work) {
   };
 }
 
-/** A function that calls `work` at once, and then at most once in `ms`, also for the last of its calls. */
+/** A function that calls `work` at once, and then at most once in `ms` (a number, or what returns one), also for the last of its calls. */
 export function atMostEvery(ms, work) {
   let timer = 0;
   let isWanted = false;
@@ -38,7 +38,7 @@ export function atMostEvery(ms, work) {
       return;
     }
     isWanted = false;
-    timer = setTimeout(run, ms);
+    timer = setTimeout(run, typeof ms === "function" ? ms() : ms);
     work();
   };
   return () => {

@@ -43,6 +43,8 @@ const ownNames = computed(() => {
 });
 
 const AGENTS_MS = 1_500;
+const AGENTS_EACH_MS = 75; // what every message asks for is asked for the more rarely the more there are to be told of
+const AGENTS_LONGEST_MS = 15_000;
 const REQUESTS_MS = 250;
 const NUMBERS_MS = 4_000;
 const COSTS_MS = 10_000; // the daemon adds them up from every event it keeps
@@ -51,6 +53,8 @@ const QUIET_NUMBERS_MS = 30_000;
 export const readAgents = atMostEvery(AGENTS_MS, () => read("agents", ({ agents: found }) => {
   agents.value = byKey(found, "name");
 }));
+/** As events ask for it; states are known from them, so only numbers wait. */
+const followAgents = atMostEvery(() => Math.min(AGENTS_LONGEST_MS, Math.max(AGENTS_MS, agents.value.size * AGENTS_EACH_MS)), () => readAgents());
 export const readRequests = atMostEvery(REQUESTS_MS, () => {
   read("permissions", (found) => { permissions.value = byKey(found.permissions, "requestId"); });
   read("questions", (found) => { questions.value = byKey(found.questions, "questionId"); });
@@ -82,7 +86,8 @@ function listen() {
   onReset(readAll);
   effect(() => { if (connection.value.state === "live") untracked(readAll); }); // what is not told by events may have changed meanwhile
   onEvents(["agent.state"], noteStates);
-  onEvents(["agent.spawned", "agent.released", "session.*", "message.*"], readAgents);
+  onEvents(["agent.spawned", "agent.released", "session.*"], readAgents);
+  onEvents(["message.*"], followAgents);
   onEvents(["permission.resolved", "question.resolved"], dropResolved);
   onEvents(["permission.*", "question.*"], readRequests);
   onEvents(["consensus.*"], readProposals);
@@ -107,7 +112,7 @@ function noteStates(events) {
     next.set(known.name, { ...known, state, waitingFor, door, doorNote, paused, hold, connected: state !== "offline" });
   }
   agents.value = next;
-  readAgents(); // why messages wait is the daemon's to say
+  followAgents(); // why messages wait is the daemon's to say
 }
 
 function dropResolved(events) {

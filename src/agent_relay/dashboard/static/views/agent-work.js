@@ -89,7 +89,7 @@ export function WayIn({ agent }) {
   const receipt = last?.recipients.find((each) => each.name === agent.name);
   return html`<section class="card agent-way" aria-label="Way in"><header><h2>Way in</h2></header><dl class="facts body">
     <dt>Door</dt><dd>${agent.door ?? "none: it fetches its messages itself"}<${BetterDoors} agent=${agent} /></dd>
-    <dt>Evidence</dt><dd>${receipt ? html`${receipt.stage} ${showAgo(receipt.stageAt ?? last.ts)} ago${receipt.door ? `, by ${receipt.door}` : ""}${receipt.evidence ? `, seen: ${receipt.evidence}` : ""}`
+    <dt>Evidence</dt><dd>${receipt ? html`the last message to it: ${receipt.stage} at ${showTime(receipt.stageAt ?? last.ts)}${receipt.door ? `, by ${receipt.door}` : ""}${receipt.evidence ? `, seen: ${receipt.evidence}` : ""}`
       : "no message to it yet"}</dd>
     <dt>Waiting</dt><dd>${plural(agent.queueDepth, "message")}</dd></dl></section>`;
 }

@@ -25,6 +25,7 @@ import { Menu } from "../parts/menu.js";
 import { VirtualList } from "../parts/virtual-list.js";
 
 const SEARCH_MS = 220;
+const shareLater = async (place) => (await import("../conversations/sharing.js")).share(place); // few need it
 
 export default function Conversations({ route }) {
   const place = placeOf(route);
@@ -106,6 +107,7 @@ function Head({ place, field, isListed, onList }) {
       <label class="search"><${Icon} name="search" size=${15} /><span class="sr-only">Search in ${place.title}</span>
         <input ref=${field} type="search" placeholder="Search" title="Words, and from: to: after: before: topic: in:" value=${written} onKeyDown=${leave} onInput=${write} /><kbd>/</kbd></label>
       <${Menu} label="Export" icon="download" items=${[
+        { label: "Share as one HTML file…", icon: "share", run: () => shareLater(place) },
         { label: "Export as Markdown", icon: "download", run: () => exportAs("markdown", place) },
         { label: "Export as JSON", icon: "download", run: () => exportAs("json", place) },
         { label: "Copy link to this view", icon: "link", run: () => copyText(location.href) },

@@ -9,7 +9,6 @@ import { hueOf, lettersOf } from "../parts/avatar.js";
 export const LARGEST = 21; // radius of a node
 const THICKEST = 7;
 const FRESH_MS = 60_000; // so long an edge shows that it was just used
-const LONGEST_NAME = 18;
 
 /** By the power of two: ten times as many messages are an edge that is a little thicker. */
 const thickness = (edge) => (edge.type === "pair" ? Math.min(THICKEST, 1 + 0.42 * Math.log2(1 + edge.count)) : 1.25);
@@ -58,9 +57,8 @@ function Pill({ text }) {
 }
 
 function Face({ name, radius, total, isNamed }) {
-  const short = name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME - 1)}…` : name;
   return html`<circle class="ring" r=${radius + 3.5} /><circle class="face" r=${radius} />
     <text class="gr-letters" dy="0.35em" aria-hidden="true" font-size=${radius * 0.62}>${lettersOf(name)}</text>
-    <text class=${classes("name", !isNamed && "unseen")} y=${radius + 17}>${short}</text>
+    <text class=${classes("name", !isNamed && "unseen")} y=${radius + 17}>${name}</text>
     ${total > 0 && radius === LARGEST && html`<text class="count" y=${radius + 31}>${showNumber(total)}</text>`}`;
 }

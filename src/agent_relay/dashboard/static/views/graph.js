@@ -1,6 +1,6 @@
 // Who talks to whom: agents and channels as nodes, messages as edges by their number, and a dot for each message on its way.
 
-import { classes, html, loadStyle, useEffect, useMemo, useRef, useSignal, useState } from "../lib/ui.js";
+import { classes, html, loadStyle, signal, useEffect, useMemo, useRef, useSignal, useState } from "../lib/ui.js";
 import { plural } from "../lib/format.js";
 import { addShortcuts } from "../lib/keys.js";
 import { onEvents } from "../lib/live.js";
@@ -10,6 +10,7 @@ import { Empty, Failed, Loading } from "../parts/empty.js";
 import { Tabs } from "../parts/tabs.js";
 import { edges, error, follow, isRead, membersOf, nodes, read, recipientsOf } from "./graph-data.js";
 import { Layout } from "./graph-layout.js";
+import { GraphMatrix } from "./graph-matrix.js";
 import { usePan } from "./graph-pan.js";
 import { sendPulse } from "./graph-pulse.js";
 import { Edge, LARGEST, Node } from "./graph-shapes.js";
@@ -22,18 +23,23 @@ const NAME_ROOM = 90; // pixels between nodes, below which only the one that is 
 const MANY_EDGES = 90; // beyond that they become fainter, the less used ones first
 const MARGIN = 60;
 const MOST_PULSES = 60;
-const KINDS = [{ value: "graph", label: "Graph" }, { value: "table", label: "Table" }];
+const MANY_AGENTS = 40; // more than that are a matrix, unless the picture is asked for
+const MANY_SILENT = 8; // more than that who said nothing are folded away
+const KINDS = [{ value: "graph", label: "Graph" }, { value: "matrix", label: "Matrix" }, { value: "table", label: "Table" }];
+
+const showsSilent = signal(false);
 
 const layout = new Layout(); // kept while other views are shown, so that everybody stays where they were
 
 export default function Graph({ route }) {
-  const kind = route.query.as === "table" ? "table" : "graph";
-  const choose = (value) => change({ as: value === "table" ? value : null }, { replace: true });
+  const usual = [...nodes.value.values()].filter((each) => !each.isChannel).length > MANY_AGENTS ? "matrix" : "graph";
+  const kind = KINDS.some(({ value }) => value === route.query.as) ? route.query.as : usual;
+  const choose = (value) => change({ as: value === usual ? null : value }, { replace: true });
   useEffect(follow, []);
   return html`<div class="view graph">
     <header class="view-head"><h1>Graph</h1><span class="faint gr-sum">${isRead.value && about()}</span>
       <div class="tools"><${Tabs} label="Shown as" value=${kind} options=${KINDS} onChange=${choose} /></div></header>
-    <${Body} isTable=${kind === "table"} />
+    <${Body} kind=${kind} />
   </div>`;
 }
 
@@ -44,13 +50,14 @@ function about() {
   return `${plural(all.length - channels, "agent")}, ${plural(channels, "channel")}, ${plural(pairs, "pair")} that talk`;
 }
 
-function Body({ isTable }) {
+function Body({ kind }) {
   if (error.value && !isRead.value) return html`<${Failed} error=${error.value} again=${read} />`;
   if (!isRead.value) return html`<${Loading} />`;
   if (!nodes.value.size) {
     return html`<${Empty} icon="graph" title="No agents yet"><p>Agents appear when they connect, and lines between them when they talk.</p><//>`;
   }
-  return isTable ? html`<${GraphTable} edges=${edges.value} />` : html`<${Picture} />`;
+  if (kind === "table") return html`<${GraphTable} edges=${edges.value} />`;
+  return kind === "matrix" ? html`<${GraphMatrix} nodes=${[...nodes.value.values()]} edges=${edges.value} />` : html`<${Picture} />`;
 }
 
 function Picture() {
@@ -58,7 +65,7 @@ function Picture() {
   const pulses = useRef(null);
   const near = useSignal(null); // the node that is pointed at
   const { width, height } = useSize(box);
-  const { ids, drawn, weightOf } = useArranged();
+  const { ids, drawn, weightOf, silent } = useArranged();
   const [, redraw] = useState(0);
   const [halfWide, halfTall] = [width / 2 - MARGIN, height / 2 - MARGIN];
   const placeOf = (id) => {
@@ -91,6 +98,8 @@ function Picture() {
           isNamed=${room * view.scale > NAME_ROOM || near.value === id} isAway=${isAway(id)} />`)}
       </g>`}
     </svg>
+    ${silent.length > MANY_SILENT && html`<div class="gr-fold"><${Button} small aria-pressed=${showsSilent.value} onClick=${() => { showsSilent.value = !showsSilent.value; }}>
+      ${showsSilent.value ? "Fold" : "Show"} ${plural(silent.length, "agent")} that said nothing<//></div>`}
     <div class="gr-tools">
       <${Button} small icon="plus" label="Zoom in" keys="+" onClick=${() => zoomBy(1.3)} />
       <${Button} small icon="minus" label="Zoom out" keys="-" onClick=${() => zoomBy(1 / 1.3)} />
@@ -104,9 +113,12 @@ function useArranged() {
   const drawn = [...edges.value].sort((one, other) => one.count - other.count);
   const most = Math.max(1, ...drawn.filter((each) => each.type === "pair").map((each) => each.count));
   const weightOf = (edge) => (edge.type === "pair" ? Math.log1p(edge.count) / Math.log1p(most) : 0.15);
-  const ids = [...nodes.value.keys()].sort();
+  const talking = new Set(drawn.flatMap(({ from, to }) => [from, to]));
+  const silent = [...nodes.value.keys()].filter((id) => !talking.has(id));
+  const isFolded = silent.length > MANY_SILENT && !showsSilent.value;
+  const ids = [...nodes.value.keys()].filter((id) => !isFolded || talking.has(id)).sort();
   useMemo(() => layout.arrange(ids, drawn.map((each) => ({ from: each.from, to: each.to, weight: weightOf(each) }))), [ids.join("\n")]);
-  return { ids, drawn, weightOf };
+  return { ids, drawn, weightOf, silent };
 }
 
 function useSize(box) {

@@ -3,7 +3,10 @@
 import { effect, html, useEffect, useLayoutEffect, useRef, useState } from "../lib/ui.js";
 import { theme, token } from "../lib/theme.js";
 import { Terminal } from "../vendor/xterm/xterm.mjs";
+import { get, part } from "../lib/api.js";
 import { confirm } from "../parts/dialog.js";
+import { withCtrl } from "./terminals-keybar.js";
+import { note } from "./terminals-recording.js";
 import { keyboardOf, releaseKeyboard, typeKeys } from "./terminals-keyboard.js";
 import { followTerminal } from "./terminals-stream.js";
 import { openTerminal } from "./terminals-styles.js";
@@ -14,6 +17,7 @@ const LARGEST_PX = 14;
 const PADDING_PX = 20;
 const LINE_HEIGHT = 1.32; // of the font
 const MOST_LINES = 3_000;
+const PAST_LINES = 1_000;
 
 await document.fonts.load(`13px ${token("--mono").split(",")[0]}`).catch(() => {});
 
@@ -22,17 +26,33 @@ letter.font = `100px ${token("--mono")}`;
 const LETTER_WIDTH = letter.measureText("M").width / 100;
 
 /** `room` is the height that there is, null where it does not matter. `onTitle` is told what the program calls itself; letters are never smaller than `smallest`. */
-export function Screen({ agent, room, onTitle, smallest = SMALLEST_PX }) {
+export function Screen({ agent, room, onTitle, smallest = SMALLEST_PX, hasPast = false, handle = null }) {
   const place = useRef(null);
   const shown = useRef(null);
-  const [note, setNote] = useState("Reading…");
+  const [words, setNote] = useState("Reading…");
   const [size, setSize] = useState(null);
 
   useLayoutEffect(() => {
     const terminal = makeTerminal();
     shown.current = terminal;
+    if (handle) handle.current = terminal;
     openTerminal(terminal, place.current);
+    const early = []; // came while what was before is read
+    let past = null;
     const hear = (said) => {
+      note(agent, said);
+      if (past === null && said.type === "snapshot" && hasPast) {
+        show(said);
+        past = Promise.all([readPast(agent), new Promise((done) => { terminal.write("", done); })]).then(([lines]) => {
+          past = false;
+          if (!shown.current) return;
+          putAbove(terminal, lines, said);
+          early.splice(0).forEach(show);
+        });
+      } else if (past) early.push(said);
+      else show(said);
+    };
+    const show = (said) => {
       if (said.type === "snapshot") {
         terminal.reset();
         terminal.resize(said.columns, said.rows);
@@ -49,7 +69,7 @@ export function Screen({ agent, room, onTitle, smallest = SMALLEST_PX }) {
       effect(() => { theme.value; terminal.options.theme = readTheme(); }),
       effect(() => setHands(terminal, keyboardOf.value === agent)),
       terminal.onTitleChange(onTitle),
-      terminal.onData((text) => keyboardOf.value === agent && typeKeys(text)),
+      terminal.onData((text) => keyboardOf.value === agent && typeKeys(withCtrl(text))),
       terminal.onBinary((text) => keyboardOf.value === agent && typeKeys(text)),
     ];
     terminal.attachCustomKeyEventHandler((event) => {
@@ -60,21 +80,43 @@ export function Screen({ agent, room, onTitle, smallest = SMALLEST_PX }) {
     return () => {
       undo.forEach((each) => (each.dispose ? each.dispose() : each()));
       terminal.dispose();
+      shown.current = null;
     };
   }, [agent]);
 
   useEffect(() => {
     const frame = place.current?.parentElement;
     if (!frame) return undefined; // it is gone already
-    const fit = () => setLetters(shown.current, frame.clientWidth, room, smallest);
+    const fit = () => shown.current && setLetters(shown.current, frame.clientWidth, room, smallest);
     const watch = new ResizeObserver(fit);
     watch.observe(frame);
     fit();
     return () => watch.disconnect();
-  }, [agent, room, size]);
+  }, [agent, room, size, smallest]);
 
   return html`<div class="screen"><div class="xterm-place" ref=${place} data-keys=${keyboardOf.value === agent ? "own" : undefined} data-terminal=${agent} />
-    ${note && html`<p class="screen-note" role="status">${note}</p>`}</div>`;
+    ${words && html`<p class="screen-note" role="status">${words}</p>`}</div>`;
+}
+
+/** Puts above what the stream began with whatever was printed before that; the stream itself may go back further than the screen. */
+function putAbove(terminal, lines, { text, rows }) {
+  const { active } = terminal.buffer;
+  let have = active.length;
+  while (have > 0 && !active.getLine(have - 1).translateToString(true)) have--;
+  const above = lines.slice(0, Math.max(0, lines.length - have));
+  if (!above.length) return;
+  terminal.reset();
+  terminal.write(`${above.join("\r\n")}${"\r\n".repeat(rows)}`);
+  terminal.write(text);
+}
+
+/** What was printed before the page was opened, the newest lines at the end; none where there is none. */
+async function readPast(agent) {
+  try {
+    return (await get(`agents/${part(agent)}/output`, { lines: PAST_LINES })).lines;
+  } catch {
+    return [];
+  }
 }
 
 export function makeTerminal() {

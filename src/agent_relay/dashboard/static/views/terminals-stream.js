@@ -37,6 +37,9 @@ const renew = oncePerFrame(() => {
 document.addEventListener("visibilitychange", renew);
 setInterval(() => abort && Date.now() - heardAt > SILENCE_MS && abort.abort(), 5_000);
 
+/** Opens the stream anew: it begins with what each of them shows. */
+export const beginAnew = () => abort?.abort();
+
 async function run(agents) {
   while (current === agents) {
     abort = new AbortController();

@@ -63,7 +63,7 @@ export function TimelineCanvas({ data, frame, look, lanes, filter }) {
       <ul>${lanes.value.map((name) => html`<li key=${name}><${LaneLabel} name=${name} /></li>`)}</ul>
     </div>
     <div class="tl-picture">
-      <canvas ref=${canvas} tabindex="0" role="img" aria-label=${aboutPicture(lanes.value, frame.value)} ...${hands} />
+      <canvas data-timeline ref=${canvas} tabindex="0" role="img" aria-label=${aboutPicture(lanes.value, frame.value)} ...${hands} />
       <${Hint} hover=${hover} data=${data} lanes=${lanes.value} />
     </div>
   </div>`;

@@ -17,6 +17,7 @@ import { TimelineCanvas } from "./timeline-canvas.js";
 import { NONE } from "./timeline-columns.js";
 import { TimelineData } from "./timeline-data.js";
 import { isShown, makeFilter } from "./timeline-lanes.js";
+import { saveImage } from "./timeline-image.js";
 import { stateColours } from "./timeline-paint.js";
 import { confine, showEdge, zoom } from "./timeline-scale.js";
 import { TimelineTable } from "./timeline-table.js";
@@ -174,6 +175,7 @@ function ZoomTools() {
     <${Button} kind="quiet" icon="minus" label="Zoom out" keys="-" onClick=${() => zoomBy(2)} />
     <${Button} kind="quiet" icon="plus" label="Zoom in" keys="+" onClick=${() => zoomBy(0.5)} />
     <${Button} small icon=${isLive.value ? "pause" : "play"} class="tl-live" aria-pressed=${isLive.value} onClick=${toggleLive}>Live<//>
+    <${Button} kind="quiet" icon="download" label="Save as a picture" onClick=${() => orSay(() => saveImage(frame.value, lanes.value))} />
     <${Button} kind="quiet" icon="clock" label="Replay this time" href=${link("replay", ["time", `${Math.floor(from)}-${Math.ceil(to)}`])} />`;
 }
 

@@ -14,6 +14,7 @@ from agent_relay.ports.pages import Asset
 from agent_relay.protocol.encode import encode_json
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import PageCodeBody
+from agent_relay.transports.http.compression import GZIP_HEADERS, accepts_gzip
 from agent_relay.transports.http.errors import not_found
 from agent_relay.transports.http.guard import WrongToken, is_token
 from agent_relay.transports.http.route import HTML, JSON, Call, Route, Text
@@ -53,7 +54,9 @@ async def file(api: Api, call: Call) -> Text:
     headers = (("cache-control", "no-cache"), ("etag", asset.etag), *_HARDENING)
     if asset.etag in call.headers.get("if-none-match", ""):
         return Text(b"", asset.media, NOT_MODIFIED, headers)
-    return Text(asset.content, asset.media, headers=headers)
+    if asset.packed and accepts_gzip(call.headers):
+        return Text(asset.packed, asset.media, headers=(*headers, *GZIP_HEADERS))
+    return Text(asset.content, asset.media, headers=(*headers, ("vary", "Accept-Encoding")))
 
 
 async def _find(api: Api, path: str) -> Asset:
