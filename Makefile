@@ -7,6 +7,7 @@
 #   SEED=7              the random seed of `make chaos` and `make chaos-cluster`; by default a new one, which is printed
 #   FAULTS=20           how many faults `make chaos-cluster` has for each of its SEEDS
 #   REAL_CLIS=/a/folder where `make test-real-clis` keeps the CLIs it installs
+#   VERSIONS=4          plays a few scenes with that many of the newest releases of each CLI; CLIS="claude codex" with some
 
 VENV ?= .venv
 SEEDS ?= 5000
@@ -62,8 +63,13 @@ test-terminals: environment  ## run only the tests with real tmux and PTY termin
 	@$(TEST_TERMINALS) terminals
 
 test-real-clis: environment  ## test claude, codex, gemini, opencode and aider under the relay, offline; most of an hour
+ifdef VERSIONS
+	@$(RUN) scripts/cli_releases.py "$(REAL_CLIS)/releases" "$(VERSIONS)" $(CLIS)
+	@$(RUN) -m tests.real_clis.offline $(RUN) -m tests.real_clis.try_releases "$(REAL_CLIS)/releases" $(CLIS)
+else
 	@$(RUN) scripts/real_clis.py "$(REAL_CLIS)"
 	@REAL_CLIS="$(REAL_CLIS)" REAL_CLIS_RESULTS=docs/real-clis.md $(RUN) -m tests.real_clis.offline $(RUN) -m pytest --verbosity=0 -m real_clis tests/real_clis
+endif
 
 test-dashboard-load: generator  ## test the dashboard with 50 agents and 100,000 messages; some minutes
 	@DASHBOARD_AGENTS=50 DASHBOARD_MESSAGES=100000 $(RUN) -m pytest --verbosity=0 -s tests/browser/test_load.py

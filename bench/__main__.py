@@ -16,7 +16,7 @@ from types import FrameType
 from bench.process import describe_machine, file_system_of, raise_file_limit
 from bench.report import format_report
 from bench.scenarios import QUICK, SCENARIOS, Bench, Row, Sizes
-from bench.servers import find_nats, find_relay
+from bench.servers import find_nats, find_redis, find_relay
 from bench.targets import TARGETS, Results
 from bench.worker import Crew
 
@@ -57,12 +57,15 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--messages", type=_positive, help="messages of the pipelined run; the other runs follow in proportion")
     parser.add_argument("--repeats", type=_positive, help="rounds of each scenario, however long they take")
     parser.add_argument("--no-nats", action="store_true", help="leave JetStream out")
+    parser.add_argument("--no-redis", action="store_true", help="leave Redis Streams out")
     parser.add_argument("--json", metavar="FILE", help="write the numbers to a file as well")
     parser.add_argument("--write-readme", action="store_true", help="put the results into bench/README.md")
     parser.add_argument("--relay", metavar="COMMAND", help="the daemon's command; by default agent-relay beside this Python")
     options = parser.parse_args(arguments)
     if not options.no_nats and find_nats() is None:
         parser.error("nats-server is not installed: pip install 'agent-relay[bench]', or leave it out with --no-nats")
+    if not options.no_redis and find_redis() is None:
+        parser.error("redis-server is not installed: apt-get install redis-server, or leave it out with --no-redis")
     return options
 
 
@@ -84,7 +87,9 @@ def _measure(options: argparse.Namespace) -> list[Row]:
     sizes = replace(sizes, messages=options.messages or sizes.messages)
     command = shlex.split(options.relay) if options.relay else find_relay()
     with Crew() as crew:
-        bench = Bench(crew, command, None if options.no_nats else find_nats(), sizes, _tell)
+        bench = Bench(
+            crew, command, None if options.no_nats else find_nats(), None if options.no_redis else find_redis(), sizes, _tell
+        )
         for name in options.only or SCENARIOS:
             SCENARIOS[name](bench)
     _tell("")
@@ -122,7 +127,7 @@ def _spell_sizes(options: argparse.Namespace) -> list[str]:
     words = ["--quick"] if options.quick else []
     words += [f"--only {name}" for name in options.only or ()]
     words += [f"--{name} {getattr(options, name)}" for name in ("messages", "repeats") if getattr(options, name)]
-    return words + (["--no-nats"] if options.no_nats else [])
+    return words + [f"--no-{peer}" for peer in ("nats", "redis") if getattr(options, f"no_{peer}")]
 
 
 if __name__ == "__main__":

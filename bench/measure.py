@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from bench import nats_wire
+from bench import nats_wire, redis_wire
 from bench.dialect import Dialect, FailedRunError, Stream
 from bench.process import read_cpu_s, read_rss_bytes, wait_for_rest
 from bench.relay_wire import ForwarderDialect, RelayDialect
-from bench.servers import Server, run_forwarder, run_nats, run_relay
+from bench.servers import Server, run_forwarder, run_nats, run_redis, run_relay
 from bench.worker import Crew, Part, Report
 
 _LEAST_CPU_S = 0.05  # the kernel tells processor time in hundredths of a second: below five of them it says too little
@@ -46,6 +46,13 @@ def nats(binary: str, sync_always: bool) -> Iterator[Running]:
     with run_nats(binary, sync_always) as (server, port):
         nats_wire.create_stream(port)
         yield Running(server, nats_wire.NatsDialect(port), lambda messages: nats_wire.check_all_acknowledged(port, messages))
+
+
+@contextmanager
+def redis(binary: str, sync: str) -> Iterator[Running]:
+    with run_redis(binary, sync) as (server, path):
+        redis_wire.create_stream(path)
+        yield Running(server, redis_wire.RedisDialect(path), lambda messages: redis_wire.check_all_acknowledged(path, messages))
 
 
 def measure_load(crew: Crew, running: Running, streams: Sequence[Stream], window: int = 0, rate: int = 0) -> Metrics:

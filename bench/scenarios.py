@@ -11,7 +11,7 @@ from statistics import median
 
 from bench.arc import arc
 from bench.dialect import FailedRunError, Stream
-from bench.measure import Metrics, Running, forwarder, measure_load, measure_turns, nats, relay
+from bench.measure import Metrics, Running, forwarder, measure_load, measure_turns, nats, redis, relay
 from bench.process import read_rss_bytes
 from bench.relay_wire import RelayDialect, open_agent
 from bench.servers import run_relay, wait_until
@@ -19,6 +19,7 @@ from bench.terminal import measure_terminal
 from bench.worker import Crew
 
 RELAY, FORWARDER, NATS, NATS_SYNC = "agent-relay", "bare forwarder", "JetStream", "JetStream, sync always"
+REDIS, REDIS_SYNC = "Redis Streams", "Redis Streams, always"
 TMUX, PTY = "agent-relay in tmux", "agent-relay in a PTY"
 WINDOW = 1_000
 PAIRS, PAIR_WINDOW = 50, 100
@@ -76,7 +77,8 @@ Attempt = Callable[[], Metrics]
 class Bench:
     crew: Crew
     relay_command: Sequence[str]
-    nats_binary: str | None  # None: no peers but the forwarder
+    nats_binary: str | None  # None: it is left out
+    redis_binary: str | None  # the same
     sizes: Sizes
     tell: Callable[[str], None]
     rows: list[Row] = field(default_factory=list)
@@ -126,9 +128,16 @@ def pipelined(bench: Bench) -> None:
         with nats(binary, sync_always) as running:
             return measure_load(bench.crew, running, [_pair(0, max(count // share, WINDOW))], WINDOW)
 
+    def measure_redis(sync: str) -> Metrics:
+        assert bench.redis_binary is not None
+        with redis(bench.redis_binary, sync) as running:
+            return measure_load(bench.crew, running, [_pair(0, count)], WINDOW)
+
     attempts: dict[str, Attempt] = {RELAY: measure_relay}
     if binary is not None:
         attempts |= {NATS: lambda: measure_nats(False), NATS_SYNC: lambda: measure_nats(True)}
+    if bench.redis_binary is not None:
+        attempts |= {REDIS: lambda: measure_redis("everysec"), REDIS_SYNC: lambda: measure_redis("always")}
     bench.repeat("pipelined", attempts | {FORWARDER: measure_forwarder})
 
 
@@ -168,9 +177,16 @@ def turns(bench: Bench) -> None:
         with nats(bench.nats_binary, sync_always) as running:
             return measure_turns(bench.crew, running, _pair(0, count))
 
+    def measure_redis(sync: str) -> Metrics:
+        assert bench.redis_binary is not None
+        with redis(bench.redis_binary, sync) as running:
+            return measure_turns(bench.crew, running, _pair(0, count))
+
     attempts: dict[str, Attempt] = {RELAY: measure_relay}
     if bench.nats_binary is not None:
         attempts |= {NATS: lambda: measure_nats(False), NATS_SYNC: lambda: measure_nats(True)}
+    if bench.redis_binary is not None:
+        attempts |= {REDIS: lambda: measure_redis("everysec"), REDIS_SYNC: lambda: measure_redis("always")}
     bench.repeat("turns", attempts, repeats=1)
 
 

@@ -52,6 +52,10 @@ def find_nats() -> str | None:
     return str(beside) if beside.exists() else shutil.which("nats-server")
 
 
+def find_redis() -> str | None:
+    return shutil.which("redis-server")
+
+
 @contextmanager
 def run_relay(command: Sequence[str], *flags: str, wait: bool = True) -> Iterator[tuple[Server, str]]:
     """The daemon with its default durability (fsync before an answer); yields it and its socket's path."""
@@ -110,6 +114,18 @@ def run_nats(binary: str, sync_always: bool) -> Iterator[tuple[Server, int]]:
             port = wait_until(lambda: _read_port(directory), server)
             wait_until(lambda: connect_nats(port).close(), server)
             yield server, port
+
+
+@contextmanager
+def run_redis(binary: str, sync: str) -> Iterator[tuple[Server, str]]:
+    """Redis with an append-only file that is flushed `everysec` or `always`; yields it and its socket's path."""
+    with own_directory() as directory:
+        path = str(directory / "redis.sock")
+        options = {"port": "0", "unixsocket": path, "dir": str(directory), "appendonly": "yes", "appendfsync": sync, "save": ""}
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        with running([binary, *words], directory, dict(os.environ)) as server:
+            wait_until(lambda: connect_unix(path).close(), server)
+            yield server, path
 
 
 def _module(name: str, argument: str, directory: Path) -> tuple[list[str], Path, dict[str, str]]:

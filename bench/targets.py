@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench.scenarios import FORWARDER, NATS, NATS_SYNC, PTY, RELAY, TMUX, Row
+from bench.scenarios import FORWARDER, NATS, NATS_SYNC, PTY, REDIS_SYNC, RELAY, TMUX, Row
 
 
 class Results:
@@ -64,9 +64,15 @@ TARGETS: tuple[Target, ...] = (
            lambda r: r.compare("pipelined", "messages_per_s", NATS), True),
     Target("pipelined 1 → 1: throughput against JetStream, sync always", "×", 8, 20,
            lambda r: r.compare("pipelined", "messages_per_s", NATS_SYNC), True),
+    Target("pipelined 1 → 1: throughput against Redis Streams, always", "×", 1, 2,
+           lambda r: r.compare("pipelined", "messages_per_s", REDIS_SYNC), True),
     Target("50 pairs: messages a second", "", 25_000, 60_000, lambda r: r.find("pairs", "messages_per_s"), True),
     Target("fan-out to 50: deliveries a second", "", 100_000, 250_000, lambda r: r.find("fan-out", "deliveries_per_s"), True),
     Target("one at a time: p50 until answered and delivered", "ms", 1, 0.5, lambda r: r.turn_p50_ms()),
+    Target("one at a time: p99 of delivery against JetStream's, sync always", "×", 4, 2,
+           lambda r: r.compare("turns", "delivered_p99_ms", NATS_SYNC)),
+    Target("5,000 a second: CPU per message against the bare forwarder's", "×", 3, 1.5,
+           lambda r: r.compare("steady", "cpu_us_per_message", FORWARDER)),
     Target("5,000 a second: p99 of delivery against the bare forwarder's", "×", 6, 3,
            lambda r: r.compare("steady", "delivered_p99_ms", FORWARDER)),
     Target("memory: daemon idle", "MB", 60, 40, lambda r: r.find("memory", "idle_mb")),

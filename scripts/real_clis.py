@@ -28,6 +28,7 @@ class Cli(NamedTuple):
     program: str
     oldest_python: str = ""
     newest_python: str = ""
+    is_tested: bool = True  # by every scene; otherwise only by those of `make test-real-clis VERSIONS=…`
 
     def programs(self, folder: Path) -> Path:
         """The folder of its commands, below the folder of all CLIs."""
@@ -64,23 +65,23 @@ def _install_with_npm(cli: Cli, own: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise InstallFailed(f"{cli.name} needs npm. Install Node.js {OLDEST_NODE} or newer, which has it, then run this again.")
-    node = _run(["node", "--version"], "node does not run", own).strip().lstrip("v")
+    node = run(["node", "--version"], "node does not run", own).strip().lstrip("v")
     if int(node.partition(".")[0]) < OLDEST_NODE:
         raise InstallFailed(f"Node.js is {node}; {cli.name} needs {OLDEST_NODE} or newer. Install that, then run this again.")
     quiet = ["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
     words = [npm, "install", "--prefix", str(own), *quiet, f"{cli.package}@{cli.version}"]
-    _run(words, f"npm could not install {cli.package}@{cli.version}; look at `npm config get registry` and the network", own)
+    run(words, f"npm could not install {cli.package}@{cli.version}; look at `npm config get registry` and the network", own)
 
 
 def _install_with_pip(cli: Cli, own: Path) -> None:
-    python = _find_python(cli)
-    _run([python, "-m", "venv", str(own)], f"{python} could not make an environment; on Debian install python3-venv", own)
+    python = find_python(cli)
+    run([python, "-m", "venv", str(own)], f"{python} could not make an environment; on Debian install python3-venv", own)
     words = [str(own / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
     what = f"{cli.package}=={cli.version}"
-    _run([*words, what], f"pip could not install {what}; look at `pip config list` and the network", own)
+    run([*words, what], f"pip could not install {what}; look at `pip config list` and the network", own)
 
 
-def _find_python(cli: Cli) -> str:
+def find_python(cli: Cli) -> str:
     oldest, newest = (int(version.partition(".")[2]) for version in (cli.oldest_python, cli.newest_python))
     if oldest <= sys.version_info.minor <= newest:
         return sys.executable
@@ -97,14 +98,14 @@ def _find_python(cli: Cli) -> str:
 
 def _check_version(cli: Cli, folder: Path) -> None:
     program = cli.programs(folder) / cli.program
-    said = _run([str(program), "--version"], f"{cli.name} was installed and does not run", folder)
+    said = run([str(program), "--version"], f"{cli.name} was installed and does not run", folder)
     if cli.version not in said:
         raise InstallFailed(
             f"{cli.name} says it is {said.strip()!r}, not {cli.version}: remove {folder / cli.name}, run this again."
         )
 
 
-def _run(words: list[str], trouble: str, cwd: Path) -> str:
+def run(words: list[str], trouble: str, cwd: Path) -> str:
     deadline_s = ANSWER_DEADLINE_S if words[-1] == "--version" else INSTALL_DEADLINE_S
     try:
         done = subprocess.run(  # noqa: S603 - our own words
@@ -114,7 +115,7 @@ def _run(words: list[str], trouble: str, cwd: Path) -> str:
         raise InstallFailed(f"{trouble} ({error}).") from None
     if done.returncode:
         raise InstallFailed(f"{trouble}. It said:\n{(done.stderr or done.stdout).strip()[-2000:]}")
-    return done.stdout
+    return done.stdout or done.stderr  # some say their version there
 
 
 def main(words: list[str]) -> int:
@@ -123,7 +124,7 @@ def main(words: list[str]) -> int:
         return 2
     folder, manifest = Path(words[0]).resolve(), read_manifest()
     try:
-        for name in words[1:] or manifest:
+        for name in words[1:] or [name for name, cli in manifest.items() if cli.is_tested]:
             if name not in manifest:
                 raise InstallFailed(f"There is no {name!r} in {MANIFEST.name}; there are {', '.join(manifest)}.")
             cli = manifest[name]

@@ -59,7 +59,7 @@ PARTS_MAY_IMPORT: dict[str, frozenset[str]] = {
 _DIVIDED_ROOM = "terminal"
 
 # The modules that are no room: the front door, `python -m agent_relay`, and what every room may ask for: the version, how
-# Python is started, and which git repository a folder belongs to.
+# Python is started, which git repository a folder belongs to, and how small files of the user's own are replaced.
 FRONT_DOOR = "__init__"
 _DOORS: dict[str, frozenset[str]] = {
     FRONT_DOOR: frozenset({"protocol", "sdk", "patterns"}),
@@ -67,10 +67,11 @@ _DOORS: dict[str, frozenset[str]] = {
     "version": frozenset(),
     "interpreter": frozenset(),
     "repository": frozenset(),
+    "private_files": frozenset(),
 }
 _FOR_ALL = frozenset({"version", "__version__", "interpreter"})
-_FOR_ALL_BUT_THE_PURE = frozenset({"repository"})  # it reads files
-_TOP_LEVEL_FILES = {"__init__.py", "__main__.py", "version.py", "interpreter.py", "repository.py", "py.typed"}
+_FOR_ALL_BUT_THE_PURE = frozenset({"repository", "private_files"})  # they read files
+_TOP_LEVEL_FILES = {"__init__.py", "__main__.py", "version.py", "interpreter.py", "repository.py", "private_files.py", "py.typed"}
 
 PURE_ROOMS = frozenset({"protocol", "core"})
 

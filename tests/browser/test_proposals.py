@@ -67,3 +67,32 @@ def test_whoever_is_not_asked_only_looks_and_may_withdraw(stage: Stage, open_vie
         expect(page.get_by_role("heading", name="Ended")).to_be_visible()
         if folder := os.environ.get("SCREENSHOTS"):
             page.screenshot(path=f"{folder}/decisions-ended.png")
+
+
+def test_the_owner_asks_agents_and_sees_what_they_decide(stage: Stage, open_view: OpenPage) -> None:
+    with stage.visitor("Carol") as carol, stage.visitor("Dave") as dave:
+        page, watched = open_view("#/decisions")
+        watched.allows_network_errors = True  # a name that nobody has is refused
+        page.get_by_role("button", name="Ask agents to vote").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("What is to be decided").fill("Release on Friday")
+        dialog.get_by_label("Who votes").fill("Carol, Nobody-here")
+        dialog.get_by_label("Approved by").select_option("quorum")
+        dialog.get_by_label("How many").fill("50%")
+        dialog.get_by_label("Ends").select_option("240")
+        dialog.get_by_label("Description").fill("The tests are green.")
+        assert find_faults(page) == []
+        if folder := os.environ.get("SCREENSHOTS"):
+            page.screenshot(path=f"{folder}/decisions-ask.png")
+        dialog.get_by_role("button", name="Ask them").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("Nobody-here")  # and what was written stays
+        dialog.get_by_label("Who votes").fill("Carol, Dave")
+        dialog.get_by_role("button", name="Ask them").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        found = card(page, "Release on Friday")
+        expect(found).to_contain_text("You proposed it. 50% must approve.")
+        expect(found).to_contain_text("The tests are green.")
+        (proposal,) = [each for each in stage.run(carol.proposals()) if each.info.title == "Release on Friday"]
+        stage.run(carol.vote(proposal.id, "approve"))
+        expect(found.locator(".badge").first).to_have_text("Approved")
+        assert stage.run(dave.proposals()) == []

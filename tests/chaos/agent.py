@@ -67,6 +67,7 @@ class Agent:
         self.wishes: dict[str, Frame] = {}  # CHANNEL_JOIN and SUBSCRIBE, until they are answered
         self.asked: dict[str, asyncio.Future[Frame]] = {}
         self.token = self.session = ""
+        self.window = 0  # of the session
         self.readings: dict[tuple[str, str], Reading] = {}
         self.read: set[str] = set()  # delivery ids
         self.rejected: set[str] = set()
@@ -142,6 +143,7 @@ class Agent:
         if is_fresh:
             self.token = ""  # from here on it may be worth nothing, whether the answer comes or not
         self.history.connected(self.name, self.link)
+        window = self.habits.window  # they may change meanwhile
         self._write(self._resume() if resumes else self._hello(with_token=not is_fresh))
         while True:
             frames = await self._read(reader, decoder)
@@ -150,9 +152,11 @@ class Agent:
                 if frame["type"] in {"WELCOME", "SYNC"}:
                     if not is_fresh and payload["session_id"] != self.session:
                         self._forget()
-                    self.token, self.session = payload["resume_token"], payload["session_id"]
+                    self.token, self.session, self.window = payload["resume_token"], payload["session_id"], window
                     return frames[place + 1 :]
                 if frame["type"] == "NACK":  # it is too old: a fresh one is expected
+                    self.history.turned_away(self.name, payload["code"], payload["message"], self.socket)
+                    self.token = ""  # from here on it is worth nothing, whether the answer comes or not
                     self._write(self._hello(with_token=False))
                 elif frame["type"] == "ERROR":
                     reason = payload.get("details", {}).get("reason", payload["code"])
@@ -169,8 +173,7 @@ class Agent:
         self.read.clear()
 
     def _hello(self, *, with_token: bool) -> Frame:
-        capabilities = {"ack": True, "resume": True, "backpressure": True, "events": True, "max_inflight": self.habits.window}
-        payload: dict[str, Any] = {"agent": self.name, "version": 2, "capabilities": capabilities}
+        payload: dict[str, Any] = {"agent": self.name, "version": 2, "capabilities": self._capabilities()}
         if with_token:
             payload["session"] = {"resume_token": self.token}
         return make_frame("HELLO", payload)
@@ -183,9 +186,13 @@ class Agent:
                 last_seq = max(0, last_seq - self.random.randrange(3))
             points.append({"topic": topic, "peer": sender, "last_seq": last_seq})
             self.history.claimed(self.name, sender, topic, last_seq)
-        return make_frame(
-            "RESUME", {"agent": self.name, "session_id": self.session, "resume_token": self.token, "streams": points}
-        )
+        payload = {"agent": self.name, "session_id": self.session, "resume_token": self.token, "streams": points}
+        if self.window != self.habits.window:  # else the session keeps what it has
+            payload["capabilities"] = self._capabilities()
+        return make_frame("RESUME", payload)
+
+    def _capabilities(self) -> dict[str, Any]:
+        return {"ack": True, "resume": True, "backpressure": True, "events": True, "max_inflight": self.habits.window}
 
     # --- speaking ---------------------------------------------------------------------------------------------------------
 

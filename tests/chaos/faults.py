@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
+from tests.chaos.database_faults import hurt_database
 from tests.chaos.habits import Habits
 from tests.chaos.history import Entry
 from tests.chaos.stage import Stage
@@ -359,6 +360,7 @@ class Family:
     cycles: int = 8  # at most so many on one daemon
     needs_disk: bool = False  # the shim that lets calls fail
     needs_machine: bool = False  # the shim that moves the wall clock and slows the disk down
+    needs_database: bool = False  # a PostgreSQL server of its own
     prepare: Callable[[Stage], Awaitable[None]] | None = None  # adds further clients
     small_disk_bytes: int = 0  # the state directory is on a disk of its own
 
@@ -402,6 +404,7 @@ FAMILIES: dict[str, Family] = {
     "clock": Family(jump_clock, needs_machine=True),
     "http": Family(kill_while_posting, habits=replace(_STEADY, groups=0.0), flags=(*_FLAGS, "--port=0"), prepare=add_posters),
     "arc": Family(let_arc_die, habits=_STEADY, flags=(*_FLAGS, "--port=0"), prepare=add_arc_reader, cycles=4),
+    "postgres": Family(hurt_database, flags=(*_FLAGS, "--storage=postgres"), cycles=6, needs_database=True),
     "storm": Family(
         storm,
         names=_CROWD,

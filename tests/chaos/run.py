@@ -7,10 +7,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.chaos.database import Database
 from tests.chaos.faults import Ended, Family
 from tests.chaos.history import History
 from tests.chaos.machine import Machine
@@ -56,7 +57,9 @@ def _directory_for(family: Family) -> Iterator[Path]:
 async def play(family: Family, seed: object, cycles: int) -> Result:
     """So many cycles on one daemon, then rest, then judgement."""
     began, done = time.monotonic(), 0
-    with _directory_for(family) as directory, tempfile.TemporaryDirectory(prefix="chaos-") as aside:
+    with ExitStack() as removing:
+        directory = removing.enter_context(_directory_for(family))
+        aside = removing.enter_context(tempfile.TemporaryDirectory(prefix="chaos-"))
         stage = Stage(seed, family.names, family.habits, family.flags, directory)
         if family.needs_disk:
             stage.disk = Faults(aside)
@@ -64,6 +67,10 @@ async def play(family: Family, seed: object, cycles: int) -> Result:
         if family.needs_machine:
             stage.machine = Machine(Path(aside))
             stage.daemon.environ |= stage.machine.environ
+        if family.needs_database:
+            stage.database = Database()
+            removing.callback(stage.database.remove)
+            stage.daemon.environ |= stage.database.environ
         async with stage:
             if family.prepare is not None:
                 await family.prepare(stage)

@@ -12,6 +12,7 @@ from types import TracebackType
 
 from agent_relay.testing.daemon import DaemonProcess
 from tests.chaos.agent import CHANNEL, TOPIC, Agent, Sent
+from tests.chaos.database import Database
 from tests.chaos.habits import CALM, Habits, sluggish
 from tests.chaos.history import History
 from tests.chaos.machine import Machine
@@ -49,6 +50,7 @@ class Stage:
         self.others: list[Poster | ArcReader] = []
         self.disk: Faults | None = None
         self.machine: Machine | None = None
+        self.database: Database | None = None
         self.tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Stage:

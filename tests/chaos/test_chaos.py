@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.faults import FAMILIES
 from tests.chaos.run import play
 
-CYCLES = {"kill": 3, "stop": 2, "slow": 2, "fsync": 2, "clock": 2, "http": 2}  # one of the others
+CYCLES = {"kill": 3, "stop": 2, "slow": 2, "fsync": 2, "clock": 2, "http": 2, "postgres": 2}  # one of the others
 CROWD = 120  # of the 500 that `make chaos` has
 SEED = 1
 

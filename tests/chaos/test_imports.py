@@ -29,7 +29,7 @@ def find_forbidden(source: str) -> Iterator[str]:
 def files_of_several_hosts() -> list[Path]:
     """But for what runs in the daemon's process: a planted fault is planted there."""
     chaos = [path for path in CLUSTER.joinpath("chaos").glob("*.py") if path.name != "planted.py"]
-    return [*chaos, CLUSTER / "machines.py", SUPPORT / "nats_servers.py", SUPPORT / "networks.py"]
+    return [*chaos, CLUSTER / "machines.py", SUPPORT / "nats_servers.py", SUPPORT / "networks.py", SUPPORT / "postgres_server.py"]
 
 
 def test_chaos_speaks_for_itself() -> None:

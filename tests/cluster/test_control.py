@@ -134,6 +134,24 @@ def test_an_agent_is_started_and_stopped_on_another_host_and_survives_every_daem
     assert scene.status(again)[:2] == ("ended", "released")
 
 
+def test_commands_say_where_an_agent_runs_and_show_its_terminal(
+    scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = scene.hosts["a"]
+    monkeypatch.chdir(here.directory)  # the same place of the project is meant on the other host
+    code, printed = run(capsys, here, "spawn", "Bob", scene.program, "ping", "--backend", "pty", "--host", "b")
+    assert code == 0, printed
+    assert "Bob is running on host b" in printed
+    assert "agent-relay logs Bob; on b also agent-relay attach Bob" in printed
+    wait_until(lambda: "pong" in run(capsys, here, "logs", "Bob")[1], "its terminal is not shown")
+    code, printed = run(capsys, here, "logs", "Bob", "--lines", "1")
+    assert (code, len(printed.splitlines())) == (0, 1), printed
+    for words in (("logs", "Bob", "--follow"), ("attach", "Bob")):
+        code, printed = run(capsys, here, *words)
+        assert (code, "runs on host b" in printed) == (1, True), printed
+    assert run(capsys, scene.hosts["c"], "logs", "Nobody")[0] == 1
+
+
 def test_the_agents_of_a_run_end_with_it_on_another_host_and_after_the_seat_moved(tmp_path: Path) -> None:
     program = write_program(tmp_path, "Bob", turns=TURNS)
     with run_hosts(3, servers=1, flags=(f"--spawn-allow={program}", "--cluster-control=a", "--run-grace=10m")) as hosts:

@@ -16,7 +16,7 @@ from agent_relay.storage.postgres.store import PostgresStore
 from agent_relay.storage.postgres.url import DatabaseUrl
 from agent_relay.storage.sqlite.store import SqliteStore
 from tests.contract.store_suite import MessageStoreContract
-from tests.support.postgres_server import fresh_url
+from tests.support.postgres_stores import fresh_url
 from tests.support.store_driver import Post, StoreDriver, make_message, number_at, time_at
 
 

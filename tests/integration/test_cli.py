@@ -181,6 +181,7 @@ def test_a_whole_cycle(shell: Shell) -> None:
     for part in ("up for", f"pid {pid}", "sqlite, 1 message", "1 accepted", "0 dead letters", "2 offline hidden: --all"):
         assert part in shell("status").stdout
     assert re.search(r"Alice +offline", shell("status", "--all").stdout)
+    assert "0 agents connected" in shell("doctor").stdout
 
     assert shell.real("down").stdout == f"down  pid {pid} stopped\n"
     assert not list(shell.state_dir.glob("relay.*"))

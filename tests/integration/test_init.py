@@ -93,10 +93,27 @@ def test_for_programs(person: Person) -> None:
     assert (person.home / ".codex" / "config.toml").exists()
 
 
+def test_several_are_done_and_undone_at_once(person: Person) -> None:
+    config = person.home / ".continue" / "config.yaml"
+    config.parent.mkdir()
+    config.write_text("name: Mine\nversion: 1.0.0\nschema: v1\n")
+    done = person.run("copilot", "qwen", "kilo", "continue", "vibe", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert person.files() == [".mcp.json", ".qwen", ".vibe", "AGENTS.md", "kilo.json"]
+    assert "agent-relay" in config.read_text()
+    undone = person.run("--remove", "--yes")
+    assert undone.returncode == 0, undone.stderr
+    assert person.files() == []
+    assert config.read_text() == "name: Mine\nversion: 1.0.0\nschema: v1\n"
+
+
 def test_mistakes_are_named(person: Person) -> None:
     unknown = person.run("cluade")
     assert unknown.returncode == 2
     assert "claude, codex" in unknown.stderr
+    left_out = person.run("cline")
+    assert left_out.returncode == 2
+    assert "could not know whose it is" in left_out.stderr
     nothing = person.run()
     assert nothing.returncode == 2
     assert "is installed" in nothing.stderr

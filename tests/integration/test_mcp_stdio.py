@@ -20,6 +20,7 @@ from agent_relay.daemon.system import owner_name
 from agent_relay.protocol.mcp.tools import TOOLS
 from agent_relay.testing.daemon import DaemonProcess
 from tests.integration.stage import Stage
+from tests.security.inside import Inside
 
 DEADLINE_S = 120.0
 ME = owner_name()
@@ -129,6 +130,11 @@ def test_an_agent_outside_a_wrapper_takes_its_messages_once(daemon: DaemonProces
             taken = await call(client, "relay_inbox")
             assert taken.index("> one") < taken.index("> two")
             assert await call(client, "relay_inbox") == "Nothing waits for Script."
+            await boss.join("#builds")
+            await boss.set_topic_line("#builds", "What CI says")
+            assert "#builds, 2 members: What CI says" in await call(client, "relay_agents")
+            assert "not in #builds" in await call(client, "relay_join", channel="builds", leave=True)
+            assert "#builds, 1 member: What CI says" in await call(client, "relay_agents")
             assert await receipt.delivered(DEADLINE_S)
             await call(client, "relay_send", to="Boss", text="done")
             assert (await boss.receive(DEADLINE_S)).from_ == "Script"
@@ -349,6 +355,9 @@ def test_inside_a_wrapped_agent_the_tools_speak_as_it(folder: Path) -> None:
                 assert "mention you" in await call(client, "relay_join", channel="#dev", at_leisure=True)
                 listed = next(each for each in (await bob.agents()).agents if each.name == "Alice")
                 assert ("#dev" in listed.channels, listed.at_leisure) == (True, ("#dev",))
+                assert "not in #dev" in await call(client, "relay_join", channel="#dev", leave=True)
+                listed = next(each for each in (await bob.agents()).agents if each.name == "Alice")
+                assert "#dev" not in listed.channels
                 proposal = await bob.propose("Use SQLite", ["Alice"])
                 said = await call(client, "relay_vote", proposal=proposal.info.proposal_id, choice="reject")
                 assert "It is rejected" in said
@@ -363,6 +372,37 @@ def test_inside_a_wrapped_agent_the_tools_speak_as_it(folder: Path) -> None:
                 assert "another run" in await refused(client, "relay_send", to="Bob", text="x")
 
         asyncio.run(scene())
+    finally:
+        stage.close()
+
+
+# A client that keeps everything from the server that it does not need, as some do.
+_CLIENT = """
+import json, os, subprocess, sys
+kept = {name: os.environ[name] for name in ("PATH", "HOME")}
+words = [sys.executable, "-P", "-m", "agent_relay", "mcp"]
+with subprocess.Popen(words, env=kept, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    for line in json.loads(sys.argv[1]):
+        server.stdin.write(json.dumps(line) + chr(10))
+        server.stdin.flush()
+    print(server.stdout.readline(), server.stdout.readline())
+    server.stdin.close()
+"""
+
+
+@pytest.mark.terminals
+def test_a_server_that_was_told_nothing_of_the_wrapper_speaks_as_its_agent_too(folder: Path) -> None:
+    stage = Stage(folder)
+    try:
+        alice = Inside(stage, "Alice", "pty")
+        send = {"name": "relay_send", "arguments": {"to": "Bob", "text": "from below"}}
+        lines = [HELLO, READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": send}]
+        with stage.daemon.connect_sync("Bob") as bob:
+            said = alice.python(_CLIENT, json.dumps(lines))
+            assert "for 1 recipient" in said.text, said
+            message = bob.receive(DEADLINE_S)
+            assert (message.from_, message.body) == ("Alice", "from below")
+            message.ack()
     finally:
         stage.close()
 

@@ -49,9 +49,13 @@ def test_what_was_sent_before_a_kill_is_delivered_once_after_it(daemon: DaemonOn
 def test_the_password_is_in_no_log_no_status_and_no_process_list(daemon: DaemonOnPostgres) -> None:
     shown = [run_relay(daemon.directory, "status"), run_relay(daemon.directory, "status", "--json")]
     assert "postgresql://relay@/postgres" in shown[1].stdout
+    check_no_password_is_seen(daemon, "".join(done.stdout + done.stderr for done in shown))
+
+
+def check_no_password_is_seen(daemon: DaemonProcess, status: str = "") -> None:
     process = Path(f"/proc/{daemon.pid}")
     seen = {
-        "status": "".join(done.stdout + done.stderr for done in shown),
+        "status": status,
         "output": daemon.output,
         "arguments": (process / "cmdline").read_text(),
         "environment": (process / "environ").read_bytes().decode(errors="replace"),
@@ -59,6 +63,26 @@ def test_the_password_is_in_no_log_no_status_and_no_process_list(daemon: DaemonO
     for where, text in seen.items():
         assert PASSWORD not in text, where
         assert ESCAPED_PASSWORD not in text, where
+
+
+def test_a_password_from_its_file_or_variable_is_nowhere_to_be_seen_either(tmp_path: Path) -> None:
+    given = server().url(fresh_schema(), "relay")
+    file = tmp_path / "pgpass"
+    file.write_text(f"localhost:*:postgres:relay:{PASSWORD}\n")  # PostgreSQL's word for a socket
+    file.chmod(0o600)
+    for environ in ({"PGPASSFILE": str(file)}, {"PGPASSWORD": PASSWORD}):
+        daemon = DaemonProcess("--storage=postgres", f"--storage-url={given}")
+        daemon.environ = environ
+        with daemon, RawClient(daemon.socket) as alice:
+            alice.hello("Alice")
+            alice.send_stored("Alice", "hello")
+            check_no_password_is_seen(daemon)
+    file.chmod(0o644)  # PostgreSQL's own programs do not read it either, then
+    daemon = DaemonProcess("--storage=postgres", f"--storage-url={given}", directory=tmp_path)
+    daemon.environ = {"PGPASSFILE": str(file)}
+    with pytest.raises(DaemonFailed, match="refused the login"):
+        daemon.start()
+    daemon.remove()
 
 
 def test_a_second_daemon_is_refused_and_says_who_has_it(daemon: DaemonOnPostgres) -> None:

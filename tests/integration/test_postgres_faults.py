@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,8 @@ from agent_relay.ports.store import Batch, MessageQuery, StoreError, StoreUnusab
 from agent_relay.storage.postgres.store import PostgresStore
 from agent_relay.storage.postgres.url import DatabaseUrl, read_url
 from tests.support.cutting_proxy import CuttingProxy
-from tests.support.postgres_server import ESCAPED_PASSWORD, PASSWORD, PostgresServer, fresh_schema, fresh_url, server
+from tests.support.postgres_server import ESCAPED_PASSWORD, PASSWORD, PostgresServer, fresh_schema, server
+from tests.support.postgres_stores import fresh_url, opened
 from tests.support.store_driver import StoreDriver, make_message, place_of, time_at
 
 ROOT = Path(__file__).parents[2]
@@ -29,16 +29,6 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def url() -> DatabaseUrl:
     return fresh_url()
-
-
-@contextmanager
-def opened(url: DatabaseUrl) -> Iterator[StoreDriver]:
-    driver = StoreDriver(lambda post: PostgresStore(url, post))
-    driver.open()
-    try:
-        yield driver
-    finally:
-        driver.store.close()
 
 
 class Load:

@@ -17,7 +17,8 @@ from agent_relay.storage.postgres.store import PostgresStore
 from agent_relay.storage.postgres.url import DatabaseUrl, read_url
 from agent_relay.storage.sqlite.copy import SqliteCopyEnd
 from agent_relay.storage.sqlite.store import SqliteStore
-from tests.support.postgres_server import fresh_schema, fresh_url, server
+from tests.support.postgres_server import fresh_schema, server
+from tests.support.postgres_stores import fresh_url
 from tests.support.store_driver import (
     StoreDriver,
     make_agent,

@@ -22,10 +22,10 @@ from agent_relay.storage.sqlite import backup
 from agent_relay.storage.sqlite.migrate import migrations, newest_version
 from agent_relay.storage.sqlite.store import SqliteStore
 from agent_relay.testing.daemon import DaemonFailed, DaemonProcess
-from agent_relay.testing.raw_client import RawClient
 from tests.data.databases import read_said, unpack
 from tests.faults import Faults
 from tests.support.store_driver import StoreDriver
+from tests.support.upgrades import check_goes_on
 
 ROOT = Path(__file__).parents[2]
 RELEASES = ["v1-closed", "v1-killed", "v2-closed", "v2-killed"]
@@ -146,28 +146,8 @@ def test_nothing_is_lost(which: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("which", RELEASES)
 def test_what_was_owed_is_delivered_and_numbers_go_on(which: str, tmp_path: Path) -> None:
     owner_of(unpack(which, tmp_path / "state"), which)
-    said = read_said(which)
     with DaemonProcess(f"--resume-ttl={DAY}", f"--message-retention={DAY}", directory=tmp_path) as daemon:
-        for name in ("Alice", "Bob", "Carol", "Dan"):
-            with RawClient(daemon.socket) as client:
-                client.hello(name, token=said["tokens"][name])
-                owed = said["owed"].get(name, [])
-                got = [
-                    [frame["from"], frame.get("topic", ""), frame["delivery"]["seq"], frame["payload"]["body"]]
-                    for frame in client.deliveries(len(owed))
-                ]
-                assert got == owed, name
-                client.expect_none("DELIVER")
-                said["tokens"][name] = client.token
-        with RawClient(daemon.socket) as alice, RawClient(daemon.socket) as bob:
-            alice.hello("Alice", token=said["tokens"]["Alice"])
-            bob.hello("Bob", token=said["tokens"]["Bob"])
-            alice.send_stored("Bob", "the next")
-            assert bob.deliveries(1)[0]["delivery"]["seq"] == 7
-            kept = alice.request("HISTORY", {"limit": 100})["messages"]
-            assert {row[1] for rows in said["stored"].values() for row in rows} <= {message["message_id"] for message in kept}
-            (dead,) = alice.request("HISTORY", {"view": "dead_letters"})["messages"]
-            assert dead["payload"]["body"] == "never read"
+        check_goes_on(daemon, read_said(which))
 
 
 @pytest.mark.parametrize("which", RELEASES)

@@ -37,6 +37,8 @@ class RealCli(NamedTuple):
     approve: tuple[str, ...]  # the keys a person presses to permit it
     has_transcript: bool = True  # a session file of its own, which says what it was given
     joins_lines: bool = False  # on its screen, which is all there is to read
+    asks: bool = True  # for permissions
+    dismiss: tuple[str, str] = ("", "")  # words of something that comes up at its start, and the key that a person presses there
     admit: Callable[[Path, Mapping[str, str]], None] | None = None  # what a person does once, in this home, to let its door in
 
     def as_heard(self, body: str) -> str:
@@ -52,7 +54,7 @@ class RealCli(NamedTuple):
         return "as its screen shows it" + (": lines are joined" if self.joins_lines else "")
 
 
-def _write(path: Path, data: object) -> None:
+def write(path: Path, data: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(data if isinstance(data, str) else json.dumps(data), "utf-8")
 
@@ -61,7 +63,7 @@ def _claude(home: Path, project: Path, url: str) -> Launch:
     trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
     known = {"approved": [KEY], "rejected": []}
     seen = {"hasCompletedOnboarding": True, "theme": "dark", "customApiKeyResponses": known, "projects": {str(project): trusted}}
-    _write(home / ".claude.json", seen)
+    write(home / ".claude.json", seen)
     return Launch(["claude", "--permission-mode", "default"], {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": KEY})
 
 
@@ -82,7 +84,7 @@ trust_level = "trusted"
 
 
 def _codex(home: Path, project: Path, url: str) -> Launch:
-    _write(home / ".codex" / "config.toml", _CODEX.format(url=url, project=project))
+    write(home / ".codex" / "config.toml", _CODEX.format(url=url, project=project))
     environment = {"SCRIPTED_KEY": KEY, "CODEX_HOME": str(home / ".codex")}
     return Launch(["codex", "-a", "on-request", "-s", "read-only"], environment)
 
@@ -91,7 +93,7 @@ def _gemini(home: Path, project: Path, url: str) -> Launch:
     del project
     security = {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}
     quiet = {"disableAutoUpdate": True, "disableUpdateNag": True, "enableAutoUpdate": False}
-    _write(home / ".gemini" / "settings.json", {"security": security, "general": quiet})
+    write(home / ".gemini" / "settings.json", {"security": security, "general": quiet})
     environment = {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": KEY, "GEMINI_TELEMETRY_ENABLED": "false"}
     return Launch(["gemini"], environment)
 
@@ -120,7 +122,7 @@ def _opencode(home: Path, project: Path, url: str) -> Launch:
         "autoupdate": False,
         "share": "disabled",
     }
-    _write(home / ".config" / "opencode" / "opencode.json", settings)
+    write(home / ".config" / "opencode" / "opencode.json", settings)
     names = ("OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_LSP_DOWNLOAD")
     return Launch(["opencode"], dict.fromkeys(names, "1"))
 

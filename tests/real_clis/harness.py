@@ -27,9 +27,10 @@ from agent_relay.terminal.backends.tmux_program import find_tmux
 from agent_relay.terminal.backends.tmux_server import TmuxServer
 from agent_relay.testing.daemon import DaemonProcess
 from scripts.real_clis import is_installed, read_manifest
-from tests.real_clis.clis import CLIS, RealCli, environment_of
+from tests.real_clis.clis import RealCli, environment_of
 from tests.real_clis.model.script import Script, Turn
 from tests.real_clis.model.server import ModelServer
+from tests.real_clis.more_clis import ALL_CLIS
 
 DEADLINE_S = 240.0  # a start on a machine that does much else; what goes well takes seconds
 STOP_S = 20.0
@@ -136,8 +137,11 @@ class Agent:
 
 
 class Lab:
-    def __init__(self, installed: Path) -> None:
+    """`releases`: by CLI, another version than that of the manifest, in the folder of that name below `installed`."""
+
+    def __init__(self, installed: Path, releases: Mapping[str, str] | None = None) -> None:
         self.installed = installed
+        self._releases = releases or {}
         self.folder = Path(tempfile.mkdtemp(prefix="relay-rc-"))
         self.project = self.folder / "project"
         (self.project / "build").mkdir(parents=True)
@@ -153,7 +157,23 @@ class Lab:
     ) -> Agent:  # fmt: skip
         """Returns when the CLI is up: has read its introduction or, with `doors`, has one open. `flags` are the CLI's own. With
         `tools` it is set up by `agent-relay init` first."""
-        cli, model = CLIS[cli_name], ModelServer(turns)
+        agent = self.begin(cli_name, name, turns, *options, doors=doors, flags=flags, tools=tools)
+        process = agent.process
+
+        def is_up() -> bool:
+            return " is open (" in agent.log if doors else bool(agent.model.answered)
+
+        agent.until(lambda: is_up() or process.poll() is not None, "a door is open" if doors else "it is introduced")
+        if process.poll() is not None:
+            raise AssertionError(f"{name} ({cli_name}) ended: {process.communicate()[1]}")
+        return agent
+
+    def begin(
+        self, cli_name: str, name: str, turns: Sequence[Turn] = (), *options: str, doors: bool = False, flags: Sequence[str] = (),
+        tools: bool = False,
+    ) -> Agent:  # fmt: skip
+        """The same, without waiting for anything."""
+        cli, model = ALL_CLIS[cli_name], ModelServer(turns)
         home = self.folder / f"home-{name}"
         environment = environment_of(home)
         launch = cli.prepare(home, self.project, model.url)
@@ -168,13 +188,6 @@ class Lab:
         process = self._wrap([sys.executable, "-m", "agent_relay", *words], environ)
         agent = Agent(name, cli, model, process, environ, self.daemon.state_dir)
         self.agents.append(agent)
-
-        def is_up() -> bool:
-            return " is open (" in agent.log if doors else bool(model.answered)
-
-        agent.until(lambda: is_up() or process.poll() is not None, "a door is open" if doors else "it is introduced")
-        if process.poll() is not None:
-            raise AssertionError(f"{name} ({cli_name}) ended: {process.communicate()[1]}")
         return agent
 
     def _give_tools(self, cli_name: str, home: Path, environ: dict[str, str]) -> None:
@@ -206,10 +219,12 @@ class Lab:
         )  # fmt: skip
 
     def _environ(self, cli_name: str) -> dict[str, str]:
-        cli = read_manifest()[cli_name]
-        if not is_installed(cli, self.installed):
-            raise AssertionError(f"{cli_name} {cli.version} is not in {self.installed}: `make test-real-clis` installs it.")
-        path = f"{cli.programs(self.installed)}{os.pathsep}{os.environ['PATH']}"
+        cli, installed = read_manifest()[cli_name], self.installed
+        if release := self._releases.get(cli_name):
+            cli, installed = cli._replace(version=release), installed / release
+        if not is_installed(cli, installed):
+            raise AssertionError(f"{cli_name} {cli.version} is not in {installed}: `make test-real-clis` installs it.")
+        path = f"{cli.programs(installed)}{os.pathsep}{os.environ['PATH']}"
         return {**self._own_environ, "PATH": path, "TERM": "xterm-256color"}
 
     @property

@@ -15,3 +15,7 @@ def test_every_promise_holds_in_every_world(block: int) -> None:
 
 def test_among_these_worlds_are_some_where_agents_that_only_answer_each_other_were_held() -> None:
     assert any(run_seed(seed, steps=600).held for seed in range(100))
+
+
+def test_among_these_worlds_are_some_where_batches_waited_for_more() -> None:
+    assert sum(run_seed(seed, steps=600).gathered for seed in range(50)) > 20

@@ -6,7 +6,7 @@ import json
 import random
 from typing import Any
 
-from agent_relay.core import mailbox
+from agent_relay.core import gathering, mailbox
 from agent_relay.core.limits import Limits
 from agent_relay.core.relay import Relay
 from agent_relay.ports.store import Batch
@@ -46,8 +46,11 @@ class World:
             loop_slow_after=rng.choice((0, 1, 3)), loop_hold_after=rng.choice((0, 2, 4)),
         )  # fmt: skip
         mailbox._KEPT = rng.choice((2, 10, 2_000, 2_000))  # a longer queue waits in the store
+        gathering._SUSTAINED = rng.choice((0, 0, 8))  # batches in a row before one waits for more, and how slow time is then
+        gathering._SLOW_MS, gathering._CLOSE_MS = rng.choice(((1, 2), (20, 60)))
         wrapped_share = rng.choice((0.0, 0.7, 1.0, 1.0))
         self.is_calm = False
+        self.gathered = 0  # steps during which a batch waited for more
         self.held: set[str] = set()  # agents whose messages waited for new input at some time
         self.check = Check(self)
         self.store = FaultyStore(self)
@@ -117,11 +120,19 @@ class World:
         for _ in range(steps):
             self._move_time()
             self._something_happens()
+            self._gather()
             self.relay.turn_ended()
-            if not self.store.busy and not self.relay.journal.has_news():
+            if self.relay.settled and not self.relay.journal.has_news():
                 self.all_durable_at = self.steady
             self.check.state()
         self._calm_down()
+
+    def _gather(self) -> None:
+        """A batch that waits for more is let go sooner or later, unless the clock has done so."""
+        if self.relay.is_gathering:
+            self.gathered += 1
+            if self.rng.random() < 0.5:
+                self.relay.gathered()
 
     def _move_time(self) -> None:
         step = self.rng.choice((0, 0, 1, 1, 5, 20, 60))
@@ -270,7 +281,9 @@ class World:
 
 
 def run_seed(seed: int, steps: int) -> World:
-    """Runs one world; a failure says how to run it again."""
+    """Runs one world; a failure says how to run it again. What it changed in modules is as it was afterwards."""
+    changed = [(mailbox, "_KEPT"), (gathering, "_SUSTAINED"), (gathering, "_SLOW_MS"), (gathering, "_CLOSE_MS")]
+    before = [getattr(module, name) for module, name in changed]
     world = World(seed)
     try:
         world.run(steps)
@@ -280,4 +293,7 @@ def run_seed(seed: int, steps: int) -> World:
             f"seed {seed}: {type(error).__name__}: {error}\n  odds {world.odds}\n  {last}\n"
             f"replay it with: python -m tests.simulation --seed {seed} --steps {steps}"
         ) from error
+    finally:
+        for (module, name), value in zip(changed, before, strict=True):
+            setattr(module, name, value)
     return world

@@ -51,6 +51,11 @@ class ControlledStore:
     def fail_next_read(self, count: int = 1, why: str = "the file is locked") -> None:
         self._read_failures.extend([why] * count)
 
+    def mend(self) -> None:
+        """No more failures."""
+        self._failures.clear()
+        self._read_failures.clear()
+
     def hold(self) -> None:
         """From now on everything waits."""
         self._held = True
@@ -78,8 +83,7 @@ class ControlledStore:
 
     def crash(self) -> None:
         self._waiting.clear()
-        self._failures.clear()
-        self._read_failures.clear()
+        self.mend()
         self._held = False
 
     @property

@@ -277,6 +277,7 @@ class RelayHarness:
         self.entropy = FixedEntropy()
         self.steady_ms = START_STEADY_MS
         self.wall_ms = START_WALL_MS
+        self.gathers = False  # True: what the relay gathers waits until the test says `gathered`
         self._clients: list[HarnessClient] = []
         self._ids = 0
         self.relay = self._start()
@@ -322,8 +323,14 @@ class RelayHarness:
 
     def settle(self) -> None:
         """Runs everything that is due now: answers of the store, and connections that have drained."""
-        while self.store.step() or self._drain_one() or self.events.step():
+        while self.store.step() or self._drain_one() or self.events.step() or self._end_gathering():
             self.relay.turn_ended()
+
+    def _end_gathering(self) -> bool:
+        ends = self.relay.is_gathering and not self.gathers
+        if ends:
+            self.relay.gathered()
+        return ends
 
     def advance(self, milliseconds: int, *, step_ms: int = TICK_MS) -> None:
         """Lets time pass, a tick every `step_ms` (longer ones for a long time)."""

@@ -1,6 +1,6 @@
 """A PostgreSQL server of the tests' own: a temporary cluster on a Unix socket, one for each process that runs tests.
 
-`server()` starts it when it is first asked for. Every test has a schema of its own in it (`fresh_url`), so nothing is cleared
+`server()` starts it when it is first asked for. Every test has a schema of its own in it (`fresh_schema`), so nothing is cleared
 between tests. The server refuses to run as root; for root it runs as an unprivileged user.
 """
 
@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from agent_relay.storage.postgres.url import DatabaseUrl, read_url
 
 PASSWORD = "correct-horse/battery"  # of the user `relay`; the user `postgres` needs none
 ESCAPED_PASSWORD = "correct-horse%2Fbattery"
@@ -75,9 +73,11 @@ class PostgresServer:
         self.start()
         self.psql(f"CREATE ROLE relay LOGIN PASSWORD '{PASSWORD}'", "GRANT CREATE ON DATABASE postgres TO relay")
 
-    def _run(self, program: str, *arguments: str) -> str:
+    def _run(self, program: str, *arguments: str, said: str = "") -> str:
         words = [str(self._binaries / program), *arguments]
-        done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=self.folder, timeout=120, **self._identity)
+        done = subprocess.run(
+            words, check=False, input=said, capture_output=True, text=True, cwd=self.folder, timeout=120, **self._identity
+        )
         assert done.returncode == 0, f"{program}: {done.stderr or done.stdout}"
         return done.stdout
 
@@ -113,6 +113,16 @@ class PostgresServer:
         )
         return [line.split("\t") for line in said.splitlines()]
 
+    def dump(self, schema: str) -> str:
+        """As an operator's backup has it, without the words to psql of the newest releases, which others do not know."""
+        where = ("-h", str(self.folder), "-p", self._port, "-U", "postgres")
+        lines = self._run("pg_dump", *where, f"--schema={schema}", "--no-owner", "postgres").splitlines(keepends=True)
+        return "".join(line for line in lines if not line.startswith(("\\restrict", "\\unrestrict")))
+
+    def load(self, dump: str) -> None:
+        where = ("-h", str(self.folder), "-p", self._port, "-U", "postgres")
+        self._run("psql", *where, "-Xq", "-v", "ON_ERROR_STOP=1", "-1", "-f", "-", "postgres", said=dump)
+
     def url(self, schema: str, user: str = "postgres", password: str = "", folder: Path | None = None) -> str:
         secret = f":{password}" if password else ""
         return f"postgresql://{user}{secret}@/postgres?host={folder or self.folder}&schema={schema}"
@@ -139,7 +149,3 @@ def server() -> PostgresServer:
 
 def fresh_schema() -> str:
     return f"t_{uuid.uuid4().hex[:12]}"
-
-
-def fresh_url() -> DatabaseUrl:
-    return read_url(server().url(fresh_schema()), "unused")

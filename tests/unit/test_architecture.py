@@ -96,10 +96,10 @@ def test_the_version_and_the_way_to_start_python_may_be_asked_for_everywhere() -
         assert check_source("from agent_relay.version import __version__", Path(room) / "planted.py") == []
 
 
-def test_only_the_pure_rooms_may_not_look_at_a_repository() -> None:
+def test_only_the_pure_rooms_may_not_look_at_a_repository_or_a_file() -> None:
     for room in MAY_IMPORT:
-        found = check_source("from agent_relay.repository import find_checkout", Path(room) / "planted.py")
-        assert bool(found) == (room in PURE_ROOMS), room
+        for line in ("from agent_relay.repository import find_checkout", "from agent_relay.private_files import is_locked"):
+            assert bool(check_source(line, Path(room) / "planted.py")) == (room in PURE_ROOMS), room
 
 
 # --- every cell of the table ----------------------------------------------------------------------------------------

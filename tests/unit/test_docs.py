@@ -222,7 +222,7 @@ def details_in(source: str) -> set[str]:
 
 def test_every_key_of_details_is_documented() -> None:
     rooms = (ROOT / "src/agent_relay" / room for room in ("protocol", "core", "transports", "daemon"))
-    used = set().union(*(details_in(path.read_text("utf-8")) for room in rooms for path in room.glob("*.py")))
+    used = set().union(*(details_in(path.read_text("utf-8")) for room in rooms for path in room.rglob("*.py")))
     assert first_column([row[:1] for row in tables(section(ERRORS, "Details"))[0]]) == used
 
 
@@ -408,7 +408,7 @@ def test_what_is_shown_of_agents_and_messages_is_documented(daemon: DaemonProces
 
 
 def test_every_event_of_a_trail_is_documented() -> None:
-    sources = "".join(path.read_text("utf-8") for path in (ROOT / "src/agent_relay/core").glob("*.py"))
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "src/agent_relay/core").rglob("*.py"))
     calls = r"(?:noted|ended|bury|give_up)\([a-z]+, |_ranges\(|_take_step\((?:[a-z_.]+, )+"
     events = set(re.findall(rf'(?:{calls})"([a-z]+)"', sources))
     assert events == first_column(tables(section(PROTOCOL, "Looking back"))[1])

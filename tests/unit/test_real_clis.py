@@ -140,7 +140,8 @@ def test_a_question_aside_is_no_part_of_the_conversation() -> None:
 
 def test_the_versions_are_those_of_the_profiles_and_every_cli_can_be_started() -> None:
     manifest = real_clis.read_manifest()
-    assert {name: cli.version for name, cli in manifest.items()} == {name: profile_for(name).recorded for name in CLIS}
+    tested = {name: cli.version for name, cli in manifest.items() if cli.is_tested}
+    assert tested == {name: profile_for(name).recorded for name in CLIS}
 
 
 def test_what_is_installed_is_not_installed_again(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ class ArcState(StrEnum):
     CLOSED = "closed"
 
 
-class Owner(Protocol):
+class LinkOwner(Protocol):
     async def greet(self, connection: ClientConnection) -> bool:
         """Speaks after connecting, before anybody else may write. False: the connection is of no use."""
         ...
@@ -80,7 +80,7 @@ class Target:
 
 
 class Link:
-    def __init__(self, target: Target, owner: Owner, patience: Patience) -> None:
+    def __init__(self, target: Target, owner: LinkOwner, patience: Patience) -> None:
         self.target = target
         self.state = ArcState.NEW
         self.on_state: Callable[[ArcState], None] | None = None

@@ -64,7 +64,8 @@ class Asks:
         self._handlers[kind] = handler
 
     def ask(self, host: str, kind: str, body: bytes, told: Told, patience_ms: int = PATIENCE_MS) -> None:
-        """`told` is called once, never from inside this call: with the answer, or an error, that host's or since none came."""
+        """`told` is called once, never from inside this call: with the answer, or an error, that host's or since none came.
+        Without patience it is asked once: for a question that is out of date when it is asked again."""
         payload = msgspec.msgpack.encode(_Question(self._host, kind, body))
         asked = _Asked(host, payload, told, self._now + patience_ms)
         self._asked.append(asked)

@@ -16,6 +16,7 @@ WRONG_LAST_SEQUENCE = 10071
 NO_MESSAGE = 10037
 NO_STREAM = 10059
 STREAM_IN_USE = 10058  # exists with other settings
+NOT_AVAILABLE = 10008  # nobody leads JetStream
 
 _DAY_MS = 86_400_000
 _LOG_BYTES = 16 * 1024**3

@@ -18,6 +18,7 @@ from agent_relay.cluster.jetstream import (
     HEARTBEAT_MS,
     LOG_RETENTION,
     NO_STREAM,
+    NOT_AVAILABLE,
     STREAM_IN_USE,
     Answer,
     Names,
@@ -50,6 +51,7 @@ _REPAIR = (
     "the newest backup of NATS."
 )
 _NO_ANSWER = "NATS does not answer."
+_NO_MAJORITY = "NATS has no majority of its servers, or is choosing a leader; start those that are down."
 _UNCONFIRMED = "NATS does not confirm a record of the cluster's log: it has no majority, or is choosing another leader."
 _UNCONFIRMED_MS = 3_000
 
@@ -357,6 +359,8 @@ class JetStreamLog:
     def _complain(self, answer: Answer) -> None:
         assert answer.error is not None
         text = f"The cluster's log {self._names.stream} refuses: {answer.error.description} ({answer.error.err_code})."
+        if answer.error.err_code == NOT_AVAILABLE:
+            text = _NO_MAJORITY
         if text != self.trouble:
             self.trouble = text
             self._log.note("cluster_log_refused", code=answer.error.err_code, description=answer.error.description)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agent_relay.core.context import Context
     from agent_relay.core.messages import Delivery, Message
     from agent_relay.core.requests import PendingRequest
-    from agent_relay.core.session_counts import SessionCounts
+    from agent_relay.core.spawned.counts import SessionCounts
     from agent_relay.ports.store import MessageRow
 
 HIDDEN_VALUE = "set"  # of a variable in `session.started`: it may be a secret, and events are kept

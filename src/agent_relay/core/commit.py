@@ -1,8 +1,9 @@
 """Group commit: everything that arrived while the last batch was being written is the next batch.
 
 One batch is under way at a time. So a message gets its place in every order (its number, its sequence numbers) only when
-its batch sets off, and a batch that fails takes nothing with it: the counters go back to where they were. While the store is
-in trouble, what has gathered is refused; of the batch under way nothing is said until the store knows.
+its batch sets off, and a batch that fails takes nothing with it: the counters go back to where they were. In a steady stream
+a batch waits a moment for more (`gathering`). While the store is in trouble, what has gathered is refused; of the batch under
+way nothing is said until the store knows.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from agent_relay.core.context import Context
+from agent_relay.core.gathering import Gathering
 from agent_relay.core.journal import Journal
 from agent_relay.core.messages import Delivery, Message
 from agent_relay.ports.store import Batch, MessageRow, MessageStore, StoreError
@@ -42,6 +44,7 @@ class Committer:
         self.messages: list[Message] = []  # accepted, for the next batch
         self._changes: list[_Change] = []
         self.under_way = False
+        self.gathering = Gathering()
         self._failed_at: int | None = None  # the last write, if it did
 
     @property
@@ -65,6 +68,10 @@ class Committer:
         news_due = self._is_news_due()
         if not (self.messages or self._changes or news_due):
             return
+        size = len(self.messages) + len(self._changes)
+        if self.gathering.holds(size, self._context.steady_ms):
+            return
+        self.gathering.began(size, self._context.steady_ms)
         messages, self.messages = self.messages, []
         changes, self._changes = self._changes, []
         batch = Batch()

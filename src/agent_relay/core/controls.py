@@ -15,7 +15,7 @@ from agent_relay.core.requests import BY_HUMAN, Requests, Tell
 from agent_relay.core.requests import COMMANDS as REQUEST_COMMANDS
 from agent_relay.core.rights import APPROVE, CONTROL, Rights
 from agent_relay.core.router import Router
-from agent_relay.core.team_rules import TeamRules
+from agent_relay.core.teams.rules import TeamRules
 from agent_relay.ports.connection import LocalConnection
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import fold_name, show

@@ -26,7 +26,7 @@ _ANSWERS_KEPT = 1_000  # a question is repeated within seconds of a reconnect, o
 
 
 @dataclass(slots=True, eq=False)
-class Question:
+class AwaitedAnswer:
     sender: Agent
     client_id: str
     correlation_id: str
@@ -40,9 +40,9 @@ class Correlations:
     def __init__(self, context: Context, journal: Journal) -> None:
         self._context = context
         self._journal = journal
-        self._by_id: dict[tuple[str, str], Question] = {}  # (asker's key, correlation id)
-        self._by_message: dict[str, Question] = {}
-        self._deadlines: list[tuple[int, int, Question]] = []
+        self._by_id: dict[tuple[str, str], AwaitedAnswer] = {}  # (asker's key, correlation id)
+        self._by_message: dict[str, AwaitedAnswer] = {}
+        self._deadlines: list[tuple[int, int, AwaitedAnswer]] = []
         self._answers: dict[tuple[str, str], dict[str, Any]] = {}  # of the last questions, for who asks the same again
         self._count = 0
 
@@ -56,7 +56,7 @@ class Correlations:
         if answer is not None and answer["message_id"] == row.id:
             self._tell(sender, answer)  # it was answered, and the answer got lost on the way
             return
-        question = Question(
+        question = AwaitedAnswer(
             sender, row.client_id, sync.correlationId, row.id, {name.lower(): seq for name, seq in row.addressed},
             now, now + sync.timeoutMs,
         )  # fmt: skip
@@ -112,7 +112,7 @@ class Correlations:
                 self._forget(question)
                 self._time_out(question, now)
 
-    def _find(self, correlation_id: str, recipient: Agent, sender: Agent | None) -> Question | None:
+    def _find(self, correlation_id: str, recipient: Agent, sender: Agent | None) -> AwaitedAnswer | None:
         if sender is not None:
             question = self._by_id.get((sender.key, correlation_id))
             return question if question is not None and recipient.key in question.recipients else None
@@ -120,7 +120,7 @@ class Correlations:
             (q for q in self._by_id.values() if q.correlation_id == correlation_id and recipient.key in q.recipients), None
         )
 
-    def _resolve(self, question: Question, by: Agent, more: dict[str, Any]) -> None:
+    def _resolve(self, question: AwaitedAnswer, by: Agent, more: dict[str, Any]) -> None:
         self._forget(question)
         payload = {
             "ack_id": question.client_id,
@@ -140,7 +140,7 @@ class Correlations:
         """Once it is durable that the question was read: after a crash it would be asked again, and might end otherwise."""
         self._journal.then(lambda: tell(self._context, sender, "ACK", answer))
 
-    def _time_out(self, question: Question, now: int) -> None:
+    def _time_out(self, question: AwaitedAnswer, now: int) -> None:
         waited = now - question.started
         error = RelayError(ErrorCode.DELIVERY_TIMEOUT, f"No reply within {waited} ms.")
         payload = error_payload(error, question.sender.traits.version) | {
@@ -151,7 +151,7 @@ class Correlations:
         }
         tell(self._context, question.sender, "NACK", payload)
 
-    def _forget(self, question: Question) -> None:
+    def _forget(self, question: AwaitedAnswer) -> None:
         self._by_id.pop((question.sender.key, question.correlation_id), None)
         self._by_message.pop(question.message_id, None)
 

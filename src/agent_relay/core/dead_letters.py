@@ -1,13 +1,13 @@
 """Dead letters on the owner's order: sent again, or dismissed. A dismissed one stays in the history.
 
-`queries` lists them; the journal knows which of them have changed a moment ago.
+`lookups.history` lists them; the journal knows which of them have changed a moment ago.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_relay.core.message_lookup import find_dead_letter, unreadable
+from agent_relay.core.lookups.message_ids import find_dead_letter, unreadable
 from agent_relay.core.registry import Registry
 from agent_relay.core.sending import Sending
 from agent_relay.ports.store import MessageRow, MessageStore, Page, StoreError
@@ -83,7 +83,7 @@ class DeadLetters:
             else:
                 peer.say_error(unreadable(error), request_id)
 
-        self._sending.recall(sender, recalled)
+        self._sending.repetitions.recall(sender, recalled)
 
     def _revive(self, peer: Peer, request_id: str, row: MessageRow, sender: Agent, lost: list[str]) -> None:
         for key in lost:

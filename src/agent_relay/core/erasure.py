@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from agent_relay.core.commit import Committer
+from agent_relay.core.consensus.proposals import Proposals
 from agent_relay.core.context import Context
 from agent_relay.core.owed_mail import OwedMail
-from agent_relay.core.proposals import Proposals
 from agent_relay.core.registry import Registry
 from agent_relay.core.removal import Removal
 from agent_relay.core.rights import ADMIN, Rights
-from agent_relay.core.spawning import Spawning
+from agent_relay.core.spawned.orders import Spawning
 from agent_relay.core.tokens import Tokens
 from agent_relay.ports.leavings import Leavings, Left
 from agent_relay.ports.store import Batch, MessageStore, StoreError

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
+from agent_relay.core.consensus.proposals import COMMANDS as PROPOSAL_COMMANDS
 from agent_relay.core.dead_letters import COMMANDS as LETTER_COMMANDS
 from agent_relay.core.erasure import COMMANDS as ERASE_COMMANDS
 from agent_relay.core.excluded_hosts import COMMANDS as HOST_COMMANDS
 from agent_relay.core.membership import COMMANDS as MEMBER_COMMANDS
-from agent_relay.core.proposals import COMMANDS as PROPOSAL_COMMANDS
 from agent_relay.core.rights import RETRY
-from agent_relay.core.team_rules import COMMANDS as TEAM_COMMANDS
+from agent_relay.core.teams.rules import COMMANDS as TEAM_COMMANDS
 from agent_relay.core.topic_lines import COMMANDS as TOPIC_COMMANDS
 from agent_relay.protocol import envelope as e
 from agent_relay.protocol.errors import ErrorCode, RelayError
@@ -20,6 +20,7 @@ from agent_relay.protocol.states import CloseReason
 
 if TYPE_CHECKING:
     from agent_relay.core.agents import Agent
+    from agent_relay.core.consensus.proposals import Proposals
     from agent_relay.core.context import Context
     from agent_relay.core.controls import Controls
     from agent_relay.core.correlation import Correlations
@@ -27,15 +28,14 @@ if TYPE_CHECKING:
     from agent_relay.core.delivery import Ledger
     from agent_relay.core.erasure import Erasure
     from agent_relay.core.excluded_hosts import ExcludedHosts
+    from agent_relay.core.lookups.queries import Queries
     from agent_relay.core.membership import Membership
     from agent_relay.core.peer import Peer
-    from agent_relay.core.proposals import Proposals
-    from agent_relay.core.queries import Queries
     from agent_relay.core.reports import Reports
     from agent_relay.core.rights import Rights
     from agent_relay.core.sending import Sending
-    from agent_relay.core.spawning import Spawning
-    from agent_relay.core.team_rules import TeamRules
+    from agent_relay.core.spawned.orders import Spawning
+    from agent_relay.core.teams.rules import TeamRules
     from agent_relay.core.topic_lines import TopicLines
     from agent_relay.core.watchers import Watchers
 
@@ -141,7 +141,7 @@ class FrameDispatch:
             case e.History() if frame.payload.view == "proposals":
                 self._proposals.history(peer, frame)
             case e.History():
-                self._queries.history(peer, frame)
+                self._queries.history.answer(peer, frame)
             case e.Control():
                 if frame.payload.command in LETTER_COMMANDS:
                     self._letter(peer, frame)

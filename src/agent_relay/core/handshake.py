@@ -23,7 +23,7 @@ from agent_relay.ports.connection import NOBODY_UID, RemoteConnection, StandIn
 from agent_relay.ports.store import Batch, MemberRow, StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import check_agent_name, fold_name, is_own, show
-from agent_relay.protocol.negotiation import negotiate_capabilities, negotiate_version
+from agent_relay.protocol.negotiation import negotiate_capabilities, negotiate_version, negotiate_window
 from agent_relay.protocol.states import CloseReason, DaemonEvent
 from agent_relay.version import __version__
 
@@ -48,7 +48,7 @@ class Handshake:
         self._registry = registry
         self._tokens = tokens
         self._committer = sending.committer
-        self._recall = sending.recall
+        self._recall = sending.repetitions.recall
         self._prepare = ledger.prepare
         self._resumption = resumption
         self._end = end
@@ -67,7 +67,7 @@ class Handshake:
                 meta=payload.meta or {},
                 capabilities=_capabilities(peer, payload.capabilities),
                 version=peer.version,
-                max_inflight=_window(payload.capabilities, self._context.limits.max_inflight),
+                max_inflight=negotiate_window(payload.capabilities, self._context.limits.max_inflight),
             )
             if payload.mode == "observer":
                 self._open_observer(peer, frame, traits)
@@ -191,7 +191,10 @@ class Handshake:
                     self._registry.join(agent, channel)
                 if not peer.closed:
                     self._welcome(peer, request_id, agent.session_id, fresh, traits, agent.name)
-            elif agent.peer is peer:
+                return
+            if self._registry.find(agent.name) is None and agent.key not in self._arriving:
+                self._tokens.drop(agent)
+            if agent.peer is peer:
                 self._undo(peer, agent, before)
                 traits.has_defaults = traits.has_defaults and not channels
                 self._refuse(peer, _unavailable(error), request_id)
@@ -251,7 +254,7 @@ class Handshake:
             traits.version = min(max(payload.version, 1), 2)
         if payload.capabilities is not None:
             traits.capabilities = _capabilities(peer, payload.capabilities)
-            traits.max_inflight = _window(payload.capabilities, self._context.limits.max_inflight)
+            traits.max_inflight = negotiate_window(payload.capabilities, self._context.limits.max_inflight)
         peer.version = traits.version
         self._claim(peer, agent, resumes=True)
         before = (agent.session_id, agent.token_hash, agent.previous_token_hash)
@@ -394,8 +397,3 @@ def _unavailable(error: StoreError) -> RelayError:
 def _capabilities(peer: Peer, asked: dict[str, Any]) -> list[str]:
     """The relay runs no agent of another user."""
     return [one for one in negotiate_capabilities(asked) if one != "control" or not peer.guest]
-
-
-def _window(capabilities: dict[str, Any], most: int) -> int:
-    asked = capabilities.get("max_inflight")
-    return min(asked, most) if type(asked) is int and asked > 0 else most

@@ -8,7 +8,7 @@ from agent_relay.core.commit import Committer
 from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
 from agent_relay.core.registry import Registry
-from agent_relay.core.spawning import Spawning
+from agent_relay.core.spawned.orders import Spawning
 from agent_relay.core.tokens import Tokens
 from agent_relay.ports.store import Batch, DeadLetterQuery, DeadLetterRow, MessageRow, MessageStore, StoreError
 from agent_relay.protocol.ulid import first_number_at

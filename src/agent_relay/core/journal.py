@@ -134,6 +134,11 @@ class Journal:
     def agent_changed(self, agent: Agent) -> None:
         self._agents[agent.key] = agent
 
+    def agent_dropped(self, agent: Agent) -> None:
+        """It could not be registered: whoever comes by its name next is another."""
+        if self._agents.get(agent.key) is agent:
+            del self._agents[agent.key]
+
     def token_spent(self, token_hash: str, agent: str) -> None:
         self._spent.append(SpentToken(token_hash, agent, self._context.wall_ms))
 

@@ -32,6 +32,8 @@ class Mailbox:
         "holds",
         "inflight",
         "lanes",
+        "left",
+        "left_bytes",
         "mean_ack_ms",
         "next_expiry",
         "next_retry",
@@ -51,6 +53,7 @@ class Mailbox:
         self.rest = 0  # those of them that are in the store alone
         self.rest_bytes = 0
         self.rest_from = 0  # while there is a rest: the messages from this number on are there, all others here
+        self.left = self.left_bytes = 0  # all that ever came to the rest
         self.reading = False
         self.reserved = 0  # accepted, being stored
         self.held_bytes = 0  # of all that wait or are being stored
@@ -91,6 +94,8 @@ class Mailbox:
             self.rest_from = number
         self.rest += count
         self.rest_bytes += size
+        self.left += count
+        self.left_bytes += size
         self.waiting += count
         self.held_bytes += size
 

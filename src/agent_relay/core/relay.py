@@ -13,6 +13,7 @@ from typing import Any
 from agent_relay.core.agents import Agent, tell_what_was_missed
 from agent_relay.core.announcements import publish_request, publish_session, publish_state
 from agent_relay.core.backpressure import Backpressure
+from agent_relay.core.consensus.proposals import Proposals
 from agent_relay.core.context import Context
 from agent_relay.core.controls import Controls
 from agent_relay.core.correlation import Correlations
@@ -25,12 +26,11 @@ from agent_relay.core.handshake import Handshake
 from agent_relay.core.housekeeping import Housekeeping
 from agent_relay.core.journal import Journal
 from agent_relay.core.limits import Limits
+from agent_relay.core.lookups.queries import Queries
 from agent_relay.core.loops import Loops
 from agent_relay.core.membership import Membership
 from agent_relay.core.peer import PaceEvent, Peer
 from agent_relay.core.policy import Policy
-from agent_relay.core.proposals import Proposals
-from agent_relay.core.queries import Queries
 from agent_relay.core.reception import Reception
 from agent_relay.core.recovery import recover
 from agent_relay.core.registered_names import RegisteredNames
@@ -42,11 +42,11 @@ from agent_relay.core.rest import Rest
 from agent_relay.core.resume import Resumption
 from agent_relay.core.rights import Rights
 from agent_relay.core.sending import Sending
-from agent_relay.core.session_counts import SessionCounts
-from agent_relay.core.shadow_notices import ShadowNotices
-from agent_relay.core.shadows import Shadows
-from agent_relay.core.spawning import Spawning
-from agent_relay.core.team_rules import TeamRules
+from agent_relay.core.spawned.counts import SessionCounts
+from agent_relay.core.spawned.orders import Spawning
+from agent_relay.core.teams.rules import TeamRules
+from agent_relay.core.teams.shadow_notices import ShadowNotices
+from agent_relay.core.teams.shadows import Shadows
 from agent_relay.core.tokens import Tokens
 from agent_relay.core.topic_lines import TopicLines
 from agent_relay.core.watchers import Watchers
@@ -234,6 +234,13 @@ class Relay:
             self.sending.committer.flush()
         self._watchers.pump()
 
+    @property
+    def is_gathering(self) -> bool:
+        return self.sending.committer.gathering.is_holding
+
+    def gathered(self) -> None:
+        self.sending.committer.gathering.release()
+
     # --- what the clock says ----------------------------------------------------------------------------------------------
 
     def clock_says(self, steady_ms: int, wall_ms: int) -> None:
@@ -257,6 +264,7 @@ class Relay:
         self.spawning.clock_says(now)
         self._controls.clock_says(now)
         self.correlations.clock_says(now)
+        self.sending.repetitions.clock_says(now)
         self.proposals.clock_says(now)
         if now - self._heartbeat_at >= min(self.context.limits.heartbeat_ms, self.context.limits.handshake_timeout_ms) // 8:
             self._heartbeat_at = now

@@ -18,7 +18,7 @@ from agent_relay.core.context import Context
 from agent_relay.core.journal import Journal
 from agent_relay.core.rate import check_rate
 from agent_relay.core.requests import Requests
-from agent_relay.core.session_counts import SessionCounts
+from agent_relay.core.spawned.counts import SessionCounts
 from agent_relay.events.codec import build_event
 from agent_relay.events.types import REPORTABLE
 from agent_relay.ports.store import MessageRow, MessageStore, Page, StoreError

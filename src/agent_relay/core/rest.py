@@ -54,9 +54,9 @@ class Rest:
         if not limit:
             return
         box.reading = True
+        left, left_bytes = box.left, box.left_bytes  # what comes later may not be durable yet when the page is asked for
 
         def ask() -> None:
-            expected, size = box.rest, box.rest_bytes
             query = OwedQuery(recipient=recipient.name, after=(box.rest_from - 1, recipient.name), limit=limit)
 
             def read(page: list[Owed] | StoreError) -> None:
@@ -65,9 +65,10 @@ class Rest:
                     self._context.log.note("backlog_unreadable", agent=recipient.name, error=str(page))
                     take(None)
                     return
-                if not page and box.rest:
-                    self._context.log.note("backlog_miscounted", agent=recipient.name, missing=min(expected, box.rest))
-                    box.fetched(min(size, box.rest_bytes), min(expected, box.rest))
+                missing = box.rest - (box.left - left)
+                if not page and missing > 0:
+                    self._context.log.note("backlog_miscounted", agent=recipient.name, missing=missing)
+                    box.fetched(max(box.rest_bytes - (box.left_bytes - left_bytes), 0), missing)
                 found = self._revive_all(page)
                 if page:
                     box.rest_from = page[-1].message.number + 1

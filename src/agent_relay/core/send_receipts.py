@@ -120,10 +120,8 @@ def not_stored(why: object) -> RelayError:
     )
 
 
-def say_outcomes(peer: Peer, row: MessageRow, trail: list[TrailRow] | StoreError) -> None:
+def say_outcomes(peer: Peer, row: MessageRow, trail: list[TrailRow]) -> None:
     """For each recipient that has settled the message, the frame its sender was sent then."""
-    if isinstance(trail, StoreError) or peer.closed:
-        return
     about = {"message_id": row.id}
     for name, seq in row.addressed:
         events = {step.event for step in trail if step.recipient == name}

@@ -20,10 +20,11 @@ from agent_relay.core.journal import Journal
 from agent_relay.core.messages import Message, MessageExtras, make_message
 from agent_relay.core.rate import check_rate
 from agent_relay.core.registry import Registry
+from agent_relay.core.repetitions import Repetitions
 from agent_relay.core.router import Route, Router
-from agent_relay.core.send_receipts import SendReceipts, not_stored, say_outcomes
-from agent_relay.core.shadows import Shadows
-from agent_relay.core.team_rules import TeamRules
+from agent_relay.core.send_receipts import SendReceipts, not_stored
+from agent_relay.core.teams.rules import TeamRules
+from agent_relay.core.teams.shadows import Shadows
 from agent_relay.ports.relay import ReadSend, Told
 from agent_relay.ports.store import MemberRow, MessageRow, MessageStore, Page, StoreError
 from agent_relay.protocol.checksums import check_checksum
@@ -54,6 +55,7 @@ class Sending:
         self._shadows = shadows
         self.receipts = SendReceipts(context, journal, ledger, correlations, backpressure)
         self.committer = Committer(context, store, journal, self.receipts.stored, self.receipts.failed)
+        self.repetitions = Repetitions(context, store, self.receipts, correlations, self.committer)
         self._by_name = registry.by_name
         self._keeps_registered = keeps_registered  # messages wait for registered agents that are not connected
         self._ttl_ms = context.limits.message_ttl_ms
@@ -72,7 +74,7 @@ class Sending:
 
     def refuse_new(self, peer: Peer, sender: Agent, client_id: str, why: RelayError) -> None:
         """Nothing new is accepted. One that was said before is answered as it was: it is stored, or will be if it can."""
-        if not (peer.dedups and self._is_duplicate(peer, sender, client_id, DEFAULT_META)):
+        if not (peer.dedups and self.repetitions.answer(peer, sender, client_id, DEFAULT_META)):
             peer.say_nack(why, client_id)
 
     def receive_plain(self, peer: Peer, sender: Agent, sends: list[ReadSend]) -> None:
@@ -168,7 +170,7 @@ class Sending:
         self, peer: Peer, sender: Agent, client_id: str, to: str | list[str] | None, topic: str, payload: Raw | bytes,
         raw_meta: Raw | bytes, kind: str, thread: str | None, body: str, meta: payloads.SendMeta, told: Told | None = None,
     ) -> None:  # fmt: skip
-        if peer.dedups and self._is_duplicate(peer, sender, client_id, meta):
+        if peer.dedups and self.repetitions.answer(peer, sender, client_id, meta):
             return
         name = sender.name
         tail = encode_tail(name, topic, payload, raw_meta)
@@ -285,9 +287,9 @@ class Sending:
         self, peer: Peer, row: MessageRow, sender: Agent, recipient: Agent, answer: Callable[[MessageRow | StoreError], None]
     ) -> None:  # fmt: skip
         """A dead letter, once more: a new message with the old words, to the one recipient it did not reach. The ids of its
-        sender are known (`recall`)."""
+        sender are known."""
         client_id = f"again-{row.id}-{recipient.name}"  # a letter goes once, also where a crash hides that it went
-        number = sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms)
+        number = self.repetitions.find(sender, client_id)
         if number is not None:
             self._store.fetch([number], lambda page: answer(_first(page)))
             return
@@ -324,7 +326,7 @@ class Sending:
             else:
                 stored(False)
 
-        self.recall(sender, recalled)
+        self.repetitions.recall(sender, recalled)
 
     def _post(
         self, sender: Agent, recipients: list[Agent], payload: dict[str, Any], client_id: str, stored: Callable[[bool], None],
@@ -332,7 +334,7 @@ class Sending:
     ) -> None:  # fmt: skip
         if client_id in sender.pending:
             return
-        if sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms) is not None:
+        if self.repetitions.find(sender, client_id) is not None:
             stored(True)
             return
         raw = encode_json(payload)
@@ -351,56 +353,6 @@ class Sending:
         if speaker.loop is not None:
             message.hop = speaker.loop.speak(speaker)
         self.committer.messages.append(message)
-
-    # --- duplicates ---------------------------------------------------------------------------------------------------
-
-    def recall(self, sender: Agent, done: Callable[[StoreError | None], None]) -> None:
-        """Reads the ids an agent has used before this start, unless they are known."""
-        if sender.seen.is_complete:
-            done(None)
-            return
-
-        def read(ids: dict[str, int] | StoreError) -> None:
-            if isinstance(ids, StoreError):
-                done(ids)
-                return
-            sender.seen.complete(ids, sender.traits.first_number)
-            done(None)
-
-        limits = self._context.limits
-        self._store.seen(sender.name, self._context.wall_ms - limits.dedup_window_ms, limits.dedup_ids, read)
-
-    def _is_duplicate(self, peer: Peer, sender: Agent, client_id: str, meta: payloads.SendMeta) -> bool:
-        pending = sender.pending.get(client_id)
-        if pending is not None:
-            pending.extras = pending.extras or MessageExtras()
-            pending.extras.duplicates.append(peer)
-            return True
-        number = sender.seen.find(client_id, self._context.wall_ms - self._context.limits.dedup_window_ms)
-        if number is None:
-            return False
-        self._store.fetch([number], lambda page: self._answer_again(peer, sender, client_id, meta, page))
-        return True
-
-    def _answer_again(self, peer: Peer, sender: Agent, client_id: str, meta: payloads.SendMeta, page: Page | StoreError) -> None:
-        """Whoever repeats a SEND gets the same answer, and whatever else was said about it: the first may have been missed."""
-        if peer.closed:
-            return
-        if isinstance(page, StoreError):
-            sentence = (
-                f"The message was stored before, and its receipt could not be read ({page}). Send it again with the same id."
-            )
-            peer.say_nack(RelayError(ErrorCode.SERVICE_UNAVAILABLE, sentence, retry_after_ms=1_000), client_id)
-            return
-        if not page.messages:
-            peer.say_nack(not_stored("it is being removed"), client_id)
-            return
-        row = page.messages[0]
-        self.receipts.say_stored_again(peer, row)
-        if meta.sync is not None and meta.sync.blocking:
-            self._correlations.ask(sender, row, meta.sync)
-        if meta.requires_ack:
-            self.committer.when_written(lambda: self._store.trail(row, lambda trail: say_outcomes(peer, row, trail)))
 
 
 def _first(page: Page | StoreError) -> MessageRow | StoreError:

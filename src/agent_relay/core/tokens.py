@@ -81,6 +81,11 @@ class Tokens:
         agent.previous_token_hash = None
         self._journal.agent_changed(agent)
 
+    def drop(self, agent: Agent) -> None:
+        """It could not be registered."""
+        self.forget(agent)
+        self._journal.agent_dropped(agent)
+
     def restore(self, agent: Agent, token_hash: str, previous: str | None) -> None:
         """Undoes an `issue` that could not be made durable."""
         self.forget(agent)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from agent_relay.core.context import Context
-from agent_relay.core.pages import read_cursor
+from agent_relay.core.lookups.pages import read_cursor
 from agent_relay.events.bus import EventBus, Subscription
 from agent_relay.events.codec import encode_event
 from agent_relay.events.filter import EventFilter, make_filter

@@ -30,7 +30,12 @@ _RUNNERS = frozenset({
     "bash", "sh", "zsh", "dash", "fish", "ksh", "csh", "tcsh", "pwsh", "env", "sudo", "doas", "su", "xargs", "eval",
     "exec", "nohup", "time", "timeout", "nice", "watch", "parallel", "find", "ssh", "docker", "podman", "kubectl",
     "python", "python3", "node", "deno", "bun", "perl", "ruby", "php", "lua", "osascript", "npx", "uvx", "pipx",
+    "awk", "gawk", "sed", "tar", "rsync", "vi", "vim", "nvim", "emacs", "gdb", "strace", "script", "flock", "setsid", "stdbuf",
+    "chroot", "unshare", "nsenter", "screen", "tmux", "crontab", "at", "systemd-run",
 })  # fmt: skip
+# What they do is their second word; options before it, as in `git -c`, and these second words run anything as well.
+_COMMANDED = frozenset({"git", "npm", "pnpm", "yarn", "cargo", "go", "uv", "pip", "pip3", "gh", "poetry", "dotnet", "gradle"})
+_RUNNING = frozenset({"run", "exec", "x", "dlx", "tool", "config", "alias", "rebase", "bisect", "submodule", "generate"})
 _MOST_CHARACTERS = 500
 _REASON = "You allowed requests like this."
 
@@ -54,9 +59,7 @@ class AddedRules:
                 )
             if self._policy.judge(asked).risk is Risk.CRITICAL:
                 raise _refused("It can destroy something. A person decides about such commands each time.")
-            program, *rest = asked.command.split(" ")
-            wider = f"{program} *" if rest and program not in _RUNNERS and not has_word(program, DESTRUCTIVE_WORDS) else ""
-            return RuleShape(kind, "command", asked.command, wider)
+            return RuleShape(kind, "command", asked.command, _widen(asked.command))
         if kind in _FILES and asked.real_path and asked.project_root:
             exact = asked.real_path.translate(_ESCAPES)
             folder = os.path.dirname(asked.real_path)
@@ -107,7 +110,7 @@ class AddedRules:
             os.close(lock)
 
     def _append_alone(self, block: str) -> None:
-        """What would not be understood at the next start is not written."""
+        """Refuses a file that the next start could not read, before it is written."""
         try:
             with open(self._path, encoding="utf-8") as file:
                 before, mode = file.read(), os.fstat(file.fileno()).st_mode & 0o777
@@ -123,6 +126,25 @@ class AddedRules:
         _replace(self._path, text, mode)
 
 
+def _widen(command: str) -> str:
+    """A pattern for more commands of this kind, as narrow as it can sensibly be."""
+    words = command.split(" ")
+    said = _said_words(words[0])
+    if len(words) < 2 or (said > 1 and len(words) == said):
+        return ""
+    pattern = f"{' '.join(words[:said])} *"
+    try:
+        _check_command(pattern, pattern[:-1])
+    except RelayError:
+        return ""
+    return pattern
+
+
+def _said_words(program: str) -> int:
+    """The number of its words that say what it does."""
+    return 2 if os.path.basename(program) in _COMMANDED else 1
+
+
 def _check_command(pattern: str, fixed: str) -> None:
     if not is_plain("".join(sign for sign in pattern.replace("*", "x").replace("?", "x") if sign not in "[]!")):
         raise _refused("A pattern for commands has letters, digits, single spaces, . _ - / : = , @ + and the wildcards * ? […].")
@@ -130,11 +152,15 @@ def _check_command(pattern: str, fixed: str) -> None:
         raise _refused("A command that can destroy something is not approved by a rule from here.")
     if fixed == pattern:
         return
-    program = os.path.basename(fixed.split(" ", 1)[0])
-    if " " not in fixed:
+    program, *whole = fixed.split(" ")[:-1] or [""]
+    program = os.path.basename(program)
+    if not program:
         raise _refused("Name the whole program before the first wildcard, such as `make *`.")
-    if program in _RUNNERS:
-        raise _refused(f"{program} runs whatever it is given: such a rule would approve anything. Allow exact commands of it.")
+    if program in _COMMANDED and (not whole or whole[0].startswith("-")):
+        raise _refused(f"Name the command of {program} before the first wildcard, such as `git status *`.")
+    if program in _RUNNERS or (program in _COMMANDED and whole[0] in _RUNNING):
+        does = program if program in _RUNNERS else f"{program} {whole[0]}"
+        raise _refused(f"{does} runs whatever it is given: such a rule would approve anything. Allow exact commands of it.")
 
 
 def _rule(shape: RuleShape, pattern: str) -> Rule:

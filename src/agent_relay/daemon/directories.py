@@ -9,6 +9,7 @@ import os
 import stat
 import time
 
+from agent_relay.private_files import replace_private
 from agent_relay.protocol import places
 
 _LOCK_TRIES = 5
@@ -131,15 +132,7 @@ def _lock(descriptor: int) -> None:
 
 def write_private_file(path: str, content: str) -> None:
     """All of it or none, readable by nobody else."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    descriptor = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:  # a full disk has no room for half a file either
-        remove_file(temporary)
-        raise
+    replace_private(path, content.encode())
 
 
 def remove_file(path: str) -> None:

@@ -1,4 +1,4 @@
-"""Processes that are not our children: which one a number stands for, and waiting for its end."""
+"""Processes that are not our children: which one a number stands for, waiting for its end, and what those above us were given."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import signal
 import subprocess
 import time
 
+from agent_relay.transports.process_table import environment_of, look_at
+
 _POLL_S = 0.5
+_MOST_ANCESTORS = 256  # deeper than any real tree
 _START_FIELD = 19  # of what follows the name in /proc/PID/stat: when it was started
 
 
@@ -69,3 +72,17 @@ def send_signal(pid: int, mark: str, number: signal.Signals, *, to_group: bool =
     if is_same(pid, mark):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             (os.killpg if to_group else os.kill)(pid, number)
+
+
+def find_environment_above(variable: str) -> dict[str, str]:
+    """The environment of the nearest process above this one that was started with the variable; empty where none was, or where
+    it is not to be seen: only Linux shows it. A program that names itself may have written over its own."""
+    process = look_at(os.getppid())
+    for _ in range(_MOST_ANCESTORS):
+        if process is None or process.pid <= 1:
+            break
+        found = environment_of(process.pid)
+        if found.get(variable):
+            return found
+        process = look_at(process.parent)
+    return {}

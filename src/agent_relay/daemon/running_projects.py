@@ -11,8 +11,8 @@ from typing import Any
 
 from agent_relay.daemon.project_record import read_record
 from agent_relay.ports.watchers import RunningProject
+from agent_relay.private_files import is_locked
 from agent_relay.protocol import places
-from agent_relay.storage.agent_files import is_locked
 
 _MOST = 200
 

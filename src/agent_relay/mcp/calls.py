@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, assert_never
 
 from agent_relay.mcp.speaker import Inbox, Speaker
+from agent_relay.protocol.channels import gather_channels
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.mcp import texts
 from agent_relay.protocol.mcp.resources import Resource
@@ -55,9 +56,12 @@ class ToolCalls:
                 return await self._agents()
             case HistoryArguments() as asked:
                 return await self._history(asked)
-            case JoinArguments(channel, at_leisure):
+            case JoinArguments(channel, at_leisure, leave):
                 channel = CHANNEL_MARK + channel.removeprefix(CHANNEL_MARK)
                 check_channel(channel)
+                if leave:
+                    await speaker.leave(channel)
+                    return texts.show_left(channel)
                 await speaker.join(channel, at_leisure)
                 return texts.show_joined(channel, at_leisure=bool(at_leisure))
             case SpawnArguments(name, cli, task):
@@ -105,7 +109,9 @@ class ToolCalls:
     async def _agents(self) -> str:
         async with self._speaker.observe() as relay:
             view = await relay.agents()
-        return texts.show_agents([agent.raw for agent in view.agents], self._speaker.name, now_ms())
+        agents = [agent.raw for agent in view.agents]
+        channels = gather_channels(agents, (), view.server.get("topic_lines") or {})
+        return texts.show_agents(agents, self._speaker.name, now_ms(), channels)
 
     async def _history(self, asked: HistoryArguments) -> str:
         async with self._speaker.observe() as relay:

@@ -10,7 +10,7 @@ from agent_relay.protocol.requests import PermissionRequest
 
 
 class RuleShape(Struct, frozen=True):
-    """What a rule for a request is made of: its kind of tool, and what its patterns are matched with. `exact` fits this request
+    """The parts of a rule for a request: its kind of tool, and what its patterns are matched with. `exact` fits this request
     alone, `wider` more of its kind ("": there is nothing sensible between exactly this and anything)."""
 
     tool: str
@@ -23,11 +23,11 @@ class PermissionRules(Protocol):
     """`asked` is the open request that a rule is for. All of it raises RelayError with a sentence for people."""
 
     def shape(self, asked: PermissionRequest) -> RuleShape:
-        """Where a rule could approve it at all."""
+        """Raises where no rule could approve it."""
         ...
 
     def check(self, asked: PermissionRequest, pattern: str) -> None:
-        """Where the pattern would be too much for a rule that is made with a click."""
+        """Raises where the pattern is too wide for a rule that is made with a click."""
         ...
 
     def approves(self, other: PermissionRequest) -> bool:

@@ -72,3 +72,13 @@ class RelayCore(Protocol):
     def disconnected(self, peer: PeerHandle, reason: CloseReason) -> None: ...
 
     def turn_ended(self) -> None: ...
+
+    @property
+    def is_gathering(self) -> bool:
+        """After a turn: what was accepted waits for more, to be stored together. Whoever sees that calls `gathered` within a
+        millisecond."""
+        ...
+
+    def gathered(self) -> None:
+        """It has waited long enough, and is stored at the end of this turn."""
+        ...

@@ -27,3 +27,9 @@ def negotiate_version(asked: int) -> int:
 def negotiate_capabilities(asked: dict[str, Any]) -> tuple[str, ...]:
     """The list both sides have. Flags we do not know are someone else's future, not an error."""
     return tuple(name for name in CAPABILITIES if asked.get(name) is True)
+
+
+def negotiate_window(asked: dict[str, Any], most: int) -> int:
+    """The number of messages that may be on their way to a client at once: as many as it asks for, up to ours."""
+    wanted = asked.get("max_inflight")
+    return min(wanted, most) if type(wanted) is int and wanted > 0 else most

@@ -31,7 +31,7 @@ _TOO_OLD: set[str] = {ErrorCode.RESUME_TOO_OLD, ErrorCode.STALE}
 _GOODBYE_S = 1.0  # how long a closing connection may take to write its last bytes
 
 
-class Owner(Protocol):
+class SessionOwner(Protocol):
     def on_ready(self) -> None: ...
 
     def on_frame(self, frame: DaemonFrame) -> None: ...
@@ -60,7 +60,14 @@ class Greeting:
 
 class Session:
     def __init__(
-        self, socket: str, greeting: Greeting, owner: Owner, *, backoff: Backoff, attempts: int | None, connect_timeout: float
+        self,
+        socket: str,
+        greeting: Greeting,
+        owner: SessionOwner,
+        *,
+        backoff: Backoff,
+        attempts: int | None,
+        connect_timeout: float,
     ) -> None:
         self.socket = socket
         self.greeting = greeting

@@ -1,8 +1,8 @@
 """The files that wrappers keep of their agents, `team/NAME` and `outbox/NAME` in the state directory: for letting go of what is
 too old, for erasing one agent, and for reading all of one agent's.
 
-A wrapper writes while this works. It opens its files anew for each line and holds a lock meanwhile (`terminal.private_files`), so
-one may be replaced or moved under it, with that lock.
+A wrapper writes while this works. It opens its files anew for each line and holds a lock meanwhile
+(`terminal.files.private_files`), so one may be replaced or moved under it, with that lock.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 
+from agent_relay.private_files import is_locked
 from agent_relay.protocol.names import fold_name
 from agent_relay.storage.screens import HISTORY_FILES, TEAM_FOLDER
 
@@ -95,7 +96,7 @@ def _rewrite(path: str, change: Callable[[bytes], bytes]) -> bool:
         left = change(content)
         if left == content:
             return False
-        temporary = f"{path}.tmp"
+        temporary = f"{path}.tmp"  # the same name each time: what was erased is not to stay in a file that nobody knows
         with os.fdopen(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as kept:
             kept.write(left)
         os.replace(temporary, path)
@@ -164,23 +165,6 @@ def _read_text(folder: str, name: str) -> Iterator[tuple[str, str]]:
             yield name, file.read(_MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return
-
-
-def is_locked(path: str) -> bool:
-    """Whether a process that still runs holds the lock on this file."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _remove_tree(folder: str) -> None:

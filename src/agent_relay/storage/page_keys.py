@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 
 import msgspec
+
+from agent_relay.private_files import replace_private
 
 log = logging.getLogger(__name__)
 
@@ -29,12 +29,7 @@ class PageKeyFile:
             return {}
 
     def save(self, keys: Mapping[str, int]) -> None:
-        temporary = f"{self._path}.{os.getpid()}.tmp"
         try:
-            with os.fdopen(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-                file.write(msgspec.json.encode(keys))
-            os.replace(temporary, self._path)
+            replace_private(self._path, msgspec.json.encode(keys))
         except OSError as error:
-            with suppress(OSError):
-                os.unlink(temporary)
             log.warning("page_keys_not_saved", extra={"relay_fields": {"error": str(error)}})

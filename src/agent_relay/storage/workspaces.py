@@ -5,16 +5,16 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import msgspec
 from msgspec import Struct
 
 from agent_relay.ports.watchers import Workspace
+from agent_relay.private_files import is_locked, replace_private
 from agent_relay.protocol import places
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
-from agent_relay.storage.agent_files import is_locked
 
 WORKSPACES_FILE = "workspaces.json"
 _MOST = 1_000
@@ -135,23 +135,11 @@ class WorkspaceFile:
             fcntl.flock(lock, fcntl.LOCK_EX)
             content = self._read()
             yield content
-            _replace(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+            replace_private(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
         except OSError as error:
             raise _unwritable(error) from None
         finally:
             os.close(lock)
-
-
-def _replace(path: str, data: bytes) -> None:
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:  # a full disk has no room for half a file either
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def _unwritable(error: OSError) -> RelayError:

@@ -17,13 +17,14 @@ import msgspec
 from msgspec import Struct
 
 from agent_relay.ports.callers import OWNER, VIA_SOCKET, Caller
+from agent_relay.private_files import replace_private
 from agent_relay.protocol.places import ENV_NAME, ENV_SOCKET, ENV_TOKEN
 from agent_relay.transports.process_table import Process, environment_of, is_tmux, look_at
 
 _MOST_ANCESTORS = 256  # deeper than any real tree; a process cannot hide by being deep: then it is nobody's we know of
 
 
-class Seat(Struct, frozen=True):
+class KnownProcess(Struct, frozen=True):
     """A process that is an agent's."""
 
     agent: str
@@ -42,17 +43,17 @@ class Callers:
 
     def seat(self, agent: str, wrapper: Process, program_pid: int | None) -> None:
         program = None if program_pid is None else look_at(program_pid)
-        found = [Seat(agent, wrapper.pid, wrapper.started, is_wrapper=True)]
+        found = [KnownProcess(agent, wrapper.pid, wrapper.started, is_wrapper=True)]
         if program is not None:
-            found.append(Seat(agent, program.pid, program.started, is_wrapper=False))
+            found.append(KnownProcess(agent, program.pid, program.started, is_wrapper=False))
             server = look_at(program.parent) if is_tmux(program.parent) else None
             if server is not None:  # nothing runs in our tmux but agents, and what they have it run
-                found.append(Seat(agent, server.pid, server.started, is_wrapper=False))
+                found.append(KnownProcess(agent, server.pid, server.started, is_wrapper=False))
         kept = [seat for seat in self._seats if seat not in found and _is_there(seat)]
         if (seats := [*kept, *found]) != self._seats:
             self._seats = seats
             with contextlib.suppress(OSError):
-                _save(self._path, seats)
+                replace_private(self._path, msgspec.json.encode(seats))
 
     def trace(self, caller: Process | None, via: str = VIA_SOCKET) -> Caller:
         """`caller` as it was when it connected."""
@@ -93,22 +94,14 @@ def _ancestry(process: Process) -> Iterator[Process]:
         process = parent
 
 
-def _is_there(seat: Seat) -> bool:
+def _is_there(seat: KnownProcess) -> bool:
     process = look_at(seat.pid)
     return process is not None and process.started == seat.started
 
 
-def _load(path: str) -> list[Seat]:
+def _load(path: str) -> list[KnownProcess]:
     try:
         with open(path, "rb") as file:
-            return [seat for seat in msgspec.json.decode(file.read(), type=list[Seat]) if _is_there(seat)]
+            return [seat for seat in msgspec.json.decode(file.read(), type=list[KnownProcess]) if _is_there(seat)]
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return []
-
-
-def _save(path: str, seats: list[Seat]) -> None:
-    temporary = f"{path}.{os.getpid()}.tmp"
-    descriptor = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(seats))
-    os.replace(temporary, path)

@@ -2,7 +2,8 @@
 
 Of each schema there are two: `closed`, by a daemon that was stopped, and `killed`, by one that was killed, so that the newest of
 it is in the WAL alone. `said.json` beside them is what the release itself read from each, and what clients were told and still
-owed. They were made once, by the release whose schema they have, and are never made anew: one made by today's code shows nothing.
+owed. Those of PostgreSQL (see `postgres`) are of a killed daemon. All were made once, by the release whose schema they have, and
+are never made anew: one made by today's code shows nothing.
 """
 
 from __future__ import annotations

@@ -71,7 +71,13 @@ def test_the_official_client_sends_asks_and_reads(server: Server, mode: str) -> 
             asked = asyncio.create_task(call(client, "relay_ask", to=bob_name, text="ready?", seconds=50))
             await (await bob.receive(DEADLINE_S)).reply("yes")
             assert await asked == f"{bob_name} answered:\n> yes"
-            await call(client, "relay_join", channel="builds")
+            builds = f"builds-{mode}"
+            await call(client, "relay_join", channel=builds)
+            await bob.join(f"#{builds}")
+            await bob.set_topic_line(f"#{builds}", "What CI says")
+            assert f"#{builds}, 2 members: What CI says" in await call(client, "relay_agents")
+            await call(client, "relay_join", channel=builds, leave=True)
+            assert f"#{builds}, 1 member: What CI says" in await call(client, "relay_agents")
             assert "> hello" in await call(client, "relay_history", **{"with": bob_name}, limit=50)
             thread = await client.read_resource("relay://thread/t%2F1")
             assert "> hello" in str(getattr(thread.contents[0], "text", ""))

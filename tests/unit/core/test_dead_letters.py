@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.harness import HarnessClient, RelayHarness
 
-from .test_queries import ask, send
+from .lookups.test_history import ask, send
 
 
 @pytest.fixture

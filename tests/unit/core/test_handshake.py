@@ -317,3 +317,20 @@ def test_an_observer_leaves_nothing_in_the_store() -> None:
     relay.connect("watcher", mode="observer").say("BYE", {})
     relay.advance(1_000)
     assert not relay.store.batches
+
+
+def test_an_agent_that_could_not_be_registered_leaves_nothing_to_whoever_comes_by_its_name_next() -> None:
+    """Also not in the store: after the next start the session that was begun since goes on."""
+    relay = RelayHarness()
+    relay.store.hold()
+    first = relay.open()
+    first.hello("Ann")
+    first.drop()
+    relay.store.fail_next()
+    relay.store.release()
+    relay.settle()
+    second = relay.connect("Ann")
+    relay.advance(1_000)
+    relay.restart()
+    third = relay.connect("Ann", token=second.token)
+    assert third.welcome["session_id"] == second.welcome["session_id"]

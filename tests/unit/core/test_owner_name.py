@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_relay.core.spawn_checks import check_wish
+from agent_relay.core.spawned.checks import check_wish
 from agent_relay.ports.callers import Caller
 from agent_relay.protocol.errors import RelayError
 from agent_relay.protocol.payloads import SpawnPayload

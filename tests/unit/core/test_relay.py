@@ -151,25 +151,6 @@ def test_what_is_repeated_while_the_daemon_stops_is_answered_as_it_was(
     assert bob.bodies() == ["stored", "under way"]
 
 
-def test_a_receipt_that_cannot_be_read_again_is_not_called_a_message_that_was_not_stored(
-    relay: RelayHarness, alice: HarnessClient
-) -> None:
-    relay.connect("Bob")
-    frame = alice.message("Bob", "once")
-    alice.say_frames(frame)
-    relay.settle()
-    alice.take()
-    relay.store.fail_next_read()
-    alice.say_frames(frame)
-    relay.settle()
-    refusal = alice.payload("NACK")
-    assert refusal["retryable"]
-    assert "was stored before" in refusal["message"]
-    alice.say_frames(frame)
-    relay.settle()
-    assert [answer["duplicate"] for answer in alice.stored()] == [True]
-
-
 def test_goodbye_is_said_to_everyone_and_what_they_acknowledged_is_kept(relay: RelayHarness, alice: HarnessClient) -> None:
     bob, watcher, silent = relay.connect("Bob"), relay.connect("watcher", mode="observer"), relay.open()
     alice.send("Bob")

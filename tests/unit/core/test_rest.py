@@ -127,6 +127,29 @@ def test_what_expires_there_while_it_is_being_read_ends_once() -> None:
     assert box_of(relay).waiting == 0
 
 
+def test_what_is_left_there_while_a_page_comes_back_empty_is_not_forgotten() -> None:
+    """All that was there when the page was wanted has expired meanwhile, and the next one is not yet in the store."""
+    relay, _, bob = away(1, ttl_ms=1_000)
+    relay.restart()
+    alice, agent = relay.connect("Alice"), relay.relay.registry.agents["bob"]
+    ledger, pages = relay.relay.ledger, list[Any]()
+    relay.store.hold()
+    relay.pass_by(2_000)
+    relay.turn(lambda: ledger._rest.expire(ledger._bury_all_expired))
+    alice.send("Bob", "0")
+    assert relay.store.step_held()
+    relay.turn(lambda: ledger._rest.read(agent, pages.append))
+    for number in range(1, KEPT + 1):
+        alice.send("Bob", str(number))
+    while not pages:
+        assert relay.store.step_held()
+        relay.turn(lambda: None)
+    assert (pages, box_of(relay).rest) == ([[]], 1)
+    relay.store.release()
+    relay.settle()
+    assert read_all(relay, back(relay, bob)) == [str(number) for number in range(KEPT + 1)]
+
+
 def test_a_resume_acknowledges_what_waits_there_and_only_that() -> None:
     relay, alice, bob = away(20, requires_ack=True)
     relay.restart()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from agent_relay.daemon.processes import is_same, send_signal, start_mark, wait_for_end
+from agent_relay.daemon.processes import find_environment_above, is_same, send_signal, start_mark, wait_for_end
 
 
 @pytest.fixture
@@ -66,3 +67,13 @@ def test_only_this_very_process_is_signalled(child: subprocess.Popen[bytes]) -> 
     assert child.poll() is None
     send_signal(child.pid, start_mark(child.pid), signal.SIGTERM, to_group=True)
     assert child.wait(20) == -signal.SIGTERM
+
+
+def test_the_nearest_above_that_was_given_a_variable_is_found() -> None:
+    look = "from agent_relay.daemon.processes import find_environment_above as find; print(find('GIVEN').get('GIVEN'))"
+    own = {name: value for name, value in os.environ.items() if name != "GIVEN"}
+    script = f'env -u GIVEN "{sys.executable}" -c "{look}"; true'
+    outer = ["env", "GIVEN=outer", "sh", "-c", 'env GIVEN=inner sh -c "$SCRIPT"; true']
+    done = subprocess.run(outer, env=own | {"SCRIPT": script}, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "inner\n"
+    assert find_environment_above("GIVEN_TO_NOBODY") == {}

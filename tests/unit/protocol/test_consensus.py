@@ -177,3 +177,40 @@ def test_one_more_approval_never_turns_it_down(
     if decide(rule, quorum, weights, said) is APPROVED:
         for name in said:
             assert decide(rule, quorum, weights, said | {name: A}) is APPROVED
+
+
+@given(ballots())
+def test_with_all_votes_in_it_is_what_the_rule_says_in_words(ballot: Ballot) -> None:
+    rule, quorum, weights, votes = ballot
+    approve = sum(weights[name] for name, choice in votes if choice is A)
+    reject = sum(weights[name] for name, choice in votes if choice is R)
+    if quorum is None:
+        is_approved = reject == 0 if rule is Rule.UNANIMOUS else approve > reject
+    else:
+        is_approved = 100 * approve >= quorum.number * (approve + reject) if quorum.is_share else approve >= quorum.number
+    expected = APPROVED if is_approved and approve else REJECTED
+    assert decide(rule, quorum, weights, dict(votes)) is expected
+
+
+@given(ballots())
+def test_while_nobody_has_voted_nothing_is_decided(ballot: Ballot) -> None:
+    rule, quorum, weights, _ = ballot
+    assert decide(rule, quorum, weights, {}) is None
+
+
+@given(ballots())
+def test_nothing_is_approved_that_nobody_approved(ballot: Ballot) -> None:
+    rule, quorum, weights, votes = ballot
+    said = {name: N if choice is A else choice for name, choice in votes}
+    assert decide(rule, quorum, weights, said) is REJECTED
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 3))
+def test_a_tie_is_rejected_whoever_abstains(halves: list[int], others: int) -> None:
+    """For every approval there is a rejection of the same weight."""
+    for rule in (Rule.MAJORITY, Rule.WEIGHTED):
+        weights = [1] * len(halves) if rule is Rule.MAJORITY else halves
+        said = {f"{side}{place}": choice for side, choice in (("a", A), ("r", R)) for place in range(len(halves))}
+        said |= {f"n{place}": N for place in range(others)}
+        counted = {name: 1 if name.startswith("n") else weights[int(name[1:])] for name in said}
+        assert decide(rule, None, counted, said) is REJECTED

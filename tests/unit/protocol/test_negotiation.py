@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_relay.protocol.errors import ErrorCode, RelayError
-from agent_relay.protocol.negotiation import CAPABILITIES, negotiate_capabilities, negotiate_version
+from agent_relay.protocol.negotiation import CAPABILITIES, negotiate_capabilities, negotiate_version, negotiate_window
 
 from .strategies import json_values
 
@@ -28,6 +28,12 @@ def test_what_both_have_and_nothing_else(asked: dict[str, object]) -> None:
     found = negotiate_capabilities(asked)
     assert set(found) == {name for name, value in asked.items() if value is True} & set(CAPABILITIES)
     assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize(("asked", "window"), [(1, 1), (64, 64), (65, 64), (0, 64), (-1, 64), (True, 64), ("9", 64), (None, 64)])
+def test_a_window_is_no_wider_than_ours(asked: object, window: int) -> None:
+    assert negotiate_window({"max_inflight": asked}, 64) == window
+    assert negotiate_window({}, 64) == 64
 
 
 def test_everything_we_have_is_of_the_contract() -> None:

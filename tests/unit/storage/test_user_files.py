@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from agent_relay.private_files import replace_private
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.storage.live_screens import LIVE_FILE, LiveScreenFiles
 from agent_relay.storage.screens import SIGHT_FILE, ScreenFiles
-from agent_relay.storage.workspaces import WORKSPACES_FILE, WorkspaceFile, _replace
+from agent_relay.storage.workspaces import WORKSPACES_FILE, WorkspaceFile
 
 DAMAGED = [b"", b"{", b"\xff", b'{"rows": ["\xff"]}', b'{"workspaces": [{"path": "\xff", "name": ""}]}', b'{"title": "\xff"}\n']
 
@@ -46,7 +47,7 @@ def test_a_list_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) ->
     (tmp_path / WORKSPACES_FILE).mkdir()
     workspaces = WorkspaceFile(str(tmp_path), str(tmp_path))
     with pytest.raises(IsADirectoryError):
-        _replace(str(tmp_path / WORKSPACES_FILE), b"{}")
+        replace_private(str(tmp_path / WORKSPACES_FILE), b"{}")
     assert [each.name for each in tmp_path.iterdir()] == [WORKSPACES_FILE]
     with pytest.raises(RelayError, match="cannot be read"):
         workspaces.add(str(tmp_path), None)

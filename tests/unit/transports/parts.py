@@ -39,6 +39,7 @@ class RecordingRelay:
         self.moments: list[tuple[int, int]] = []
         self.answer: Callable[[RecordingPeer, list[bytes]], None] | None = None
         self.at_turn_end: Callable[[], None] | None = None
+        self.is_gathering = False
 
     def clock_says(self, steady_ms: int, wall_ms: int) -> None:
         self.moments.append((steady_ms, wall_ms))
@@ -68,6 +69,9 @@ class RecordingRelay:
         self.turns += 1
         if self.at_turn_end is not None:
             self.at_turn_end()
+
+    def gathered(self) -> None:
+        self.is_gathering = False
 
 
 class CountingTransport:

@@ -92,3 +92,21 @@ def test_each_turn_is_told_its_own_moment(turns: int) -> None:
         assert [steady for steady, _ in relay.moments] == [1_010 + 10 * number for number in range(turns)]
 
     run("asyncio", test)
+
+
+def test_while_the_relay_gathers_nobody_is_served_and_what_came_meanwhile_is_in_the_turn_that_ends_it(loop_kind: str) -> None:
+    async def test() -> None:
+        relay, slept = RecordingRelay(), list[tuple[float, int]]()
+        pump = Pump(asyncio.get_running_loop(), relay, ManualClock(), lambda seconds: slept.append((seconds, relay.turns)))
+        relay.is_gathering = True
+        pump.run(lambda: None)
+        await until(lambda: relay.turns == 2)
+        assert not relay.is_gathering  # it was told
+        (gathered_s, before), (written_s, after) = slept
+        assert (before, after) == (1, 2)
+        assert 0 < written_s < gathered_s < 0.001
+        pump.run(lambda: None)
+        await until(lambda: relay.turns == 3)
+        assert len(slept) == 2
+
+    run(loop_kind, test)

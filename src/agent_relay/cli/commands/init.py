@@ -12,7 +12,6 @@ from agent_relay.cli.options import Json, Socket, StateDir, find_place
 from agent_relay.cli.output.formats import count, join_names
 from agent_relay.cli.output.safe_text import clean_line
 from agent_relay.cli.output.screen import Screen
-from agent_relay.protocol.clis import KNOWN_CLIS
 
 if TYPE_CHECKING:
     from agent_relay.cli.init.files import Shelf
@@ -23,7 +22,9 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def complete_clis(incomplete: str) -> list[str]:
-    return [cli for cli in sorted(KNOWN_CLIS) if cli.startswith(incomplete.lower())]
+    from agent_relay.cli.init.targets import CLIS
+
+    return [cli for cli in sorted(CLIS) if cli.startswith(incomplete.lower())]
 
 
 def init(
@@ -31,7 +32,8 @@ def init(
         list[str] | None,
         typer.Argument(
             metavar="[CLI]...",
-            help="claude, codex, gemini, opencode, goose or aider; by default those that are installed or used here.",
+            help="claude, codex, gemini, opencode, goose, aider, copilot, qwen, kilo, continue or vibe; by default those that "
+            "are installed or used here.",
             autocompletion=complete_clis,
         ),
     ] = None,
@@ -49,11 +51,14 @@ def init(
     """
     from agent_relay.cli.init.files import Shelf
     from agent_relay.cli.init.plan import make_plan
-    from agent_relay.cli.init.targets import CLIS, find_present
+    from agent_relay.cli.init.targets import CLIS, LEFT_OUT, find_present
 
     place = find_place(socket, state_dir)
     wanted = list(dict.fromkeys(clis or (CLIS if remove else find_present(place.root))))
     unknown = [cli for cli in wanted if cli not in CLIS]
+    if unknown and unknown[0] in LEFT_OUT:
+        hint = "Run it under `agent-relay` without this: its agent is told how to write to others."
+        raise Failure(f"{LEFT_OUT[unknown[0]]} {hint}", USAGE)
     if unknown:
         raise Failure(f"init does not know {clean_line(unknown[0])}; it knows {join_names(list(CLIS), 'and')}.", USAGE)
     if not wanted:

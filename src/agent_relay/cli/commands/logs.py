@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agent_relay.terminal.recordings.screen_log import LogReader, LogUpdate
 
 _POLL_S = 0.2  # looks at the times of one file; nothing is read while they stay
+_MOST_LINES = 10_000  # of another host's terminal, as the API has it
 _STILL_S = 1.0  # for so long a screen stays as it is before it is shown; a spinner never does
 
 
@@ -34,15 +35,23 @@ def logs(
     """Show a wrapped agent's terminal output: what scrolled off, then its screen.
 
     With --follow in a terminal, an agent in tmux is shown live and read-only. Otherwise lines are printed as they scroll
-    off, and those on the screen once it has not changed for a second.
+    off, and those on the screen once it has not changed for a second. Of an agent on another host of the cluster, the last
+    10,000 lines are shown, without --follow.
     """
+    from agent_relay.cli.project.http_server import read_output
     from agent_relay.cli.project.link import run
-    from agent_relay.cli.wrapper.wrapped_agent import find_running, give_terminal
+    from agent_relay.cli.wrapper.wrapped_agent import OnOtherHost, find_running, give_terminal
     from agent_relay.terminal.agent.launch import Home
     from agent_relay.terminal.recordings.screen_log import LogReader
 
     place = find_place(socket, state_dir)
-    agent, server = find_running(place, name)
+    try:
+        agent, server = find_running(place, name)
+    except OnOtherHost as other:
+        if follow:
+            raise
+        _print(read_output(place.state_dir, other.agent, min(lines or _MOST_LINES, _MOST_LINES)))
+        return 0
     if follow and server is not None and sys.stdin.isatty() and sys.stdout.isatty():
         give_terminal(server, agent, read_only=True)
         return 0

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from agent_relay.cli.failures import Failure
+from agent_relay.cli.mcp.environment import restore
 from agent_relay.cli.options import Socket, StateDir, find_place
 from agent_relay.cli.wrapper.outbox_commands import own_outbox
-from agent_relay.protocol.places import ENV_NAME, ENV_PREFIX
+from agent_relay.protocol.places import ENV_NAME
 
 if TYPE_CHECKING:
     from agent_relay.mcp.speaker import Speaker
@@ -25,7 +26,7 @@ def mcp(socket: Socket = None, state_dir: StateDir = None) -> int:
     A CLI starts this itself; `agent-relay init` sets that up. Inside a wrapped agent the tools speak as that agent, elsewhere as
     you. Ends when its input ends.
     """
-    forget_unset()
+    restore()
     place = find_place(socket, state_dir)
     try:
         from agent_relay.mcp.server import serve
@@ -50,11 +51,3 @@ def choose_speaker(place: Place, environ: Mapping[str, str] = os.environ) -> Spe
     if outbox is not None:
         return WrappedAgent(place, environ[ENV_NAME], outbox)
     return OwnAgent(place)
-
-
-def forget_unset() -> None:
-    """Drops variables of ours that stand for nothing: a CLI that was told to pass `$AGENT_RELAY_NAME` on, and has no such
-    variable, passes on just that."""
-    for name, value in list(os.environ.items()):
-        if name.startswith(ENV_PREFIX) and (not value or value.strip("${}").partition(":")[0] == name):
-            del os.environ[name]

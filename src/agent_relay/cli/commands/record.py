@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_relay.sdk.locate import Place
     from agent_relay.terminal.backends.tmux_drawing import PaneView
     from agent_relay.terminal.backends.tmux_server import TmuxServer
-    from agent_relay.terminal.recordings.recorder import Recorder
+    from agent_relay.terminal.recordings.recorder import TerminalRecorder
 
 
 def record(
@@ -66,7 +66,7 @@ def record(
 async def _record(
     place: Place, server: TmuxServer, agent: str, output: str | None, seconds: float | None, cli: str | None, *, force: bool
 ) -> int:
-    from agent_relay.terminal.recordings.recorder import CAST_SUFFIX, Recorder
+    from agent_relay.terminal.recordings.recorder import CAST_SUFFIX, TerminalRecorder
     from agent_relay.terminal.recordings.tmux_recording import PaneRecording
 
     path = output or time.strftime(f"{agent}-%Y%m%d-%H%M%S{CAST_SUFFIX}")
@@ -75,11 +75,11 @@ async def _record(
     if pane is None:
         raise Failure(f"{agent} has just ended.")
     screen = Screen()
-    made: list[Recorder] = []
+    made: list[TerminalRecorder] = []
 
-    def make(sight: PaneView) -> Recorder:
+    def make(sight: PaneView) -> TerminalRecorder:
         try:
-            recorder = Recorder(path, sight.columns, sight.rows, title=cli, term=sight.term, is_replacing=force)
+            recorder = TerminalRecorder(path, sight.columns, sight.rows, title=cli, term=sight.term, is_replacing=force)
         except FileExistsError:
             raise Failure(f"{clean_line(path)} already exists; overwrite it with --force.") from None
         made.append(recorder)
@@ -104,7 +104,7 @@ async def _record(
     return 1 if made[0].failure else 0
 
 
-def _tell(screen: Screen, agent: str, recorder: Recorder, profile: str, end: str) -> None:
+def _tell(screen: Screen, agent: str, recorder: TerminalRecorder, profile: str, end: str) -> None:
     if end != "STOPPED":
         rest = "" if end == "PROGRAM" else " Its session is gone; the last moment may be missing."
         screen.line(f"{agent} has ended.{rest}")

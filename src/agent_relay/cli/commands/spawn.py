@@ -63,24 +63,42 @@ def spawn(
                 "Inside a wrapped agent, leave out --acp, --backend, --permission-mode, --sandbox and --host: a new agent gets "
                 "the sandbox and the host of the one that starts it, and the rest cannot be chosen.", USAGE,
             )  # fmt: skip
+        elsewhere = ""
         session_id = str(ask_through(outbox, kind="spawn", name=name, cli=cli, cwd=folder, body=words or "").get("session_id"))
     else:
 
-        async def start(relay: RelayClient) -> str:
+        async def start(relay: RelayClient) -> tuple[str, str]:
             asked = relay.spawn(
                 name, cli, words, cwd=folder, backend=backend, permission_mode=permission_mode, sandbox=sandbox,
                 host=host, transport=ACP if acp else TERMINAL,
             )  # fmt: skip
-            return (await asked).session_id
+            started = (await asked).session_id
+            return started, await _find_other_host(relay, place, started)
 
-        session_id = _run(place, start)
+        session_id, elsewhere = _run(place, start)
     screen = Screen()
     if as_json:
-        screen.json({"name": name, "session_id": session_id})
+        screen.json({"name": name, "session_id": session_id} | ({"host": elsewhere} if elsewhere else {}))
+        return 0
+    where = f" on host {clean_line(elsewhere)}" if elsewhere else ""
+    screen.line((f"{name} is running{where}", "bold green"), f"  {clean_line(session_id)}")
+    if elsewhere:
+        screen.line(("see it", "dim"), f"  agent-relay logs {name}; on {clean_line(elsewhere)} also agent-relay attach {name}")
     else:
-        screen.line((f"{name} is running", "bold green"), f"  {clean_line(session_id)}")
         screen.line(("see it", "dim"), f"  agent-relay attach {name}, agent-relay logs {name}")
     return 0
+
+
+async def _find_other_host(relay: RelayClient, place: Place, session_id: str) -> str:
+    """The host of the cluster that it was started on; "" for this one."""
+    from agent_relay.cli.project.cluster_file import read_cluster
+
+    cluster = read_cluster(place.state_dir)
+    if cluster is None:
+        return ""
+    sessions = (await relay.agents()).sessions
+    found = next((str(one.get("host") or "") for one in sessions if one.get("session_id") == session_id), "")
+    return "" if found == cluster.host else found
 
 
 def find_folder(place: Place, cwd: str | None) -> str:

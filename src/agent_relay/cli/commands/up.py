@@ -219,7 +219,7 @@ async def _wait_until_it_answers(
     place: Place, child: subprocess.Popen[bytes], log: str, said_before: int
 ) -> tuple[int | None, bool]:  # fmt: skip
     from agent_relay.cli.project.daemon_process import Answer, knock
-    from agent_relay.terminal.files.private_files import is_locked
+    from agent_relay.private_files import is_locked
 
     deadline = time.monotonic() + START_DEADLINE_S
     try:

@@ -86,7 +86,7 @@ def compare(printed: dict[str, list[Saying]], stored: list[dict[str, Any]]) -> l
 
 def judge(printed: dict[str, list[Saying]], stored: list[dict[str, Any]], arrived: list[Report]) -> Verdict:
     """Holds what arrived against what was printed."""
-    ledger = Ledger()
+    ledger = Arrivals()
     ids = {short_id(str(message["message_id"])): str(message["message_id"]) for message in stored}
     for name, pairs in pair_up(printed, stored).items():
         for number, (saying, message) in enumerate(pairs, 1):
@@ -127,7 +127,7 @@ class Verdict:
 
 
 @dataclass(slots=True)
-class Ledger:
+class Arrivals:
     """The books of the demonstration: what was accepted, what arrived, and whether the two agree."""
 
     sent: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)  # (message, sender, recipients), as sent

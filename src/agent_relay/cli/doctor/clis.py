@@ -12,9 +12,10 @@ from agent_relay.cli.wrapper.profile_shelf import load_shelf
 from agent_relay.sdk.locate import Place
 from agent_relay.terminal.doors.codex.hooks import FLAG as HOOKS_FLAG
 from agent_relay.terminal.doors.codex.hooks import are_trusted
-from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, Versions, ask_version, is_known, objection_to_start
+from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, Versions, ask_version, objection_to_start
 from agent_relay.terminal.output.transcripts.find import home_of
 from agent_relay.terminal.profiles.profile import GENERIC, Profile, load_profiles
+from agent_relay.terminal.profiles.tried_releases import describe_tried, whole_releases
 
 
 def check_clis(doors: str) -> Iterator[Finding]:
@@ -31,13 +32,16 @@ def check_cli(profile: Profile, doors: str = PROBE) -> Finding:
     version = ask_version(path)
     if not version:
         return Finding(profile.name, Verdict.NOTE, f"{path} does not report its version", f"Try `{path} --version` yourself.")
-    what = f"{version} at {path}"
+    tried = describe_tried(profile.name, version)
+    what = f"{version} at {path}" + (f" ({tried})" if tried else "")
     if not profile.doors:
         return Finding(profile.name, Verdict.OK, f"{what}; messages are typed")
     if doors == OFF:
         mend = f"Leave out `{SETTING} = {OFF}` to use its doors."
         return Finding(profile.name, Verdict.NOTE, f"{what}; messages are typed, because doors are off", mend)
-    objection, mend = Versions(profile.title, profile.recorded, is_strict=doors == KNOWN).objection(version)
+    whole = whole_releases(profile.name)
+    versions = Versions(profile.title, profile.recorded, doors == KNOWN, whole)
+    objection, mend = versions.objection(version, whole.get(version, ""))
     if not objection:
         objection, mend = objection_to_start(profile.name, version)
     if objection:
@@ -45,7 +49,7 @@ def check_cli(profile: Profile, doors: str = PROBE) -> Finding:
     ways = ", then ".join([*profile.doors, "typing"])
     tested = (
         ""
-        if is_known(version, profile.recorded)
+        if versions.is_tested(version, whole.get(version, ""))
         else f"; {profile.recorded} is the tested version, so doors are on trial at first"
     )
     return Finding(

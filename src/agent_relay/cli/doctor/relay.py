@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -50,16 +51,17 @@ def check_relay(place: Place) -> Iterator[Finding]:
         )
         return
     view = _ask(place)
+    connected = sum(agent.connected for agent in view.agents)
     version = str(view.server.get("version", ""))
     if version != __version__:
         yield Finding("daemon", Verdict.NOTE, f"version {version}, this command is {__version__}", "agent-relay down, then up")
     else:
-        yield Finding("daemon", Verdict.OK, f"version {version}, {count(len(view.agents), 'agent')}")
+        yield Finding("daemon", Verdict.OK, f"version {version}, {count(connected, 'agent')} connected")
     storage = view.server.get("storage") or {}
     for wrong in (storage.get("problem"), storage.get("lost")):
         if wrong:
             yield Finding("storage", Verdict.BAD, clean_line(str(wrong)))
-    yield from _check_events(view.server.get("events") or {})
+    yield from check_events(view.server.get("events") or {}, is_in_cluster=cluster is not None)
     yield from _check_http(place)
     yield from _check_left_alone(place)
     for agent in view.agents:
@@ -92,14 +94,20 @@ def _check_store(place: Place) -> Iterator[Finding]:
         yield Finding("storage", Verdict.BAD, clean_line(trouble))
 
 
-def _check_events(events: dict[str, Any]) -> Iterator[Finding]:
+def check_events(events: dict[str, Any], *, is_in_cluster: bool) -> Iterator[Finding]:
     if error := str(events.get("error") or ""):
-        yield Finding("events", Verdict.BAD, f"cannot be written now: {clean_line(error)}", "free some space on that disk")
+        yield Finding("events", Verdict.BAD, f"cannot be written now: {clean_line(error)}", _mend_events(error, is_in_cluster))
     for name in events.get("damaged") or ():
         yield Finding(
             "events", Verdict.NOTE, f"{clean_line(str(name))} is damaged: readers get a stream.gap for what cannot be read",
             "ignore it, or restore it from a copy while the daemon is down",
         )  # fmt: skip
+
+
+def _mend_events(error: str, is_in_cluster: bool) -> str:
+    if os.strerror(errno.ENOSPC) in error:
+        return "free some space on that disk"
+    return "see below what is wrong with the cluster" if is_in_cluster else "check that disk"
 
 
 def _check_http(place: Place) -> Iterator[Finding]:

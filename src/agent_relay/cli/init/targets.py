@@ -1,28 +1,25 @@
 """The files of each CLI that `init` writes to, and what it writes there.
 
-What belongs to the project is written where the CLI looks for it in the project; codex and goose have their servers in the
-person's own configuration.
+What belongs to the project is written where the CLI looks for it in the project; some look for servers only in the person's own
+configuration.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from agent_relay.cli.init.json_text import JsonEntry
 from agent_relay.cli.init.sections import markdown_section
-from agent_relay.cli.init.toml_text import TomlEntry
-from agent_relay.cli.init.yaml_text import YamlEntry, YamlItem
+from agent_relay.cli.init.toml_text import TomlEntry, TomlItem
+from agent_relay.cli.init.yaml_text import YamlEntry, YamlItem, YamlListEntry
+from agent_relay.cli.mcp.environment import HANDED_DOWN
 from agent_relay.interpreter import run_module
-from agent_relay.protocol.places import ENV_HOME, ENV_NAME, ENV_PROJECT, ENV_SOCKET, ENV_TOKEN
 
 SERVER = "agent-relay"
-CLIS = ("claude", "codex", "gemini", "opencode", "goose", "aider")
-# What the wrapper tells its agent, for CLIs that keep their environment from the servers they start.
-_PASSED_ON = (ENV_NAME, ENV_TOKEN, ENV_SOCKET, ENV_PROJECT, ENV_HOME, "AGENT_RELAY_OUTBOX")
 _LONGEST_CALL_S = 660  # longer than `relay_ask` may wait
 _CONVENTIONS = "CONVENTIONS.md"
 
@@ -58,68 +55,74 @@ class Target:
     is_of_project: bool  # then it must lie in the project, wherever links lead
 
 
-def find_targets(cli: str, root: str, environ: Mapping[str, str] = os.environ) -> list[Target]:
-    home = environ.get("HOME") or os.path.expanduser("~")
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The place in which a CLI is set up: the project, and the person's home with what the environment says of it."""
 
-    def project(*parts: str, change: Change) -> Target:
-        return Target(os.path.join(root, *parts), change, is_of_project=True)
+    root: str
+    environ: Mapping[str, str]
 
-    guide = markdown_section(_WITH_TOOLS)
-    command = server_command(environ)
-    match cli:
-        case "claude":
-            entry = JsonEntry("mcpServers", SERVER, {"command": command[0], "args": command[1:]})
-            return [project(".mcp.json", change=entry), project("CLAUDE.md", change=guide)]
-        case "gemini":
-            passed = {name: f"${name}" for name in _PASSED_ON}
-            entry = JsonEntry("mcpServers", SERVER, {"command": command[0], "args": command[1:], "env": passed})
-            return [project(".gemini", "settings.json", change=entry), project("GEMINI.md", change=guide)]
-        case "opencode":
-            name = next((each for each in ("opencode.jsonc", "opencode.json") if os.path.lexists(os.path.join(root, each))), "")
-            local: dict[str, Any] = {"type": "local", "command": command, "enabled": True}
-            entry = JsonEntry("mcp", SERVER, local)
-            return [project(name or "opencode.json", change=entry), project("AGENTS.md", change=guide)]
-        case "codex":
-            folder = environ.get("CODEX_HOME") or os.path.join(home, ".codex")
-            table = TomlEntry("mcp_servers", SERVER, _codex_lines(command))
-            return [Target(os.path.join(folder, "config.toml"), table, is_of_project=False), project("AGENTS.md", change=guide)]
-        case "goose":
-            folder = os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "goose")
-            extension = YamlEntry("extensions", SERVER, _goose_extension(command))
-            return [
-                Target(os.path.join(folder, "config.yaml"), extension, is_of_project=False), project("AGENTS.md", change=guide)
-            ]  # fmt: skip
-        case "aider":
-            read = YamlItem("read", _CONVENTIONS)
-            return [project(".aider.conf.yml", change=read), project(_CONVENTIONS, change=markdown_section(_WITHOUT_TOOLS))]
-        case _:
-            raise ValueError(cli)
+    def in_project(self, *names: str) -> str:
+        """The first of these files that is there, else the last."""
+        return next((path for path in map(self._of_project, names) if os.path.lexists(path)), self._of_project(names[-1]))
+
+    def _of_project(self, name: str) -> str:
+        return os.path.join(self.root, name)
+
+    def own_folder(self, variable: str, *default: str) -> str:
+        """A folder of the person's own: where the variable says, else below their home."""
+        home = self.environ.get("HOME") or os.path.expanduser("~")
+        return self.environ.get(variable) or os.path.join(home, *default)
 
 
-def find_present(root: str, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The CLIs that are installed, or that this project has files of."""
-    path = environ.get("PATH")
-    marks = {"claude": (".claude", "CLAUDE.md", ".mcp.json"), "gemini": (".gemini", "GEMINI.md"), "codex": (".codex",),
-             "opencode": ("opencode.json", "opencode.jsonc", ".opencode"), "aider": (".aider.conf.yml",)}  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Cli:
+    """`place`: the file for the entry, with `entry` made from the command that starts the server."""
 
-    def is_present(cli: str) -> bool:
-        has_files = any(os.path.lexists(os.path.join(root, name)) for name in marks.get(cli, ()))
-        return has_files or shutil.which(cli, path=path) is not None
-
-    return [cli for cli in CLIS if is_present(cli)]
-
-
-def server_command(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """By its name where that is found, since project files are shared; else by where this one is."""
-    if shutil.which(SERVER, path=environ.get("PATH")) is not None:
-        return [SERVER, "mcp"]
-    return run_module("agent_relay", "mcp")
+    place: Callable[[Surroundings], str]
+    entry: Callable[[list[str]], Change]
+    guide: str = "AGENTS.md"
+    guidance: str = _WITH_TOOLS
+    is_of_project: bool = True
+    programs: tuple[str, ...] = ()  # by default the name of the CLI
+    marks: tuple[str, ...] = ()  # files that a project of its users has
 
 
-def _codex_lines(command: list[str]) -> str:
-    words = ", ".join(_quote(word) for word in command[1:])
-    names = ", ".join(_quote(name) for name in _PASSED_ON)
-    return f"command = {_quote(command[0])}\nargs = [{words}]\nenv_vars = [{names}]\ntool_timeout_sec = {_LONGEST_CALL_S}"
+def _of_project(*names: str) -> Callable[[Surroundings], str]:
+    return lambda around: around.in_project(*names)
+
+
+def _own(variable: str, default: tuple[str, ...], *file: str) -> Callable[[Surroundings], str]:
+    return lambda around: os.path.join(around.own_folder(variable, *default), *file)
+
+
+# --- the entries ----------------------------------------------------------------------------------------------------------
+
+
+def _json(words: list[str], **more: Any) -> JsonEntry:
+    return JsonEntry("mcpServers", SERVER, {"command": words[0], "args": words[1:], **more})
+
+
+def _with_environment(words: list[str]) -> JsonEntry:
+    """For a CLI that keeps some of its environment from the servers it starts."""
+    return _json(words, env={name: f"${name}" for name in HANDED_DOWN})
+
+
+def _under_mcp(words: list[str]) -> JsonEntry:
+    return JsonEntry("mcp", SERVER, {"type": "local", "command": words, "enabled": True})
+
+
+def _codex(words: list[str]) -> TomlEntry:
+    names = ", ".join(_quote(name) for name in HANDED_DOWN)
+    return TomlEntry("mcp_servers", SERVER, f"{_started(words)}\nenv_vars = [{names}]\ntool_timeout_sec = {_LONGEST_CALL_S}")
+
+
+def _vibe(words: list[str]) -> TomlItem:
+    return TomlItem("mcp_servers", SERVER, f'transport = "stdio"\n{_started(words)}\ntool_timeout_sec = {_LONGEST_CALL_S}')
+
+
+def _started(words: list[str]) -> str:
+    return f"command = {_quote(words[0])}\nargs = [{', '.join(_quote(word) for word in words[1:])}]"
 
 
 def _quote(text: str) -> str:
@@ -128,8 +131,74 @@ def _quote(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _goose_extension(command: list[str]) -> dict[str, Any]:
-    return {
-        "name": SERVER, "type": "stdio", "enabled": True, "cmd": command[0], "args": command[1:], "envs": {},
+def _goose(words: list[str]) -> YamlEntry:
+    extension = {
+        "name": SERVER, "type": "stdio", "enabled": True, "cmd": words[0], "args": words[1:], "envs": {},
         "timeout": _LONGEST_CALL_S, "description": "Talk to the other agents of this project.",
     }  # fmt: skip
+    return YamlEntry("extensions", SERVER, extension)
+
+
+def _continue(words: list[str]) -> YamlListEntry:
+    started = {"command": words[0], "args": words[1:]}
+    return YamlListEntry("mcpServers", SERVER, started, "Continue makes it at its first start: run `cn` once first")
+
+
+# --- the CLIs -------------------------------------------------------------------------------------------------------------
+
+_TABLE: dict[str, Cli] = {
+    "claude": Cli(_of_project(".mcp.json"), _json, "CLAUDE.md", marks=(".claude", "CLAUDE.md", ".mcp.json")),
+    "codex": Cli(_own("CODEX_HOME", (".codex",), "config.toml"), _codex, is_of_project=False, marks=(".codex",)),
+    "gemini": Cli(_of_project(".gemini/settings.json"), _with_environment, "GEMINI.md", marks=(".gemini", "GEMINI.md")),
+    "opencode": Cli(
+        _of_project("opencode.jsonc", "opencode.json"), _under_mcp, marks=("opencode.json", "opencode.jsonc", ".opencode")
+    ),
+    "goose": Cli(_own("XDG_CONFIG_HOME", (".config",), "goose", "config.yaml"), _goose, is_of_project=False),
+    "aider": Cli(
+        _of_project(".aider.conf.yml"), lambda _: YamlItem("read", _CONVENTIONS), _CONVENTIONS, _WITHOUT_TOOLS,
+        marks=(".aider.conf.yml",),
+    ),
+    "copilot": Cli(_of_project(".mcp.json"), _json, marks=(".github/copilot-instructions.md",)),
+    "qwen": Cli(_of_project(".qwen/settings.json"), _json, marks=(".qwen", "QWEN.md")),
+    "kilo": Cli(
+        _of_project("kilo.jsonc", ".kilo/kilo.jsonc", ".kilo/kilo.json", "kilo.json"), _under_mcp, programs=("kilo", "kilocode"),
+        marks=("kilo.json", "kilo.jsonc", ".kilo", ".kilocode"),
+    ),
+    "continue": Cli(
+        _own("CONTINUE_GLOBAL_DIR", (".continue",), "config.yaml"), _continue, is_of_project=False, programs=("cn",),
+        marks=(".continue",),
+    ),
+    "vibe": Cli(_of_project(".vibe/config.toml"), _vibe, marks=(".vibe",)),
+}  # fmt: skip
+CLIS = tuple(_TABLE)
+# Those that a person may ask for in vain, and why.
+LEFT_OUT = {
+    "cline": "Cline starts MCP servers in one background process for all its sessions, so a tool could not know whose it is.",
+    "kimi": "Kimi CLI tells its MCP servers nothing of who started it, so a tool could not know whose it is.",
+    "pi": "pi has no MCP.",
+}
+
+
+def find_targets(cli: str, root: str, environ: Mapping[str, str] = os.environ) -> list[Target]:
+    """Raises KeyError for a CLI that is not one of CLIS."""
+    found, around = _TABLE[cli], Surroundings(root, environ)
+    entry = Target(found.place(around), found.entry(server_command(environ)), found.is_of_project)
+    return [entry, Target(around.in_project(found.guide), markdown_section(found.guidance), is_of_project=True)]
+
+
+def find_present(root: str, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The CLIs that are installed, or that this project has files of."""
+    path = environ.get("PATH")
+
+    def is_present(name: str, cli: Cli) -> bool:
+        has_files = any(os.path.lexists(os.path.join(root, mark)) for mark in cli.marks)
+        return has_files or any(shutil.which(program, path=path) is not None for program in cli.programs or (name,))
+
+    return [name for name, cli in _TABLE.items() if is_present(name, cli)]
+
+
+def server_command(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """By its name where that is found, since project files are shared; else by where this one is."""
+    if shutil.which(SERVER, path=environ.get("PATH")) is not None:
+        return [SERVER, "mcp"]
+    return run_module("agent_relay", "mcp")

@@ -1,4 +1,6 @@
-"""A table in a TOML file: a section of ours at its end. Tables may stand in any order, so nothing else has to change."""
+"""A table in a TOML file, or one of a list of tables: a section of ours at its end. Tables may stand in any order, so nothing
+else has to change.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +38,38 @@ class TomlEntry:
             return text
         added = self._section.add(text)
         _read(added, f"it has {self.parent} as an inline table, which cannot be extended; write it as [{self.parent}.NAME]")
+        return added
+
+    def remove(self, text: str) -> str:
+        return self._section.remove(text)
+
+
+@dataclass(frozen=True, slots=True)
+class TomlItem:
+    """The table with this `name`, and these lines, of the list of tables `parent`."""
+
+    parent: str
+    name: str
+    lines: str
+
+    @property
+    def _section(self) -> Section:
+        return comment_section(f'[[{self.parent}]]\nname = "{self.name}"\n{self.lines}')
+
+    def is_in(self, text: str) -> bool:
+        return self._section.is_in(text)
+
+    def add(self, text: str) -> str:
+        """Raises CannotEdit. Where a person has such a table of their own, nothing is changed."""
+        if self.is_in(text):
+            return text
+        tables = _read(text, "repair it first").get(self.parent, [])
+        if not isinstance(tables, list):
+            raise CannotEdit(f"{self.parent} is not a list of tables")
+        if any(isinstance(table, dict) and table.get("name") == self.name for table in tables):
+            return text
+        added = self._section.add(text)
+        _read(added, f"it has {self.parent} as a list in brackets, which cannot be extended; write it as [[{self.parent}]]")
         return added
 
     def remove(self, text: str) -> str:

@@ -16,6 +16,7 @@ from agent_relay.cli.init.sections import Section, comment_section
 
 _DOCUMENT = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 _COMMENT = re.compile(r"(?:^|[ \t])#.*$")
+_RUNS_US = re.compile(r"^[ \t]*(?:-[ \t]+)?[\"']?(?:cmd|command|args)[\"']?[ \t]*:.*agent[-_]relay", re.MULTILINE)
 _PLAIN = re.compile(r"[^\s\[\]{}&*!|>%@`#\"',:][^\[\]{}#:,\"']*|\"[^\"\\]*\"|'[^']*'")
 
 
@@ -66,6 +67,8 @@ class YamlEntry:
         start, end = found
         if text[start:end] == self._flow:
             return undo(text, self.add, [text[:start] + text[end:].removeprefix(", "), text[:start] + text[end:]])
+        if _RUNS_US.search(text, start, end) is None:
+            return text  # an entry of a person's own
         key = _find_key(text, self.parent)
         without = text[:start] + text[end:]
         candidates = [without]
@@ -102,6 +105,88 @@ class YamlEntry:
                 return None
             if line.startswith(indent) and re.fullmatch(rf"[\"']?{re.escape(self.name)}[\"']?\s*:.*", line[len(indent) :]):
                 return start, _end_of_block(text, end, len(indent))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class YamlListEntry:
+    """The item with this `name` and value of the list `parent`. `hint`: what to do where the file is not there yet."""
+
+    parent: str
+    name: str
+    value: dict[str, Any]
+    hint: str
+
+    def is_in(self, text: str) -> bool:
+        return self._find(text) is not None
+
+    def add(self, text: str) -> str:
+        """Raises CannotEdit. A file of nothing but this would not be a whole one."""
+        if not text.strip(BOM + " \t\r\n"):
+            raise CannotEdit(f"there is nothing in it yet. {self.hint}")
+        if self.is_in(text):
+            return text
+        newline, key = newline_of(text), _find_key(text, self.parent)
+        if key is None:
+            separator = "" if text.endswith("\n") else newline
+            return f"{text}{separator}{self.parent}:{newline}{self._block('  ', newline)}"
+        if key.said.startswith("["):
+            at = text.index("[", key.value) + 1
+            return f"{text[:at]}{self._flow}{'' if text[at:].lstrip().startswith(']') else ', '}{text[at:]}"
+        indent = _child_indent(text, key.end)
+        if key.said or not (indent.endswith("-") or not indent):
+            raise CannotEdit(f"{self.parent} in line {line_of(text, key.start)} is not a list that can be added to")
+        head = text[: key.end] if text[: key.end].endswith("\n") else text + newline
+        return head + self._block(indent.removesuffix("-") if indent else "  ", newline) + text[key.end :]
+
+    def remove(self, text: str) -> str:
+        found = self._find(text)
+        if found is None:
+            return text
+        start, end = found
+        without = text[:start] + text[end:]
+        if text[start:end] == self._flow:
+            return undo(text, self.add, [text[:start] + text[end:].removeprefix(", "), without])
+        if _RUNS_US.search(text, start, end) is None:
+            return text  # an item of a person's own
+        candidates = [without, without.removesuffix(newline_of(text))]
+        key = _find_key(text, self.parent)
+        if key is not None and key.end == start and not _child_indent(text, end):
+            alone = text[: key.start] + text[end:]
+            candidates = [alone, alone.removesuffix(newline_of(text)), *candidates]
+        return _prefer_exact(text, self, candidates, without)
+
+    @property
+    def _flow(self) -> str:
+        return json.dumps({"name": self.name, **self.value})
+
+    def _block(self, indent: str, newline: str) -> str:
+        lines = [f"{name}: {json.dumps(value)}" for name, value in ({"name": self.name} | self.value).items()]
+        return "".join(f"{indent}{'  ' if number else '- '}{line}{newline}" for number, line in enumerate(lines))
+
+    def _find(self, text: str) -> tuple[int, int] | None:
+        """The place of our item, in lines or in brackets."""
+        key = _find_key(text, self.parent)
+        if key is None:
+            return None
+        if key.said.startswith("["):
+            at = text.find(self._flow, key.value)
+            return None if at < 0 else (at, at + len(self._flow))
+        dash = _child_indent(text, key.end)
+        if not dash.endswith("-"):
+            return None
+        named = re.compile(rf"[\"']?name[\"']?\s*:\s*[\"']?{re.escape(self.name)}[\"']?\s*(?:#.*)?")
+        place = after = column = -1
+        for start, end, line in _lines(text, key.end):
+            depth = len(line) - len(line.lstrip(" "))
+            if line.strip() and not line.lstrip().startswith("#"):
+                is_item = line.startswith((f"{dash} ", f"{dash}\t")) or line == dash
+                if depth < len(dash) - 1 or (depth == len(dash) - 1 and not is_item):
+                    return None
+                if is_item:
+                    place, after, column = start, end, len(line) - len(line[len(dash) :].lstrip())
+                if named.fullmatch(line[column:]) and (is_item or depth == column):
+                    return place, _end_of_block(text, after, len(dash) - 1)
         return None
 
 
@@ -172,7 +257,7 @@ class YamlItem:
         return None
 
 
-def _prefer_exact(text: str, entry: YamlEntry | YamlItem, candidates: list[str], otherwise: str) -> str:
+def _prefer_exact(text: str, entry: YamlEntry | YamlListEntry | YamlItem, candidates: list[str], otherwise: str) -> str:
     for candidate in candidates:
         try:
             if entry.add(candidate) == text:

@@ -111,6 +111,10 @@ class OwnAgent:
         async with self._connected() as relay:
             await relay.join(channel, at_leisure=at_leisure)
 
+    async def leave(self, channel: str) -> None:
+        async with self._connected() as relay:
+            await relay.leave(channel)
+
     async def spawn(self, name: str, cli: str, task: str | None) -> None:
         async with self._connected() as relay:
             await relay.spawn(name, cli, task, cwd=find_folder(self._place, None))

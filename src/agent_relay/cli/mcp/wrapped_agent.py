@@ -70,6 +70,9 @@ class WrappedAgent:
     async def join(self, channel: str, at_leisure: bool | None) -> None:
         await self._say(make_name(), PROGRAM_S, kind="join", to=(channel,), type=name_attention(at_leisure))
 
+    async def leave(self, channel: str) -> None:
+        await self._say(make_name(), PROGRAM_S, kind="leave", to=(channel,))
+
     async def spawn(self, name: str, cli: str, task: str | None) -> None:
         folder = find_folder(self._place, None)
         await self._say(make_name(), PROGRAM_S, kind="spawn", name=name, cli=cli, cwd=folder, body=task or "")

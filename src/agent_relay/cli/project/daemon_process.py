@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from agent_relay.private_files import is_locked
 from agent_relay.protocol import places
 from agent_relay.protocol.decode import BadFrame, decode_daemon_frame
 from agent_relay.protocol.encode import encode_envelope
@@ -25,7 +26,6 @@ from agent_relay.protocol.errors import ErrorCode
 from agent_relay.protocol.framing import FrameDecoder
 from agent_relay.sdk.errors import StrangerAtSocket
 from agent_relay.sdk.peers import check_folder, check_peer
-from agent_relay.terminal.files.private_files import is_locked
 
 SERVER_NAME = "agent-relay"
 _POLL_S = 0.02

@@ -73,6 +73,15 @@ def forget_pages(state_dir: str, http: HttpPlace) -> int:
     return int(_ask(state_dir, http, "DELETE", _KEYS)["forgotten"])
 
 
+def read_output(state_dir: str, agent: str, lines: int) -> list[str]:
+    """The last lines of an agent's terminal, on whatever host of the cluster it is. Raises Failure."""
+    http = wait_for_http_place(state_dir)
+    if http is None or http.url is None:
+        reason = "" if http is None else f" ({clean_line(http.reason)})"
+        raise Failure(f"{clean_line(agent)} runs on another host, and its output comes over HTTP, which is off here{reason}.")
+    return [str(line) for line in _ask(state_dir, http, "GET", f"/api/v1/agents/{agent}/output?lines={lines}")["lines"]]
+
+
 def _ask(state_dir: str, http: HttpPlace, method: str, path: str) -> dict[str, Any]:
     from agent_relay.arc.errors import ArcError
     from agent_relay.arc.http_calls import call_now, read_refusal

@@ -39,7 +39,7 @@ def show_former_relay(place: Place) -> None:
 def _find_former_relay(place: Place) -> str:
     """A worktree, or a subfolder with a package file, had a relay of its own, and nobody looks there any more: a sentence where
     its daemon still runs, or messages wait."""
-    from agent_relay.terminal.files.private_files import is_locked
+    from agent_relay.private_files import is_locked
 
     root = _former_root(os.path.realpath(working_directory()), place.home)
     state_dir = places.state_directory(place.home, root)

@@ -9,8 +9,8 @@ from typing import Any
 from agent_relay.cli.project.agents_file import read_connected
 from agent_relay.cli.project.daemon_process import Answer, knock, locked_pid
 from agent_relay.cli.project.http_server import read_http_place
+from agent_relay.private_files import is_locked
 from agent_relay.protocol import places
-from agent_relay.terminal.files.private_files import is_locked
 
 UP, DOWN, STALE = "up", "down", "stale"
 _KNOCK_S = 2.0

@@ -18,7 +18,7 @@ from agent_relay.protocol.names import BROADCAST, fold_name
 from agent_relay.protocol.places import ENV_NAME, ENV_SOCKET, ENV_TOKEN
 from agent_relay.protocol.short_ids import short_id
 
-_ENV_OUTBOX = "AGENT_RELAY_OUTBOX"
+ENV_OUTBOX = "AGENT_RELAY_OUTBOX"
 RECEIPT_PREFIX, WAITING, REPLY = "send-", ".waiting", ".reply"  # as terminal.outbox has them, which takes long to import
 GRACE_S = 5.0  # after the time is over, for the wrapper to say so
 ANSWER_S = 10.0
@@ -28,7 +28,7 @@ POLL_S = 0.02
 
 def own_outbox(sender: str | None, socket: str, environ: Mapping[str, str] = os.environ) -> str | None:
     """The folder, inside a wrapped agent that speaks as itself and to its own daemon."""
-    name, folder = environ.get(ENV_NAME), environ.get(_ENV_OUTBOX)
+    name, folder = environ.get(ENV_NAME), environ.get(ENV_OUTBOX)
     if not name or not folder or (sender is not None and fold_name(sender) != fold_name(name)):
         return None
     if environ.get(ENV_SOCKET) not in {None, "", socket}:

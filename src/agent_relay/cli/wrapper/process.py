@@ -39,6 +39,7 @@ from agent_relay.terminal.delivery.inbox_file import INBOX_FILE
 from agent_relay.terminal.delivery.queue import DeliveryQueue
 from agent_relay.terminal.doors.acp.launch import AcpLauncher, console_words
 from agent_relay.terminal.doors.acp.wire import socket_path
+from agent_relay.terminal.doors.findings import DoorFindings
 from agent_relay.terminal.doors.launch import ASKED_FOR_VERSION, Note, Program, launcher_for
 from agent_relay.terminal.doors.versions import KNOWN, OFF, PROBE, SETTING, VersionLookup, recall_version, remember_version
 from agent_relay.terminal.files.project_files import find_work_folder
@@ -47,7 +48,7 @@ from agent_relay.terminal.profiles.acp_console import ACP_CONSOLE
 from agent_relay.terminal.profiles.acp_start import acp_words
 from agent_relay.terminal.profiles.custom_profile import customise
 from agent_relay.terminal.profiles.profile import Launch, Profile
-from agent_relay.terminal.recordings.recorder import Recorder, record_from_start
+from agent_relay.terminal.recordings.recorder import TerminalRecorder, record_from_start
 
 LOG_FILE = "wrapper.log"
 _LOG_BYTES = 1_048_576
@@ -124,7 +125,7 @@ async def run_wrapper(
                 f"{name} is already connected: see it with `agent-relay attach {name}`, or choose another name."
             ) from None
         raise
-    recorder: Recorder | None = None
+    recorder: TerminalRecorder | None = None
     try:
         home = Home(place.state_dir, relay.name)
         home.make()
@@ -171,7 +172,7 @@ async def _keeping_orphans(options: WrapOptions) -> AsyncIterator[None]:
             keeping.cancel()
 
 
-def _make_recorder(options: WrapOptions, cli: str) -> Recorder | None:
+def _make_recorder(options: WrapOptions, cli: str) -> TerminalRecorder | None:
     if options.record is None:
         return None
     try:
@@ -235,7 +236,7 @@ def _why_no_doors(options: WrapOptions, profile: Profile) -> Note | None:
 
 
 def _make_setup(
-    place: Place, options: WrapOptions, home: Home, recorder: Recorder | None, version: Callable[[], str],
+    place: Place, options: WrapOptions, home: Home, recorder: TerminalRecorder | None, version: Callable[[], str],
     failed: FailedStart | None,
 ) -> AgentSetup:  # fmt: skip
     """`failed`: it was started before, and what we add may be the reason why it ended."""
@@ -269,6 +270,7 @@ def _make_setup(
         is_changed=argv != list(options.argv) or bool(added.launch.environment.keys() - os.environ.keys()),
         announcement="" if failed is None else failed.text,
         enclose=_wall(place, options, home, profile),
+        findings=DoorFindings(options.argv[0], os.environ, place.home),
         note_version=lambda version: remember_version(options.argv[0], os.environ, place.home, version),
     )
 
@@ -281,7 +283,7 @@ def find_acp_words(place: Place, options: WrapOptions) -> list[str]:
     return acp_words(options.argv, shelf.profiles, find_profile(place, options), os.environ.get("PATH"))
 
 
-def make_acp_setup(place: Place, options: WrapOptions, home: Home, recorder: Recorder | None) -> AgentSetup:
+def make_acp_setup(place: Place, options: WrapOptions, home: Home, recorder: TerminalRecorder | None) -> AgentSetup:
     """A console in the terminal, and the agent below it; a wall stands around the agent, and the console before it."""
     words = find_acp_words(place, options)
     inbox = os.path.join(home.team, INBOX_FILE)

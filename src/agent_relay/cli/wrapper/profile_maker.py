@@ -16,9 +16,9 @@ from agent_relay.cli.failures import USAGE, Failure
 from agent_relay.cli.output.safe_text import clean_block, clean_line
 from agent_relay.cli.output.screen import Screen
 from agent_relay.cli.wrapper.profile_shelf import SUFFIX, own_folders
+from agent_relay.private_files import replace_private
 from agent_relay.protocol.names import is_name
 from agent_relay.sdk.locate import Place
-from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.profiles.custom_profile import prompt_row, write_profile
 from agent_relay.terminal.profiles.profile import GENERIC, Profile, ProfileError, check_pattern, parse_profile
 from agent_relay.terminal.recordings.asciicast import CastError, read_cast
@@ -93,7 +93,7 @@ class ProfileMaker:
     def _watch_agent(self, agent: str, path: Path, seconds: float) -> None:
         from agent_relay.cli.wrapper.wrapped_agent import find_running
         from agent_relay.terminal.backends.tmux_drawing import PaneView
-        from agent_relay.terminal.recordings.recorder import Recorder
+        from agent_relay.terminal.recordings.recorder import TerminalRecorder
         from agent_relay.terminal.recordings.tmux_recording import PaneRecording
 
         name, server = find_running(self._place, agent)
@@ -106,10 +106,10 @@ class ProfileMaker:
             pane = await server.find_pane(name)
             if pane is None:
                 raise Failure(f"{name} has just ended.")
-            made: list[Recorder] = []
+            made: list[TerminalRecorder] = []
 
-            def make(sight: PaneView) -> Recorder:
-                made.append(Recorder(str(path), sight.columns, sight.rows, title=name, term=sight.term))
+            def make(sight: PaneView) -> TerminalRecorder:
+                made.append(TerminalRecorder(str(path), sight.columns, sight.rows, title=name, term=sight.term))
                 return made[0]
 
             try:

@@ -23,8 +23,20 @@ PLAIN = "Ctrl-b d"
 _TWICE = "Ctrl-b Ctrl-b d"  # the outer one takes the first, and hands the second on
 
 
+class OnOtherHost(Failure):
+    """Its terminal and files are on that host of the cluster."""
+
+    def __init__(self, agent: str, host: str) -> None:
+        super().__init__(
+            f"{clean_line(agent)} runs on host {clean_line(host)}; run this there, or see its terminal with "
+            f"`agent-relay logs {clean_line(agent)}` or on the page: agent-relay open"
+        )
+        self.agent = agent
+
+
 def find_running(place: Place, name: str) -> tuple[str, TmuxServer | None]:
-    """The agent's name as its files spell it, and the tmux it runs in, if it does. Raises Failure where nobody has that name."""
+    """The agent's name as its files spell it, and the tmux it runs in, if it does. Raises OnOtherHost, and Failure where nobody
+    has that name."""
     from agent_relay.cli.project.agents_file import read_names
     from agent_relay.protocol.names import check_agent_name, fold_name
     from agent_relay.terminal.agent.attachment import is_running
@@ -47,7 +59,7 @@ def find_running(place: Place, name: str) -> tuple[str, TmuxServer | None]:
 
 
 def _check_host(place: Place, name: str) -> None:
-    """Raises Failure for an agent of another host, whose terminal and files are there."""
+    """Raises OnOtherHost."""
     from agent_relay.cli.project.cluster_file import read_cluster
     from agent_relay.cli.project.link import ask_agents, run
     from agent_relay.protocol.errors import RelayError
@@ -60,10 +72,7 @@ def _check_host(place: Place, name: str) -> None:
     except RelayError:
         return  # cut off: what is here is all there is
     if agent is not None and agent.host and agent.host != cluster.host:
-        raise Failure(
-            f"{clean_line(agent.name)} runs on host {clean_line(agent.host)}; run this there, or see its terminal on the page: "
-            "agent-relay open"
-        )
+        raise OnOtherHost(agent.name, agent.host)
 
 
 def _unknown(name: str, known: list[str]) -> Failure:

@@ -18,7 +18,7 @@ from agent_relay.protocol.errors import ErrorCode, RelayError
 BOOK = "sessions"
 START, STOP, ADOPT, RUNS = "start", "stop", "adopt", "runs"
 _NOW_AND_THEN_MS = 10_000
-_TOLD_MS = 3_000  # the seat may have moved; then it is told there
+_ONCE_MS = 0  # what is told is true when it is said; a repetition would end an agent that was started since
 
 Post = Callable[[Callable[[], None]], None]
 _Start = tuple[SessionRow, dict[str, str], str]  # the agent, its variables, and the host of whoever wants it
@@ -96,7 +96,8 @@ class ClusterAgents:
 
 
 class RunsTelling:
-    """Tells the seat what runs on this host: when something has changed, when the seat has moved, and now and then."""
+    """Tells the seat what runs on this host: when something has changed, when the seat has moved or has not answered, and now
+    and then."""
 
     def __init__(self, local: HostAgents, asks: Asks, host: str, now: int) -> None:
         self._local = local
@@ -127,7 +128,7 @@ class RunsTelling:
         if here is not None:
             here.hear_runs(self._host, rows, lambda: told(b""))
         else:
-            self._asks.ask(seat, RUNS, msgspec.msgpack.encode(rows), told, _TOLD_MS)
+            self._asks.ask(seat, RUNS, msgspec.msgpack.encode(rows), told, _ONCE_MS)
 
 
 class Allows(Protocol):

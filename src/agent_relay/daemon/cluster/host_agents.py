@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from agent_relay.core.spawn_checks import check_program
+from agent_relay.core.spawned.checks import check_program
 from agent_relay.daemon.config import Config
 from agent_relay.daemon.wrapper_processes import WrapperProcesses
 from agent_relay.ports.agents import SessionRow, SessionStatus

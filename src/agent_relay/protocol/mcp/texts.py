@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from agent_relay.protocol.channels import ChannelFacts
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
 from agent_relay.protocol.proposals import Proposal, describe_tally
@@ -26,6 +27,7 @@ _NEXT = {
     ErrorCode.MESSAGE_TOO_LARGE: "Write it to a file, and send the file's path.",
     ErrorCode.PERMISSION_DENIED: "Ask your user, who can do it or allow it.",
 }
+_CHANNELS = 50  # that are shown
 _SHORTENED = 4_000  # characters of one body; the whole of it is in the history of the relay
 
 
@@ -48,6 +50,10 @@ def show_joined(channel: str, *, at_leisure: bool) -> str:
     if at_leisure:
         return f"You are in {channel}: messages that mention you wake you, others come with the next one that does."
     return f"You are in {channel}: messages to it now come to you too."
+
+
+def show_left(channel: str) -> str:
+    return f"You are not in {channel} any more: only what was sent to it before still comes."
 
 
 def show_answer(by: str, body: str) -> str:
@@ -99,7 +105,7 @@ def _awaits_answer(message: Message) -> bool:
     return isinstance(sync, Mapping) and bool(sync.get("correlationId") or sync.get("blocking"))
 
 
-def show_agents(agents: Sequence[Mapping[str, Any]], own_name: str, now_ms: int) -> str:
+def show_agents(agents: Sequence[Mapping[str, Any]], own_name: str, now_ms: int, channels: Sequence[ChannelFacts] = ()) -> str:
     here = [agent for agent in agents if agent.get("connected")]
     away = [agent for agent in agents if not agent.get("connected")]
     lines = [_agent_line(agent, own_name) for agent in here]
@@ -108,7 +114,13 @@ def show_agents(agents: Sequence[Mapping[str, Any]], own_name: str, now_ms: int)
         names = [f"{_line(str(each['name']))} ({show_span(now_ms - int(each.get('last_seen_at') or 0))})" for each in seen[:20]]
         rest = f" and {len(seen) - 20} more" if len(seen) > 20 else ""
         lines.append(f"Offline since: {', '.join(names)}{rest}. What you send them waits for them.")
+    lines += [_channel_line(each) for each in channels[:_CHANNELS]]
     return "\n".join(lines) or "No agent has connected yet."
+
+
+def _channel_line(channel: ChannelFacts) -> str:
+    members = "1 member" if len(channel.members) == 1 else f"{len(channel.members)} members"
+    return f"{_line(channel.name)}, {members}" + (f": {_line(channel.topic_line)}" if channel.topic_line else "")
 
 
 def _agent_line(agent: Mapping[str, Any], own_name: str) -> str:

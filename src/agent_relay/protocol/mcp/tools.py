@@ -72,6 +72,7 @@ class HistoryArguments(Struct, frozen=True, forbid_unknown_fields=True, rename={
 class JoinArguments(Struct, frozen=True, forbid_unknown_fields=True):
     channel: Words
     at_leisure: Annotated[bool, Meta(description="only mentions wake you")] | None = None
+    leave: bool = False
 
 
 class SpawnArguments(Struct, frozen=True, forbid_unknown_fields=True):
@@ -138,9 +139,9 @@ _TABLE: dict[str, tuple[type[Arguments], str]] = {
     "relay_ask": (AskArguments, "Ask one agent a question and wait for its answer."),
     "relay_reply": (ReplyArguments, "Answer a message you got, by its id."),
     "relay_inbox": (InboxArguments, "Messages to you. peek shows them without taking them."),
-    "relay_agents": (AgentsArguments, "Who is there and what each is doing."),
+    "relay_agents": (AgentsArguments, "Who is there, what each is doing, and the channels."),
     "relay_history": (HistoryArguments, "Past messages, oldest first."),
-    "relay_join": (JoinArguments, "Join a channel."),
+    "relay_join": (JoinArguments, "Join a channel, or leave it."),
     "relay_spawn": (SpawnArguments, "Start another agent in its own terminal, with a first task."),
     "relay_release": (ReleaseArguments, "Stop an agent you started."),
     "relay_result": (ResultArguments, "Hand in the result of a task you were given, or the error."),

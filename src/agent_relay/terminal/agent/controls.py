@@ -69,7 +69,7 @@ class RequestAnswers:
             await self._answerer.answer(digest, decision)
 
 
-class Controls:
+class WrapperControls:
     """`stopping` is set when the daemon asks the agent to stop."""
 
     def __init__(

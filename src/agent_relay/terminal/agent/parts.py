@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 from agent_relay.terminal.agent.command_runner import CommandRunner, OpenQuestions
-from agent_relay.terminal.agent.controls import Controls, RequestAnswers
+from agent_relay.terminal.agent.controls import RequestAnswers, WrapperControls
 from agent_relay.terminal.agent.observer import AgentObserver
 from agent_relay.terminal.agent.screen_reader import ScreenReader
 from agent_relay.terminal.agent.setup import AgentSetup, StartPlan
@@ -24,6 +24,7 @@ from agent_relay.terminal.doors.versions import Versions
 from agent_relay.terminal.output.transcripts.find import home_of
 from agent_relay.terminal.output.transcripts.follow import SessionFollower
 from agent_relay.terminal.output.watcher import Watcher
+from agent_relay.terminal.profiles.tried_releases import whole_releases
 from agent_relay.terminal.recordings.screen_log import ScreenLog
 from agent_relay.terminal.reports.observed_events import ObservedEvents
 from agent_relay.terminal.reports.relay_link import RelayLink
@@ -49,8 +50,11 @@ class AgentParts:
             expects_transcript=is_heard,
         )  # fmt: skip
 
-        versions = Versions(profile.title, profile.recorded, setup.is_strict_about_doors)
-        self.doors = doors = DoorSelection(reporter, [*setup.notes, *plan.prepared.notes], versions, profile.doors)
+        versions = Versions(
+            profile.title, profile.recorded, setup.is_strict_about_doors, whole_releases(profile.name)
+        )  # fmt: skip
+        notes = [*setup.notes, *plan.prepared.notes]
+        self.doors = doors = DoorSelection(reporter, notes, versions, profile.doors, setup.findings)
         note_version = setup.note_version
         if note_version is not None:
             doors.call_when_changed(lambda: note_version(doors.version))
@@ -81,7 +85,7 @@ class AgentParts:
             observer.was_seen, observer.is_idle,
         )  # fmt: skip
         answers = RequestAnswers(confirmations, requests, doors, answerer, reporter)
-        self.controls = Controls(link, stopping, queue, typist, answers, terminal, profile, reporter)
+        self.controls = WrapperControls(link, stopping, queue, typist, answers, terminal, profile, reporter)
 
     def make_doors(self) -> deque[Door]:
         """Of the program that runs; they are tried while it starts, and until then nothing is handed in."""

@@ -13,11 +13,12 @@ from agent_relay.terminal.agent.plain_start import announce
 from agent_relay.terminal.backends.program import check_program
 from agent_relay.terminal.backends.terminal import Terminal, TerminalListener
 from agent_relay.terminal.delivery.message_text import Wording, introduction_for_start
+from agent_relay.terminal.doors.findings import DoorFindings
 from agent_relay.terminal.doors.launch import AgentPlace, Launcher, Note, PreparedStart, Program
 from agent_relay.terminal.files.run_file import RunFile, begin_run, take_up_run
 from agent_relay.terminal.output.parser import DEFAULT_PREFIX, Syntax
 from agent_relay.terminal.profiles.profile import Profile
-from agent_relay.terminal.recordings.recorder import Recorder
+from agent_relay.terminal.recordings.recorder import TerminalRecorder
 from agent_relay.terminal.screen.contents import Screen
 
 MakeTerminal = Callable[[TerminalListener], Terminal[Screen]]
@@ -41,13 +42,14 @@ class AgentSetup(Struct, frozen=True):
     is_strict: bool = False  # on the screen only commands with the run's nonce count
     project_id: str = ""
     root: str = ""  # of the project
-    recorder: Recorder | None = None
+    recorder: TerminalRecorder | None = None
     launcher: Launcher | None = None  # the CLI's doors; without, everything is typed
     is_strict_about_doors: bool = False  # only those of a tested version
     notes: tuple[Note, ...] = ()  # why there is no launcher
     is_changed: bool = False  # flags or variables were added to what the person wrote
     announcement: str = ""  # shown in the terminal before the program
     enclose: Callable[[Program], Program] | None = None  # puts the program behind a wall
+    findings: DoorFindings | None = None  # of its doors, at earlier starts
     note_version: Callable[[str], None] | None = None  # told the program's version, once a door has it
 
     @property

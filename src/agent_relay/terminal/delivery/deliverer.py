@@ -174,7 +174,7 @@ class Deliverer:
             if not self._handed.withdraw(message):
                 return True
             if isinstance(error, DoorShut):
-                self._handed.lose_door(str(error), error.mend)
+                self._handed.lose_door(str(error), error.mend, lasts=error.lasts)
             else:
                 self._handed.refuse(message)
             return False
@@ -219,7 +219,8 @@ class Deliverer:
             elif where is Whereabouts.HELD:
                 handed.since = asyncio.get_running_loop().time()
             elif handed.message.id in self._handed:
-                self._handed.lose_door("it took a message but did not give it to the agent")
+                failed = not self._doors.is_proven  # in a version that nobody knows, it is not tried again so soon
+                self._handed.lose_door("it took a message but did not give it to the agent", lasts=failed)
                 return
 
     # --- typed ---------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from agent_relay.protocol.reports import UnusedDoor
 from agent_relay.terminal.doors.door import Door, DoorShut
+from agent_relay.terminal.doors.findings import AGAIN, DoorFindings
 from agent_relay.terminal.doors.launch import Note
 from agent_relay.terminal.doors.versions import Versions
 from agent_relay.terminal.reports.reporter import Reporter, unused_door
@@ -27,10 +28,11 @@ _log = logging.getLogger("agent_relay.terminal")
 
 
 class DoorSelection:
-    """`names`: of all the doors that this CLI can have, the best first."""
+    """`names`: of all the doors that this CLI can have, the best first. `findings`: of earlier starts of the program."""
 
     def __init__(
-        self, reporter: Reporter, notes: Sequence[Note] = (), versions: Versions | None = None, names: Sequence[str] = ()
+        self, reporter: Reporter, notes: Sequence[Note] = (), versions: Versions | None = None, names: Sequence[str] = (),
+        findings: DoorFindings | None = None,
     ) -> None:  # fmt: skip
         self._waiting: deque[Door] = deque()
         self._reporter = reporter
@@ -38,6 +40,7 @@ class DoorSelection:
         self._reasons = {door: (note.text, note.mend) for note in notes for door in note.doors}
         self._versions = versions
         self._names = list(names)
+        self._findings = findings
         self._trial = ""  # what is to be known of the door in use until it has proven itself
         self._dropped: asyncio.Queue[Door] = asyncio.Queue()
         self._callbacks: list[Callable[[], None]] = []
@@ -64,10 +67,14 @@ class DoorSelection:
         self._use(None)
 
     async def _open(self, door: Door) -> bool:
+        failure = None if self._findings is None else self._findings.failure(door.name)
+        if failure is not None:
+            self._note(door, f"{failure.reason} Found at an earlier start.", " ".join(filter(None, [failure.mend, AGAIN])))
+            return False
         try:
             probe = await door.open()
         except DoorShut as error:
-            self._note(door, str(error), error.mend)
+            self._note(door, str(error), error.mend, lasts=error.lasts)
             return False
         except Exception as error:  # noqa: BLE001 - a door that fails is a door less, and nothing worse
             _log.exception("%s could not be opened", door.name)
@@ -75,11 +82,12 @@ class DoorSelection:
             return False
         trial = ""
         if self._versions is not None and not probe.is_published:
-            objection, way_out = self._versions.objection(probe.version)
+            objection, way_out = self._versions.objection(probe.version, door.name)
             if objection:
                 self._note(door, objection, way_out)
                 return False
-            trial = self._versions.trial(probe.version)
+            has_proven = self._findings is not None and self._findings.is_proven(door.name, probe.version)
+            trial = "" if has_proven else self._versions.trial(probe.version, door.name)
         note = "; ".join(filter(None, [trial, probe.note]))
         _log.info("%s is open (version %s)%s", door.name, probe.version or "unknown", f": {note}" if note else "")
         if probe.note:
@@ -99,6 +107,8 @@ class DoorSelection:
         if self._trial and self.current is not None:
             self._trial = ""
             _log.info("%s has proven itself", self.current.name)
+            if self._findings is not None:
+                self._findings.note_proven(self.current.name, self.version)
             self._report(self.current)
 
     def stop_waiting(self) -> None:
@@ -107,12 +117,12 @@ class DoorSelection:
             _log.info("%s is not open yet: messages are typed meanwhile", self._waiting[0].name)
             self._use(None)
 
-    def drop(self, reason: str, mend: str = "") -> None:
-        """The door in use does not work any more."""
+    def drop(self, reason: str, mend: str = "", *, lasts: bool = False) -> None:
+        """The door in use does not work any more. `lasts`: nor will it at the next start of this program."""
         door, self.current = self.current, None
         if door is not None:
             self._trial = ""
-            self._note(door, reason, mend)
+            self._note(door, reason, mend, lasts=lasts)
             self.is_decided = len(self._waiting) < 2
             self._dropped.put_nowait(door)
             self._tell_changed()
@@ -136,8 +146,10 @@ class DoorSelection:
     def _report(self, door: Door | None) -> None:
         self._reporter.door(door.name if door is not None else TYPING, self._tell_notes(door), self._unused(door))
 
-    def _note(self, door: Door, reason: str, mend: str = "") -> None:
+    def _note(self, door: Door, reason: str, mend: str = "", *, lasts: bool = False) -> None:
         _log.warning("%s is not used: %s", door.name, reason)
+        if lasts and self._findings is not None:
+            self._findings.note_failed(door.name, _end(reason), mend)
         self._notes.append(((door.name,), " ".join(filter(None, [_end(reason) if mend else reason, mend]))))
         self._reasons[door.name] = (reason, mend)
 

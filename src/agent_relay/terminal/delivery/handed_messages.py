@@ -174,13 +174,14 @@ class HandedMessages:
             self._acknowledgements.give_up(entry.message, reason)
             self._queue.wake()
 
-    def lose_door(self, reason: str, mend: str = "") -> None:
-        """Drops the door in use. What was on its way through it is looked for, and goes another way if nobody has it."""
+    def lose_door(self, reason: str, mend: str = "", *, lasts: bool = False) -> None:
+        """Drops the door in use; `lasts`: for the next starts of the program too. What was on its way through it is looked for,
+        and goes another way if nobody has it."""
         entries = list(self._entries.values())
         for entry in entries:
             self._doubt_entry(entry)
         self._entries.clear()
-        self._doors.drop(reason, mend)
+        self._doors.drop(reason, mend, lasts=lasts)
         self._queue.put_back(entry.message for entry in entries)
 
     def hand_back(self) -> None:

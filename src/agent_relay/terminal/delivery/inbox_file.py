@@ -11,10 +11,11 @@ import os
 from collections import OrderedDict
 from datetime import UTC, datetime
 
+from agent_relay.private_files import read_private, replace_private
 from agent_relay.protocol.short_ids import short_id
 from agent_relay.protocol.visible_text import clean
 from agent_relay.terminal.delivery.message_text import ShownMessage, id_to_read, is_plain_id
-from agent_relay.terminal.files.private_files import append_private, read_private, replace_private
+from agent_relay.terminal.files.private_files import append_private
 
 INBOX_FILE = "inbox.md"
 TAKEN_FILE = "taken"

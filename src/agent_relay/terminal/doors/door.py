@@ -34,12 +34,14 @@ class DoorError(Exception):
     ├── NotTaken      this message was not handed over, and may be tried again
     └── NotOpen       there is nothing to answer under that id (any more)
 
-    `mend` says what a person can do about it, where there is something.
+    `mend` says what a person can do about it, where there is something. `lasts`: this very program has no such door, at its next
+    start no more than now.
     """
 
-    def __init__(self, text: str = "", mend: str = "") -> None:
+    def __init__(self, text: str = "", mend: str = "", *, lasts: bool = False) -> None:
         super().__init__(text)
         self.mend = mend
+        self.lasts = lasts
 
 
 class DoorShut(DoorError):  # noqa: N818 - named by the condition

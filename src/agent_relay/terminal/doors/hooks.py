@@ -22,10 +22,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from agent_relay.interpreter import run_script
+from agent_relay.private_files import replace_private
 from agent_relay.protocol.places import MAX_SOCKET_PATH_BYTES, short_socket_directory
 from agent_relay.terminal.doors.door import Decision
 from agent_relay.terminal.doors.requests import HookRequests
-from agent_relay.terminal.files.private_files import make_private_folder, replace_private
+from agent_relay.terminal.files.private_files import make_private_folder
 
 CLIENT = Path(__file__).with_name("hook_client.py")
 MAX_INPUT_BYTES = 16_777_216

@@ -10,8 +10,8 @@ import contextlib
 import os
 from collections.abc import Callable
 
+from agent_relay.private_files import replace_private
 from agent_relay.terminal.doors.door import DoorMessage
-from agent_relay.terminal.files.private_files import replace_private
 
 MAX_BYTES = 9_000  # of more than about 10,000 Claude Code and Codex show the agent a part, and put the whole into a file
 

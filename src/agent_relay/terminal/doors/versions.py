@@ -39,25 +39,27 @@ _NUMBER = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9})+(?:-[\w.]+)?")
 
 
 class Versions(Struct, frozen=True):
-    """Of one CLI, called `title`; `tested` is the version that the tests ran with."""
+    """Of one CLI, called `title`; `tested` is the version that the tests ran with. `tried`: more versions, and by which door all
+    went well there."""
 
     title: str
     tested: str
     is_strict: bool = False
+    tried: Mapping[str, str] = {}
 
-    def objection(self, version: str) -> tuple[str, str]:
+    def objection(self, version: str, door: str = "") -> tuple[str, str]:
         """The reason why a door of this version is not used, and what to do; empty where it is used."""
-        if not self.is_strict or self.is_tested(version):
+        if not self.is_strict or self.is_tested(version, door):
             return "", ""
         way_out = f'`--{SETTING} {PROBE}` or `{SETTING} = "{PROBE}"` uses it if its probe passes.'
         return f"{self._say(version)}, but only {self.tested} was tested", way_out
 
-    def is_tested(self, version: str) -> bool:
-        return is_known(version, self.tested)
+    def is_tested(self, version: str, door: str = "") -> bool:
+        return is_known(version, self.tested) or (bool(version) and bool(door) and self.tried.get(version) == door)
 
-    def trial(self, version: str) -> str:
+    def trial(self, version: str, door: str = "") -> str:
         """A note on a door until a message was read through it; empty for a tested version."""
-        if self.is_tested(version):
+        if self.is_tested(version, door):
             return ""
         return f"{self._say(version)}, but {self.tested} was tested: on trial until a first message is read"
 
@@ -149,17 +151,18 @@ class VersionLookup:
 
 def recall_version(program: str, environment: Mapping[str, str], folder: str) -> str:
     """The version that the program said before, without asking it; empty where that was too long ago."""
-    key = _find_key(program, environment)
+    key = find_program_key(program, environment)
     return _recall(os.path.join(folder, CACHE_FILE), key) if key else ""
 
 
 def remember_version(program: str, environment: Mapping[str, str], folder: str, version: str) -> None:
-    key = _find_key(program, environment)
+    key = find_program_key(program, environment)
     if key and version:
         _remember(os.path.join(folder, CACHE_FILE), key, version)
 
 
-def _find_key(program: str, environment: Mapping[str, str]) -> str:
+def find_program_key(program: str, environment: Mapping[str, str]) -> str:
+    """The key of this very program file; empty for one that is not there."""
     path = shutil.which(program, path=environment.get("PATH"))
     return _key(path) if path else ""
 

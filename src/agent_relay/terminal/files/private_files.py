@@ -1,4 +1,4 @@
-"""Small files that are the user's alone: never through a symbolic link, and replaced as a whole."""
+"""Private folders, and what wrappers keep in small files of the user alone."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TypeVar
 
 import msgspec
 
+from agent_relay.private_files import PRIVATE, read_private, replace_private
 from agent_relay.protocol.places import short_socket_directory
 
 T = TypeVar("T")
-_FLAGS = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPENDING = os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NotPrivate(PermissionError):  # noqa: N818 - named by the condition
@@ -35,7 +36,7 @@ def make_private_folder(path: str) -> None:
 def append_private(path: str, data: bytes) -> int:
     """Returns the size the file then has. The daemon may be cutting it, and puts another file in its place then."""
     while True:
-        with os.fdopen(os.open(path, _FLAGS | os.O_APPEND, 0o600), "ab") as file:
+        with os.fdopen(os.open(path, _APPENDING, PRIVATE), "ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if _is_in_place(file.fileno(), path):
                 file.write(data)
@@ -49,22 +50,6 @@ def _is_in_place(descriptor: int, path: str) -> bool:
         return False
 
 
-def replace_private(path: str, data: bytes) -> None:
-    """Replaces it as a whole: whoever reads it finds the old content or the new, nothing between."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with os.fdopen(os.open(temporary, _FLAGS | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-    os.replace(temporary, path)
-
-
-def read_private(path: str) -> bytes | None:
-    try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-            return file.read()
-    except OSError:
-        return None
-
-
 def load_private(path: str, kind: type[T]) -> T:
     """Loads what `save_private` kept there; one with nothing in it where that cannot be read."""
     data = read_private(path)
@@ -76,20 +61,3 @@ def load_private(path: str, kind: type[T]) -> T:
 
 def save_private(path: str, content: object) -> None:
     replace_private(path, msgspec.json.encode(content))
-
-
-def is_locked(path: str) -> bool:
-    """Whether a process that still runs holds the lock on this file."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False

@@ -15,7 +15,7 @@ import time
 import msgspec
 from msgspec import Struct
 
-from agent_relay.terminal.files.private_files import read_private, replace_private
+from agent_relay.private_files import read_private, replace_private
 
 RUN_FILE = "run.json"
 OVERLAP_MS = 60_000  # what was said so long before the last command that was carried out, was carried out before it

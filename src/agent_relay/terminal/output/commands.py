@@ -86,6 +86,7 @@ class Unfinished(Struct, frozen=True):
 Found: TypeAlias = Spoken | Unfinished
 
 
+_LONGEST_LINK = 2_000
 _MARKS = re.compile(r"[\s*_`~\[\]<>()#|│•◦‣\\\u200d-]")  # spaces, and the marks that rendered markdown loses or changes
 
 
@@ -113,6 +114,19 @@ def words_of(command: Command) -> str:
             return f"result {command.task} {_MARKS.sub('', command.body)}"
         case SpawnCommand() | ReleaseCommand() | JoinCommand() | LeaveCommand() | VoteCommand() | FileCommand():
             return repr(command)
+
+
+def shows_link_twice(command: Command) -> bool:
+    """Whether it holds `ADDRESS (ADDRESS)`: opencode draws a bare address so for a moment after the end of a turn."""
+    text = "".join((command.body if isinstance(command, SendCommand | ResultCommand) else repr(command)).split())
+    at = text.find("(")
+    while at >= 0:
+        end = text.find(")", at, at + _LONGEST_LINK)
+        link = text[at + 1 : end] if end > at else ""
+        if "://" in link and text.endswith(link, 0, at):
+            return True
+        at = text.find("(", at + 1)
+    return False
 
 
 def _same_words(one: str, other: str) -> bool:

@@ -4,7 +4,8 @@ Theory of operation. The document is a list of lines, each with a number of its 
 window onto it: an overlap with its end, changed here and there, and then perhaps something new. `merge` lays the
 reading over the document by the best overlap (as sequences are aligned: what scrolled off at the front costs nothing,
 what is new at the end costs nothing, everything else costs). A line that is found again keeps its number; only a line
-without counterpart gets a new one. A command belongs to the number of its first line, so it is told once, and the same
+without counterpart gets a new one. What was seen as the agent's at rest stays its own, whatever stands above it later: some
+CLIs pin the prompt above a long answer. A command belongs to the number of its first line, so it is told once, and the same
 words said again stand in a new line and are told again.
 """
 
@@ -38,6 +39,7 @@ class DocumentLine(Struct):
     position: int
     told: Command | None = None  # what was told of the command that begins here
     is_old: bool = False  # was there before we came
+    is_settled: bool = False  # seen in a reading after a pause
     is_echo: bool = False  # what was typed in for the agent, shown where its own words stand
 
 
@@ -46,7 +48,9 @@ class Document:
         self.lines: list[DocumentLine] = []
         self._next_number = 0
 
-    def merge(self, said: Sequence[SaidLine], default: Kind = Kind.OTHER, *, positions_hold: bool = False) -> list[Command]:
+    def merge(
+        self, said: Sequence[SaidLine], default: Kind = Kind.OTHER, *, positions_hold: bool = False, is_quiet: bool = True
+    ) -> list[Command]:
         """Takes in a reading of the screen. `default` is whose a line is when nothing tells; `positions_hold`: a line
         that is still there has kept its position, as on a normal screen and not on an alternate one.
 
@@ -62,7 +66,7 @@ class Document:
         if pairs is None:
             skipped = max(len(known) - 2 * len(keys) - 40, 0)
             pairs = [(skipped + at, index) for at, index in _align(known[skipped:], keys)]
-        vanished = self._lay(base, said, keys, pairs, default)
+        vanished = self._lay(base, said, keys, pairs, default, is_quiet=is_quiet)
         del self.lines[: max(len(self.lines) - MAX_LINES, 0)]
         return vanished
 
@@ -72,7 +76,7 @@ class Document:
             line.is_old = True
 
     def _lay(
-        self, base: int, said: Sequence[SaidLine], keys: list[str], pairs: list[tuple[int, int]], default: Kind
+        self, base: int, said: Sequence[SaidLine], keys: list[str], pairs: list[tuple[int, int]], default: Kind, *, is_quiet: bool
     ) -> list[Command]:
         counterpart = {index: base + at for at, index in pairs}
         first = base + pairs[0][0] if pairs else len(self.lines)
@@ -83,10 +87,12 @@ class Document:
         laid: list[DocumentLine] = []
         for index, line in enumerate(said):
             at = counterpart.get(index)
+            goes_on = line.kind is Kind.USER and not line.begins and before is Kind.AGENT
             if at is None:
-                laid.append(self._add(line, keys[index], before if line.kind is Kind.UNKNOWN else line.kind))
+                laid.append(self._add(line, keys[index], before if line.kind is Kind.UNKNOWN or goes_on else line.kind))
             else:
-                laid.append(_renew(self.lines[at], line, keys[index]))
+                laid.append(_renew(self.lines[at], line, keys[index], stays=goes_on))
+            laid[-1].is_settled |= is_quiet
             before = laid[-1].kind
         kept = {line.number for line in (*laid, *hidden)}
         vanished = [line.told for line in self.lines[first:] if line.told is not None and line.number not in kept]
@@ -98,8 +104,11 @@ class Document:
         return DocumentLine(number, kind, line.text, key, line.is_code, line.begins, line.position)
 
 
-def _renew(known: DocumentLine, line: SaidLine, key: str) -> DocumentLine:
-    if line.kind is not Kind.UNKNOWN:
+def _renew(known: DocumentLine, line: SaidLine, key: str, *, stays: bool = False) -> DocumentLine:
+    """`stays`: it goes on what stands above it, and that is the agent's."""
+    was_settled = known.is_settled and known.kind is Kind.AGENT and bool(known.key)
+    is_pinned_above = line.kind is Kind.USER and not line.begins and (stays or was_settled)
+    if line.kind is not Kind.UNKNOWN and not is_pinned_above:
         known.kind, known.begins = line.kind, line.begins
     known.text, known.key, known.position = line.text, key, line.position
     known.is_code = known.is_code or line.is_code

@@ -2,7 +2,7 @@
 
 A line that may still be growing is not a command yet: the last line of an answer counts once something follows it or
 the turn is over. A reading taken while output was still coming may show a screen half drawn: what it shows counts once
-the next reading shows the same.
+the next reading shows the same. An address that stands there twice counts once it has stayed so for a second.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from agent_relay.terminal.output.commands import Command, Found, Spoken, Unfinished, sounds_like
+from agent_relay.terminal.output.commands import Command, Found, Spoken, Unfinished, shows_link_twice, sounds_like
 from agent_relay.terminal.output.document import Document, DocumentLine
 from agent_relay.terminal.output.input_rows import InputRows
 from agent_relay.terminal.output.lines import read_lines
@@ -24,6 +24,7 @@ from agent_relay.terminal.screen.state import ScreenState, State
 
 _ANSWER = frozenset({Kind.AGENT, Kind.TOOL, Kind.STATUS})
 PATIENCE_S = 2.0
+LINK_S = 1.0  # an address drawn twice was drawn anew after 0.4 s
 _AWAITED = 32  # echoes; one that is never shown, because a long paste is shown as a placeholder, is forgotten in time
 _HEAD = 32  # characters that tell the beginning of an echo
 _JUDGED_LINES = 300  # from the end; an echo is looked for there
@@ -51,6 +52,7 @@ class ScreenListener:
         self._inputs = InputRows(profile.composer)
         self._document = Document()
         self._doubtful: dict[int, Spoken] = {}
+        self._unsettled: dict[int, tuple[Spoken, float]] = {}  # since when it is seen so
         self._lost: list[Command] = []
         self._complaints: dict[int, float | None] = {}  # when it was first seen; None: told
         self._echoes: list[_Echo] = []
@@ -60,13 +62,16 @@ class ScreenListener:
         """The commands that this reading completes, in order. `t` in seconds. `is_last`: no other will follow."""
         self._inputs.note(screen, sight)
         said = read_lines(self._profile, screen, sight.conversation_end, self._syntax.spelled, self._inputs)
-        self._lost += self._document.merge(said, self._profile.rows.default, positions_hold=screen.is_alternate is False)
+        self._lost += self._document.merge(
+            said, self._profile.rows.default, positions_hold=screen.is_alternate is False, is_quiet=is_quiet
+        )
         self._recognise_echoes()
         is_ready = sight.composer is not None or sight.waits_at is not None
         is_over = is_last or sight.dialog is not None or (sight.state is not State.WORKING and is_ready)
         lines = {line.number: line for line in self._document.lines}
         told: list[Found] = []
         doubtful: dict[int, Spoken] = {}
+        unsettled: dict[int, tuple[Spoken, float]] = {}
         for item in self._parse(is_over=is_over):
             line = lines[item.place]
             if line.told is not None or line.is_old:
@@ -75,13 +80,19 @@ class ScreenListener:
                 told += self._complain(item, t)
             elif not is_quiet and self._doubtful.get(item.place) != item:
                 doubtful[item.place] = item
+            elif not is_last and shows_link_twice(item.command) and t - self._seen_since(item, t) < LINK_S:
+                unsettled[item.place] = (item, self._seen_since(item, t))
             else:
                 line.told = item.command
                 told += [] if self._was_told(item.command) else [item]
-        self._doubtful = doubtful
+        self._doubtful, self._unsettled = doubtful, unsettled
         if is_over and is_quiet:
             self._lost.clear()
         return told
+
+    def _seen_since(self, item: Spoken, t: float) -> float:
+        known, since = self._unsettled.get(item.place, (None, t))
+        return since if known == item else t
 
     def _was_told(self, command: Command) -> bool:
         """True for a command that vanished a moment ago: a CLI draws an answer anew once it is whole."""

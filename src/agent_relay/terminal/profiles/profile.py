@@ -105,11 +105,15 @@ class Dialog(Struct, frozen=True, forbid_unknown_fields=True):
     tool: str = ""  # group 1
     subject: str = ""  # group 1: the command or file it is about
     is_subject_long: bool = False  # it goes on in the rows below, up to an empty one
+    subject_fence: str = ""  # the first and the last such row enclose it
+    is_subject_block: bool = False  # it is the first such row and all below it, up to an empty one, each on a line of its own
     is_last_row: bool = False  # the last mark stands in the last row that is not empty
     approve: Patterns = ()  # the option that allows it this once, and nothing beyond
     deny: Patterns = ()  # the option that refuses it
     typed: str = ""  # letter, word or number of the option, where one is typed; else the selection is moved to it
     is_selected_by_ink: bool = False  # nothing but its colours tells which option is selected
+    escape_denies: bool = False  # the option that refuses wants words; Escape refuses without any
+    asks_for_reason: bool = False  # it follows a refusal, and Enter leaves its reason out
 
 
 class Submit(Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 
 from agent_relay.terminal.backends.terminal import Drawing
-from agent_relay.terminal.recordings.recorder import Recorder
+from agent_relay.terminal.recordings.recorder import TerminalRecorder
 from agent_relay.terminal.screen.drawing import BEGUN, KEPT_BYTES
 
 LIVE_FILE = "live.cast"
@@ -30,7 +30,7 @@ class LiveScreen:
     def __init__(self, folder: str, draw: Draw) -> None:
         self._path = os.path.join(folder, LIVE_FILE)
         self._draw = draw
-        self._recorder: Recorder | None = None
+        self._recorder: TerminalRecorder | None = None
         self._size = (0, 0)
         self._drawn_bytes = 0
         self._gathered = bytearray()  # not written yet
@@ -93,7 +93,7 @@ class LiveScreen:
     async def _begin(self) -> None:
         drawing = await self._draw(self._hold)
         # The title tells this file from every other: the numbers that the system gives to files come again.
-        recorder = Recorder(self._path, drawing.columns, drawing.rows, title=secrets.token_hex(8), is_replacing=True)
+        recorder = TerminalRecorder(self._path, drawing.columns, drawing.rows, title=secrets.token_hex(8), is_replacing=True)
         recorder.output(drawing.data, self._now)
         if self._recorder is not None:
             self._recorder.close()

@@ -10,7 +10,7 @@ from agent_relay.terminal.backends.person_terminal import PersonTerminal
 from agent_relay.terminal.backends.pty import PtyTerminal
 from agent_relay.terminal.backends.terminal import DEFAULT_COLUMNS, DEFAULT_ROWS, TerminalEnded
 from agent_relay.terminal.recordings.profile_proposal import WAITS
-from agent_relay.terminal.recordings.recorder import Recorder
+from agent_relay.terminal.recordings.recorder import TerminalRecorder
 
 _LOOK_S = 0.1
 _QUIET_S = 0.4  # what is still being drawn is not finished
@@ -26,7 +26,7 @@ class ProgramRecording:
         self._seconds = seconds
         person = PersonTerminal.find()
         columns, rows = person.size if person is not None else (DEFAULT_COLUMNS, DEFAULT_ROWS)
-        self._recorder = Recorder(path, columns, rows, title=os.path.basename(argv[0]), is_replacing=True)
+        self._recorder = TerminalRecorder(path, columns, rows, title=os.path.basename(argv[0]), is_replacing=True)
         self._terminal = PtyTerminal(self, person)
         self._last_output = 0.0
         self._is_marked = False

@@ -30,7 +30,7 @@ class Header(CastHeader):
     env: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class Recorder:
+class TerminalRecorder:
     """One recording. Times are seconds of any steady clock; the first one that is told is the recording's beginning.
 
     Raises FileExistsError for a file that is there, unless it is to be replaced; then the new one takes its place at once.
@@ -97,14 +97,14 @@ class Recorder:
             self._descriptor = None
 
 
-def record_from_start(path: str, backend: Backend, title: str, environ: Mapping[str, str]) -> Recorder:
+def record_from_start(path: str, backend: Backend, title: str, environ: Mapping[str, str]) -> TerminalRecorder:
     """For a program that is about to be started. In a PTY the person's own terminal, where there is one, says the size."""
     columns, rows = DEFAULT_COLUMNS, DEFAULT_ROWS
     if backend is Backend.TMUX:
-        return Recorder(path, columns, rows, title=title, term=default_terminal(environ))
+        return TerminalRecorder(path, columns, rows, title=title, term=default_terminal(environ))
     if os.isatty(0):
         columns, rows = os.get_terminal_size(0)
-    return Recorder(path, columns, rows, title=title, term=environ.get("TERM", ""))
+    return TerminalRecorder(path, columns, rows, title=title, term=environ.get("TERM", ""))
 
 
 def _create(path: str, *, is_replacing: bool) -> int:

@@ -16,7 +16,8 @@ from typing import BinaryIO
 import msgspec
 from msgspec import Struct
 
-from agent_relay.terminal.files.private_files import append_private, is_locked, read_private, replace_private
+from agent_relay.private_files import is_locked, read_private, replace_private
+from agent_relay.terminal.files.private_files import append_private
 from agent_relay.terminal.screen.contents import Screen
 
 _COMPARED_LINES = 500  # a screen's rows are among the first that follow it; comparing a flood with them would take seconds

@@ -21,7 +21,7 @@ from agent_relay.terminal.backends.tmux_drawing import PaneView, ask_view, draw
 from agent_relay.terminal.backends.tmux_launch import EndMarkFinder
 from agent_relay.terminal.backends.tmux_program import TmuxFailed, TmuxGone
 from agent_relay.terminal.backends.tmux_server import TmuxServer
-from agent_relay.terminal.recordings.recorder import Recorder
+from agent_relay.terminal.recordings.recorder import TerminalRecorder
 from agent_relay.terminal.screen.drawing import BEGUN, KEPT_BYTES
 
 _SIZE = re.compile(rb"(?<!\d)(\d{1,9})x(\d{1,9}),\d{1,9},\d{1,9},(\d{1,9})(?![\dx])")  # of one pane, in a layout
@@ -33,7 +33,7 @@ class End(Enum):
     TMUX = 3  # the session is gone, and perhaps its last words with it
 
 
-MakeRecorder: TypeAlias = Callable[[PaneView], Recorder]
+MakeRecorder: TypeAlias = Callable[[PaneView], TerminalRecorder]
 _Piece: TypeAlias = bytes | tuple[int, int]
 
 
@@ -61,7 +61,7 @@ class PaneRecording:
         self._client = _Ear(server, self, self._pane_resized)
         self._pane = pane
         self._mark = EndMarkFinder()
-        self._recorder: Recorder | None = None
+        self._recorder: TerminalRecorder | None = None
         self._tail = b""  # the end of what came
         self._held: list[tuple[float, _Piece]] | None = None  # what comes while a drawing is being made
         self._is_due = asyncio.Event()  # the screen must be drawn again

@@ -100,6 +100,7 @@ class DialogAnswer:
         self._typed = ""
         self._enters = 0
         self._entered_top = 0
+        self._has_left_reason_out = False
 
     def step(self, sight: DialogView) -> Step:
         self._began_t = sight.t if self._began_t is None else self._began_t
@@ -116,15 +117,31 @@ class DialogAnswer:
             return person
         if word:
             return self._type(sight, dialog, word)
-        return self._move(sight, dialog, look, choose(look, dialog, self._decision))
+        target = choose(look, dialog, self._decision)
+        if look.escape_denies and not self._decision.is_allowed:
+            return self._end_with(Key.ESCAPE, sight, dialog)
+        return self._move(sight, dialog, look, target)
 
     def _miss(self, sight: DialogView) -> Step:
+        was_refused = self._enters > 0 and not self._decision.is_allowed
+        if was_refused and sight.dialog is not None and looks_of(self._profile)[sight.dialog.look].asks_for_reason:
+            return self._leave_reason_out(sight)
         self._other_t = sight.t if self._other_t is None else self._other_t
         if sight.t - self._other_t + _ROUNDING_S < STEADY_S:
             return Wait(sight.t + POLL_S)
         if self._enters or self._typed:  # some programs take the letter and do not wait for Enter
             return Answered()
         return Gone("The dialog is no longer on the screen.")
+
+    def _leave_reason_out(self, sight: DialogView) -> Step:
+        """The question that came up after our refusal: it is over once that is gone as well."""
+        if self._check_person(sight) is not None:
+            return Answered()  # whoever is there gives the reason
+        if self._has_left_reason_out:
+            return self._await(sight, "It was refused, and the question for the reason is still open.")
+        self._has_left_reason_out = True
+        self._note_key(sight)
+        return Press(Key.ENTER)
 
     def _check_person(self, sight: DialogView) -> Step | None:
         typed_s = sight.typed_s
@@ -181,11 +198,14 @@ class DialogAnswer:
     # --- Enter, and what comes of it -----------------------------------------------------------------------------------
 
     def _enter(self, sight: DialogView, dialog: OpenDialog) -> Step:
+        return self._end_with(Key.ENTER, sight, dialog)
+
+    def _end_with(self, key: Key, sight: DialogView, dialog: OpenDialog) -> Step:
         self._phase = _Phase.ENTERED
         self._enters += 1
         self._entered_top = dialog.top
         self._note_key(sight)
-        return Press(Key.ENTER)
+        return Press(key)
 
     def _check_closed(self, sight: DialogView, dialog: OpenDialog, look: Dialog) -> Step:
         if dialog.top != self._entered_top:
@@ -193,10 +213,11 @@ class DialogAnswer:
         if sight.t - self._key_t + _ROUNDING_S < CLOSE_S:
             return Wait(sight.t + POLL_S)
         selected = dialog.selected
-        is_lost = self._enters < MAX_ENTERS and selected is not None and len(dialog.options) > 1
+        is_escape = look.escape_denies and not self._decision.is_allowed  # one that is late would end what comes next
+        is_lost = not is_escape and self._enters < MAX_ENTERS and selected is not None and len(dialog.options) > 1
         if is_lost and selected is not None and self._check_person(sight) is None:
             return self._press_arrow(sight, look, selected, is_forward=selected == 0)
-        return Failed("Enter was pressed, but the dialog is still open.")
+        return Failed(f"{'Escape' if is_escape else 'Enter'} was pressed, but the dialog is still open.")
 
     def _note_key(self, sight: DialogView) -> None:
         self._key_t = sight.t

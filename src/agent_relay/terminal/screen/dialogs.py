@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import textwrap
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -131,7 +132,11 @@ def _read(look: Dialog, shown: list[Line], start: int) -> OpenDialog:
     text = "\n".join(row.strip() for row in rows if row.strip())
     body = [row for index, row in enumerate(rows) if row.strip() and question not in row and index not in at]
     subject = _last(look.subject, body)
-    if subject and look.is_subject_long:
+    if look.subject_fence:
+        subject = _fenced(look.subject_fence, rows)
+    elif look.is_subject_block:
+        subject = _block(look.subject, rows, shown[start:], at)
+    elif subject and look.is_subject_long:
         subject = " ".join([subject, *_rows_below(subject, shown[start:], at)])
     if look in PROMPTS and look.kind == "permission":
         subject = subject_of(question, [row.strip() for row in rows[:-1]])
@@ -188,6 +193,25 @@ def _rows_below(subject: str, shown: list[Line], options: list[int]) -> list[str
             break
         found.append(shown[index].text.strip())
     return found
+
+
+def _block(pattern: str, rows: list[str], shown: list[Line], options: list[int]) -> str | None:
+    """The first row of the subject, and those right below it, each on a line of its own."""
+    expression = compile_pattern(pattern)
+    first = next((index for index, row in enumerate(rows) if index not in options and expression.search(row)), None)
+    if first is None:
+        return None
+    last = first
+    while last + 1 < len(rows) and last + 1 not in options and shown[last + 1].position == shown[last].position + 1:
+        last += 1
+    return "\n".join(row.strip() for row in rows[first : last + 1])
+
+
+def _fenced(pattern: str, rows: list[str]) -> str | None:
+    """All rows between the first fence and the last, whatever they hold."""
+    fences = [index for index, row in enumerate(rows) if compile_pattern(pattern).search(row)]
+    enclosed = rows[fences[0] + 1 : fences[-1]] if fences else []
+    return textwrap.dedent("\n".join(enclosed)).strip() or None
 
 
 def _find_top(profile: Profile, look: Dialog, shown: list[Line], marked: int) -> int:

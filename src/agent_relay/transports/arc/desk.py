@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+from msgspec.structs import asdict
 
 from agent_relay.ports.clock import Clock
 from agent_relay.ports.names import AgentNames
 from agent_relay.ports.store import StoreError
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.names import show
+from agent_relay.transports.arc.answers import ArcAgent, Freed, Invitation, NewInvitation, Registered, Revoked, Withdrawn
 from agent_relay.transports.arc.invitations import Invitations, NotInvited, TooManyInvitations, describe
 from agent_relay.transports.arc.limits import Tries
 from agent_relay.transports.arc.registrar import BadId, IdTaken, Record, Registrar, Verdict
@@ -85,7 +89,7 @@ class Desk:
             raise _too_many("Too many failed attempts from this address.", wait_ms)
         self._failures.add(source, now)
 
-    async def register(self, wanted: str | None, invite: str | None, address: str, *, is_owner: bool) -> dict[str, Any]:
+    async def register(self, wanted: str | None, invite: str | None, address: str, *, is_owner: bool) -> Registered:
         """Raises Unwelcome. Those whom the owner lets in are counted apart from everybody else: strangers cannot use up what the
         owner may do."""
         if is_owner:
@@ -97,7 +101,7 @@ class Desk:
             raise Unwelcome(401, "unauthorized", _NOT_ALLOWED)
         return await self._register(wanted, source_of(address))
 
-    async def _register_invited(self, wanted: str | None, invite: str, address: str) -> dict[str, Any]:
+    async def _register_invited(self, wanted: str | None, invite: str, address: str) -> Registered:
         try:
             used = await self._invitations.use(invite, wanted)
         except NotInvited as refused:
@@ -115,7 +119,7 @@ class Desk:
         with contextlib.suppress(StoreError):  # the owner can make another one
             await self._invitations.give_back(used)
 
-    async def _register(self, wanted: str | None, source: str) -> dict[str, Any]:
+    async def _register(self, wanted: str | None, source: str) -> Registered:
         now = self._clock.steady_ms()
         wait_ms = self._registrations.wait_ms(source, now)
         if wait_ms:
@@ -128,7 +132,7 @@ class Desk:
             raise _explain(error, wanted) from None
         return _describe_token(record, token)
 
-    async def refresh(self, token: str, address: str) -> dict[str, Any]:
+    async def refresh(self, token: str, address: str) -> Registered:
         record = self.authenticate(token, address)
         try:
             fresh = await self._registrar.refresh(record)
@@ -138,35 +142,35 @@ class Desk:
             raise Unwelcome(401, "unauthorized", "The token was revoked.")
         return _describe_token(record, fresh)
 
-    async def sign_off(self, token: str, address: str) -> dict[str, Any]:
+    async def sign_off(self, token: str, address: str) -> Revoked:
         return await self._revoke(self.authenticate(token, address))
 
-    async def _revoke(self, record: Record) -> dict[str, Any]:
+    async def _revoke(self, record: Record) -> Revoked:
         try:
             await self._registrar.revoke(record)
         except StoreError as error:
             raise _unstored(error) from None
         self._hub.disconnect(record.agent_id, "The token was revoked.")
-        return {"agent_id": record.agent_id, "revoked": True}
+        return Revoked(record.agent_id)
 
     # --- administration -------------------------------------------------------------------------------------------------
 
-    def list_agents(self) -> list[dict[str, Any]]:
+    def list_agents(self) -> list[ArcAgent]:
         return [self._describe(record) for _, record in sorted(self._registrar.records.items())]
 
-    def _describe(self, record: Record) -> dict[str, Any]:
+    def _describe(self, record: Record) -> ArcAgent:
         row = record.row
-        return {
-            "agent_id": row.agent_id,
-            "connected": row.agent_id in self._hub.connections,
-            "registered_at": row.registered_at,
-            "expires_at": row.expires_at,
-            "revoked_at": row.revoked_at,
-            "subscriptions": self._names.followed(row.agent_id),
-            "trusted": row.agent_id in self.settings.trusted,
-        }
+        return ArcAgent(
+            agent_id=row.agent_id,
+            connected=row.agent_id in self._hub.connections,
+            registered_at=row.registered_at,
+            expires_at=row.expires_at,
+            revoked_at=row.revoked_at,
+            subscriptions=self._names.followed(row.agent_id),
+            trusted=row.agent_id in self.settings.trusted,
+        )
 
-    async def revoke(self, agent_id: str) -> dict[str, Any]:
+    async def revoke(self, agent_id: str) -> Revoked:
         """Raises RelayError."""
         record = self._find(agent_id)
         if record.row.revoked_at is not None:
@@ -176,7 +180,7 @@ class Desk:
         except Unwelcome as refusal:
             raise RelayError(ErrorCode.SERVICE_UNAVAILABLE, refusal.message, retry_after_ms=1_000) from None
 
-    async def free(self, agent_id: str) -> dict[str, Any]:
+    async def free(self, agent_id: str) -> Freed:
         """Revokes it where it is not, and lets anybody have the name. Raises RelayError."""
         record = self._find(agent_id)
         if record.row.revoked_at is None:
@@ -185,7 +189,7 @@ class Desk:
             await self._registrar.free(record)
         except StoreError as error:
             raise _unavailable(error) from None
-        return {"agent_id": agent_id, "freed": True}
+        return Freed(agent_id)
 
     def _find(self, agent_id: str) -> Record:
         record = self._registrar.records.get(agent_id)
@@ -193,7 +197,7 @@ class Desk:
             raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"{show(agent_id, 80)} is not registered.", name=show(agent_id, 80))
         return record
 
-    async def invite(self, agent_id: str | None, uses: int, lasts_ms: int) -> dict[str, Any]:
+    async def invite(self, agent_id: str | None, uses: int, lasts_ms: int) -> NewInvitation:
         """Raises RelayError."""
         try:
             row, code = await self._invitations.make(agent_id, uses, lasts_ms)
@@ -203,12 +207,12 @@ class Desk:
             ) from None
         except StoreError as error:
             raise _unavailable(error) from None
-        return {"invite": code} | describe(row)
+        return NewInvitation(invite=code, **asdict(describe(row)))
 
-    def list_invitations(self) -> list[dict[str, Any]]:
+    def list_invitations(self) -> list[Invitation]:
         return self._invitations.describe()
 
-    async def withdraw(self, id_: str) -> dict[str, Any]:
+    async def withdraw(self, id_: str) -> Withdrawn:
         """Raises RelayError."""
         try:
             found = await self._invitations.withdraw(id_)
@@ -216,18 +220,15 @@ class Desk:
             raise _unavailable(error) from None
         if not found:
             raise RelayError(ErrorCode.AGENT_NOT_FOUND, f"There is no invitation {show(id_, 40)}.", id=show(id_, 40))
-        return {"id": id_, "withdrawn": True}
+        return Withdrawn(id_)
 
 
 def _unavailable(error: StoreError) -> RelayError:
     return RelayError(ErrorCode.SERVICE_UNAVAILABLE, _unstored(error).message, retry_after_ms=1_000)
 
 
-def _describe_token(record: Record, token: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"agent_id": record.agent_id, "token": token}
-    if record.row.expires_at is not None:
-        found["expires_at"] = record.row.expires_at
-    return found
+def _describe_token(record: Record, token: str) -> Registered:
+    return Registered(record.agent_id, token, UNSET if record.row.expires_at is None else record.row.expires_at)
 
 
 def _explain(error: BadId | IdTaken | StoreError, wanted: str | None) -> Unwelcome:

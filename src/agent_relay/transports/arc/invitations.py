@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,6 +12,7 @@ from agent_relay.ports.clock import Clock
 from agent_relay.ports.entropy import Entropy
 from agent_relay.protocol.arc.ids import INVITATION_PREFIX, LONGEST_TOKEN
 from agent_relay.protocol.ulid import encode_bits
+from agent_relay.transports.arc.answers import Invitation
 from agent_relay.transports.arc.records import Records, hash_secret
 
 MOST_USES = 10_000
@@ -83,7 +83,7 @@ class Invitations:
             del self._rows[id_]
             return True
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> list[Invitation]:
         """Those that can be used, oldest first; no code is shown."""
         return [describe(row) for row in sorted(self._rows.values(), key=lambda row: row.made_at) if self._is_good(row)]
 
@@ -101,7 +101,5 @@ class Invitations:
             await self.withdraw(row.id)
 
 
-def describe(row: InvitationRow) -> dict[str, Any]:
-    return {
-        "id": row.id, "agent_id": row.agent_id, "uses_left": row.uses_left, "made_at": row.made_at, "expires_at": row.expires_at,
-    }  # fmt: skip
+def describe(row: InvitationRow) -> Invitation:
+    return Invitation(row.id, row.agent_id, uses_left=row.uses_left, made_at=row.made_at, expires_at=row.expires_at)

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+
+from msgspec import Struct
 
 from agent_relay.ports.names import NameTraits
 from agent_relay.ports.relay import PeerTraits
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 HARD_BYTES = 1_048_576  # a message beyond this is not even read past
+
+
+class ArcLimits(Struct):
+    """The limits as clients are told them."""
+
+    max_message_size: int
+    rate_limit: str
+    hourly_limit: int
+    registrations_per_hour: int
+    failed_auths_per_minute: int
+    connections_per_address: int
+    slow_bytes: int
+    slow_ms: int
+    ping_ms: int
+    silence_ms: int
+    token_ttl_ms: int | None
+    stores_offline: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +68,18 @@ class ArcSettings:
     def describe_rate(self) -> str:
         return f"{self.rate_limit}/min" if self.rate_limit else "unlimited"
 
-    def describe(self) -> dict[str, Any]:
-        return {
-            "max_message_size": self.max_bytes,
-            "rate_limit": self.describe_rate(),
-            "hourly_limit": self.hourly_limit,
-            "registrations_per_hour": self.registrations_per_hour,
-            "failed_auths_per_minute": self.failed_auths_per_minute,
-            "connections_per_address": self.connections_per_address,
-            "slow_bytes": self.slow_bytes,
-            "slow_ms": self.slow_ms,
-            "ping_ms": self.ping_ms,
-            "silence_ms": self.silence_ms,
-            "token_ttl_ms": self.token_ttl_ms,
-            "stores_offline": not self.ephemeral,
-        }
+    def describe(self) -> ArcLimits:
+        return ArcLimits(
+            max_message_size=self.max_bytes,
+            rate_limit=self.describe_rate(),
+            hourly_limit=self.hourly_limit,
+            registrations_per_hour=self.registrations_per_hour,
+            failed_auths_per_minute=self.failed_auths_per_minute,
+            connections_per_address=self.connections_per_address,
+            slow_bytes=self.slow_bytes,
+            slow_ms=self.slow_ms,
+            ping_ms=self.ping_ms,
+            silence_ms=self.silence_ms,
+            token_ttl_ms=self.token_ttl_ms,
+            stores_offline=not self.ephemeral,
+        )

@@ -200,7 +200,8 @@ def describe_types(answers: Iterable[Any], bodies: Iterable[Any]) -> tuple[dict[
         if name in events:
             schema["required"] = [field for field in schema["properties"] if field in {*schema["required"], *_ENVELOPE}]
         elif name not in read:
-            schema["required"] = list(schema["properties"])
+            always = {*schema.get("required", ()), *(name for name, field in schema["properties"].items() if "default" in field)}
+            schema["required"] = [name for name in schema["properties"] if name in always]  # what may be unset has no default
         _plain(schema)
     return {id(kind): _open(schema) for kind, schema in zip(kinds, schemas, strict=True)}, dict(sorted(components.items()))
 

@@ -6,7 +6,8 @@ from agent_relay.protocol.names import show
 from agent_relay.protocol.short_ids import AMBIGUOUS, read_short_id, stands_for
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.errors import invalid, not_found
-from agent_relay.transports.http.views import SessionView, build
+from agent_relay.transports.http.session_views import SessionView
+from agent_relay.transports.http.views import build
 
 
 def all_sessions(api: Api) -> list[SessionView]:

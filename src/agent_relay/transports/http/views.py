@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeVar
 from msgspec import UNSET, Struct, field
 
 from agent_relay.events.types import AnyEvent, VoteName
-from agent_relay.ports.service import Step
 from agent_relay.protocol.reports import UnusedDoor
 
 V = TypeVar("V", bound=Struct)
@@ -87,20 +86,6 @@ class HostList(Struct):
     seat: str
     trouble: str
     hosts: list[HostView]
-
-
-class CliView(Struct, rename="camel"):
-    """`permission_modes` are those it may be started with; `install`, the command its makers name ("": not known)."""
-
-    name: str
-    is_installed: bool
-    permission_modes: list[str]
-    takes_model: bool
-    install: str
-
-
-class CliList(Struct):
-    clis: list[CliView]
 
 
 class ProjectView(Struct):
@@ -224,94 +209,6 @@ class Output(Struct):
     is_over: bool = field(name="isOver", default=False)
 
 
-class RecipientView(Struct, rename={"stage_at": "stageAt"}):
-    """`copy`: it only gets a copy, as a shadow. `stage` and what follows only where receipts were asked for. `door` and
-    `evidence`: how it went in, and what proves it."""
-
-    name: str
-    seq: int
-    status: Literal["queued", "sent", "delivered", "rejected", "dead", "unknown"]
-    copy: bool = False  # a shadow, and no recipient
-    stage: Literal["queued", "sent", "received", "handed", "delivered", "read", "rejected", "dead", "unknown"] | None = None
-    stage_at: int | None = None
-    door: str | None = None
-    evidence: str | None = None
-
-
-class DeadView(Struct):
-    to: str
-    at: int
-    code: str
-
-
-class MessageView(Struct, rename={"message_id": "messageId", "from_": "from", "expires_at": "expiresAt"}):
-    message_id: str
-    from_: str
-    to: str
-    kind: str
-    body: str
-    ts: int
-    expires_at: int
-    priority: int
-    recipients: list[RecipientView]
-    skipped: list[str] = []
-    topic: str | None = None
-    thread: str | None = None
-    data: dict[str, Any] | None = None
-    truncated: bool = False  # too large to be shown whole
-    dead: DeadView | None = None  # where it could not be delivered
-    timeline: list[Step] | None = None  # of one message: what became of it, from `stored` on
-
-
-class MessageList(Struct):
-    messages: list[MessageView]
-    next_cursor: str | None = None
-
-
-class Glimpse(Struct, rename={"message_id": "messageId", "from_": "from"}):
-    message_id: str
-    from_: str
-    to: str
-    kind: str
-    body: str  # its beginning
-    ts: int
-
-
-class ConversationView(Struct):
-    """`key` as the filter of messages takes it: `between` for a pair, `to` for a channel, `*` and a group, `topic`, `thread`."""
-
-    type: Literal["pair", "channel", "all", "group", "topic", "thread"]
-    key: str
-    count: int
-    last: Glimpse
-
-
-class ConversationList(Struct):
-    conversations: list[ConversationView]
-    next_cursor: str | None = None
-
-
-class DeadLetterList(Struct, rename={"dead_letters": "deadLetters"}):
-    dead_letters: list[MessageView]
-    next_cursor: str | None = None
-
-
-class Timeline(Struct, rename={"message_id": "messageId"}):
-    message_id: str
-    timeline: list[Step]
-    next_cursor: str | None = None
-
-
-class ReplyView(Struct, rename={"message_id": "messageId"}):
-    """`message_id` where it came as a message of its own, and not with the acknowledgement."""
-
-    by: str
-    body: str
-    response: Any = None
-    data: Any = None
-    message_id: str | None = None
-
-
 class ChannelView(Struct, rename="camel"):
     name: str
     members: list[str]
@@ -365,23 +262,6 @@ class TopicLine(Struct):
 class Membership(Struct):
     channel: str
     agent: str
-    success: bool = True
-
-
-class Receipt(Struct, rename={"message_id": "messageId"}):
-    message_id: str
-    recipients: int
-    queued: int  # how many of them were offline
-    skipped: list[str]
-    delivered: bool | None = None  # None: nobody waited for it
-    by: list[str] = []
-    failure: str | None = None
-    reply: ReplyView | None = None  # None: nobody waited for an answer, or none came in time
-
-
-class Retried(Struct, rename={"message_id": "messageId"}):
-    message_id: str  # of the new message
-    to: str
     success: bool = True
 
 
@@ -444,58 +324,6 @@ class QuestionView(Struct, rename="camel"):
 class QuestionList(Struct):
     questions: list[QuestionView]
     next_cursor: str | None = None
-
-
-class StartedSession(Struct, rename="camel"):
-    session_id: str
-    agent_name: str
-    status: Literal["starting"] = "starting"
-
-
-class SessionView(Struct, rename="camel"):
-    """`offline`: of an agent that the daemon did not start, and that is not connected now."""
-
-    session_id: str
-    agent_name: str
-    cli: str | None
-    status: Literal["starting", "running", "ending", "ended", "offline"]
-    started_at: int
-    cwd: str | None = None
-    backend: str | None = None
-    transport: str = "terminal"  # or `acp`, by the Agent Client Protocol
-    host: str = ""  # of the cluster; "": there is no cluster
-    permission_mode: str | None = None  # None: what its CLI's own settings say
-    spawned_by: str | None = None  # None: it connected by itself
-    task: str | None = None
-    ended_at: int | None = None
-    reason: str | None = None
-    exit_code: int | None = None
-
-
-class SessionList(Struct):
-    sessions: list[SessionView]
-    next_cursor: str | None = None
-
-
-class MessageSent(Struct, rename={"message_id": "messageId"}):
-    message_id: str
-    success: bool = True
-
-
-class Summary(Struct, rename="camel"):
-    """`estimated_cost` in US dollars; None where a price is not known."""
-
-    duration: int  # milliseconds
-    item_count: int
-    files_modified: int
-    commands_run: int
-    total_tokens: int
-    estimated_cost: float | None
-
-
-class SessionEnd(Struct):
-    summary: Summary
-    success: bool = True
 
 
 class EventList(Struct):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_relay.cli.commands.mcp import choose_speaker, forget_unset
+from agent_relay.cli.commands.mcp import choose_speaker
 from agent_relay.cli.mcp.own_agent import OwnAgent
 from agent_relay.cli.mcp.wrapped_agent import WrappedAgent
 from agent_relay.sdk.locate import Place
@@ -50,13 +50,3 @@ def test_elsewhere_somebody_speaks_for_themselves(place: Place, tmp_path: Path) 
     of_another = {"AGENT_RELAY_NAME": "Alice", "AGENT_RELAY_OUTBOX": str(tmp_path), "AGENT_RELAY_SOCKET": "/another"}
     for environ in ({}, {"AGENT_RELAY_OUTBOX": str(tmp_path)}, of_another, {"AGENT_RELAY_NAME": "Alice"}):
         assert isinstance(choose_speaker(place, environ), OwnAgent)
-
-
-def test_variables_that_stand_for_nothing_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {
-        "AGENT_RELAY_NAME": "$AGENT_RELAY_NAME", "AGENT_RELAY_TOKEN": "${AGENT_RELAY_TOKEN:-}", "AGENT_RELAY_OUTBOX": "",
-        "AGENT_RELAY_SOCKET": "/a/socket", "HOME": "$AGENT_RELAY_NAME",
-    }  # fmt: skip
-    monkeypatch.setattr("agent_relay.cli.commands.mcp.os.environ", environ := dict(given))
-    forget_unset()
-    assert environ == {"AGENT_RELAY_SOCKET": "/a/socket", "HOME": "$AGENT_RELAY_NAME"}

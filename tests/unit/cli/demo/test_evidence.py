@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agent_relay.cli.demo.evidence import Ledger
+from agent_relay.cli.demo.evidence import Arrivals
 
 
-def fill(*arrivals: tuple[str, str]) -> Ledger:
-    ledger = Ledger()
+def fill(*arrivals: tuple[str, str]) -> Arrivals:
+    ledger = Arrivals()
     for message_id in ("m1", "m2"):
         ledger.note_sent(message_id, "Alice", ["Bob"])
     ledger.note_sent("m3", "Carol", ["Alice", "Bob"])

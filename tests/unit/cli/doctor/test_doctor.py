@@ -14,10 +14,12 @@ from agent_relay.cli.doctor.clis import check_cli, check_profiles
 from agent_relay.cli.doctor.findings import Finding, Verdict
 from agent_relay.cli.doctor.machine import check_backends, check_machine
 from agent_relay.cli.doctor.places import check_places
-from agent_relay.cli.doctor.relay import check_relay
+from agent_relay.cli.doctor.relay import check_events, check_relay
 from agent_relay.cli.main import main
 from agent_relay.sdk.locate import Place, locate
+from agent_relay.terminal.profiles import tried_releases
 from agent_relay.terminal.profiles.profile import load_profiles
+from agent_relay.terminal.profiles.tried_releases import SCENES, YES, TriedRelease
 from agent_relay.testing.daemon import DaemonProcess
 from tests.unit.terminal.doors.codex_hooked import TRUST
 
@@ -94,6 +96,20 @@ def test_a_daemon_that_answers_and_the_doors_of_its_agents() -> None:
         assert find(list(check_relay(place)), "Bob").verdict is Verdict.OK
 
 
+@pytest.mark.parametrize(
+    ("error", "is_in_cluster", "mend"),
+    [
+        ("[Errno 28] No space left on device", False, "free some space on that disk"),
+        ("[Errno 28] No space left on device", True, "free some space on that disk"),
+        ("[Errno 5] Input/output error", False, "check that disk"),
+        ("NATS has no majority of its servers", True, "see below what is wrong with the cluster"),
+    ],
+)
+def test_events_that_cannot_be_written_are_mended_where_the_fault_is(error: str, is_in_cluster: bool, mend: str) -> None:
+    (found,) = check_events({"error": error}, is_in_cluster=is_in_cluster)
+    assert (found.verdict, found.mend) == (Verdict.BAD, mend)
+
+
 def test_versions_of_the_clis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     claude = load_profiles()["claude"]
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -109,6 +125,29 @@ def test_versions_of_the_clis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "doors are off" in check_cli(claude, "off").text
     program(tmp_path, "claude", "exit 3")
     assert check_cli(claude).verdict is Verdict.NOTE
+
+
+def test_what_is_known_of_the_installed_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opencode = load_profiles()["opencode"]
+    door, series = opencode.doors[0], dict.fromkeys(SCENES, YES)
+    tried = {
+        "opencode": {
+            "7.0.1": TriedRelease("2026-11-19", door, scenes=series),
+            "7.0.2": TriedRelease("2026-11-19", door, scenes={**series, "draft": "the draft was sent"}),
+        }
+    }
+    monkeypatch.setattr(tried_releases, "load_tried", lambda: tried)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for version, said in (
+        ("7.0.1", "tried on 2026-11-19: all went well"),
+        ("7.0.2", "tried on 2026-11-19: draft did not go as it should"),
+        ("7.0.3", "this release was not tried, the newest that was is 7.0.2"),
+    ):
+        program(tmp_path, "opencode", f"echo {version}")
+        found = check_cli(opencode)
+        assert f"({said})" in found.text
+        assert ("on trial" in found.text) is (version != "7.0.1")
+        assert (check_cli(opencode, "known").verdict is Verdict.OK) is (version == "7.0.1")
 
 
 def test_a_version_that_its_door_cannot_be_prepared_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

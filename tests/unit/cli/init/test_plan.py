@@ -19,6 +19,7 @@ ANY_FILE = st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.e
     [b"", b"{}", b"{ }", b'{"mcpServers":{}}', b'{"mcp": {}, // c\r\n}', b"\xef\xbb\xbf{\r\n}\r\n", b"extensions: {}",
      b"read: a.md", b"a = 1", b"a: 1", b"# Title\r\n\r\ntext", b"\n\n\n", b"[mcp_servers]\n"],
 )  # fmt: skip
+WHERE = ("CODEX_HOME", "XDG_CONFIG_HOME", "CONTINUE_GLOBAL_DIR")
 
 
 class Place:
@@ -46,7 +47,7 @@ class Place:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     found = Place(tmp_path)
     monkeypatch.setenv("HOME", str(found.home))
-    for name in ("CODEX_HOME", "XDG_CONFIG_HOME"):
+    for name in WHERE:
         monkeypatch.delenv(name, raising=False)
     return found
 
@@ -58,13 +59,26 @@ def write(path: Path, content: bytes) -> Path:
 
 
 def test_everything_is_made_and_nothing_is_left(place: Place) -> None:
+    config = write(place.home / ".continue" / "config.yaml", b"name: Mine\nversion: 1.0.0\nschema: v1\n")
+    before = place.look()
     assert place.run().problems == []
     assert {".mcp.json", "CLAUDE.md", "AGENTS.md", "GEMINI.md", "opencode.json", ".aider.conf.yml"} <= set(os.listdir(place.root))
     assert (place.home / ".codex" / "config.toml").exists()
+    assert b"agent-relay" in config.read_bytes()
+    assert {path.relative_to(place.home).as_posix() for path in place.home.rglob("*") if path.is_file()} == {
+        ".codex/config.toml", ".config/goose/config.yaml", ".continue/config.yaml",
+    }  # fmt: skip
     assert place.run().changes == []
     place.run(remove=True)
-    assert place.look() == {}
+    assert place.look() == before
     assert place.run(remove=True).changes == []
+
+
+def test_a_configuration_that_would_not_be_whole_is_not_made(place: Place) -> None:
+    plan = place.run("continue")
+    assert "run `cn` once first" in plan.problems[0]
+    assert not (place.home / ".continue").exists()
+    assert "relay_send" in (place.root / "AGENTS.md").read_text()
 
 
 @given(st.sampled_from(CLIS), st.lists(ANY_FILE, min_size=2, max_size=2), st.sampled_from([0o644, 0o600, 0o755]))
@@ -72,7 +86,7 @@ def test_any_files_come_back_byte_for_byte(cli: str, contents: list[bytes], mode
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         place = Place(Path(folder))
         patch.setenv("HOME", str(place.home))
-        for name in ("CODEX_HOME", "XDG_CONFIG_HOME"):
+        for name in WHERE:
             patch.delenv(name, raising=False)
         for target, content in zip(find_targets(cli, str(place.root)), contents, strict=True):
             write(Path(target.path), content).chmod(mode)
@@ -189,6 +203,33 @@ def test_a_file_that_was_changed_meanwhile_is_left_alone(place: Place) -> None:
     with pytest.raises(Exception, match="changed meanwhile"):
         carry_out(step, place.shelf)
     assert page.read_bytes() == b"# Mine, newer\n"
+
+
+def test_each_is_written_where_its_own_variables_say(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in WHERE:
+        monkeypatch.setenv(name, str(tmp_path / name))
+    found = [find_targets(cli, str(place.root))[0].path for cli in ("codex", "goose", "continue")]
+    assert [Path(path).relative_to(tmp_path).as_posix() for path in found] == [
+        "CODEX_HOME/config.toml", "XDG_CONFIG_HOME/goose/config.yaml", "CONTINUE_GLOBAL_DIR/config.yaml",
+    ]  # fmt: skip
+
+
+def test_claude_and_copilot_share_one_entry(place: Place) -> None:
+    place.run("claude", "copilot")
+    assert (place.root / ".mcp.json").read_text().count('"agent-relay": {') == 1
+    place.run("claude", remove=True)
+    assert (place.root / ".mcp.json").exists()
+    place.run("copilot", remove=True)
+    assert place.look() == {}
+
+
+@pytest.mark.parametrize("name", ["kilo.jsonc", ".kilo/kilo.jsonc", ".kilo/kilo.json", "kilo.json"])
+def test_kilo_is_given_the_file_that_the_project_has(place: Place, name: str) -> None:
+    file = write(place.root / name, b'{ // ours\n  "autoupdate": false,\n}\n')
+    place.run("kilo")
+    assert b'"agent-relay"' in file.read_bytes()
+    place.run("kilo", remove=True)
+    assert file.read_bytes() == b'{ // ours\n  "autoupdate": false,\n}\n'
 
 
 def test_present_ones_are_found(place: Place, tmp_path: Path) -> None:

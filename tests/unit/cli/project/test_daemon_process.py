@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from agent_relay.cli.project.daemon_process import Answer, Process, knock, locked_pid, remove_leftovers
+from agent_relay.private_files import is_locked
 from agent_relay.protocol.framing import encode_frame
-from agent_relay.terminal.files.private_files import is_locked
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent_relay.protocol.channels import ChannelFacts
 from agent_relay.protocol.errors import ErrorCode, RelayError
 from agent_relay.protocol.mcp import texts
 
@@ -44,6 +45,13 @@ def test_a_question_is_seen_to_be_one() -> None:
 @pytest.mark.parametrize(("ms", "shown"), [(-1, "0 s"), (5_000, "5 s"), (119_000, "119 s"), (120_000, "2 min"), (10**8, "27 h")])
 def test_spans(ms: int, shown: str) -> None:
     assert texts.show_span(ms) == shown
+
+
+def test_channels_are_shown_with_what_they_are_for() -> None:
+    agents = [{"name": "Bob", "state": "idle", "connected": True, "channels": ["#dev"]}]
+    channels = [ChannelFacts("#dev", ("Bob",), 0, None, "The new\nparser"), ChannelFacts("#ops", (), 3, 5)]
+    shown = texts.show_agents(agents, "Bob", NOW, channels)
+    assert shown.split("\n") == ["Bob (you), idle, #dev", "#dev, 1 member: The new parser", "#ops, 0 members"]
 
 
 def test_receipts_say_who_gets_it() -> None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from agent_relay.protocol.payloads import AgentEventPayload, BusyPayload, ControlPayload
-from agent_relay.terminal.agent.controls import Controls, Pauses
+from agent_relay.terminal.agent.controls import Pauses, WrapperControls
 from agent_relay.terminal.delivery.queue import DeliveryQueue, Notice
 from agent_relay.terminal.profiles.profile import load_profiles
 from agent_relay.terminal.reports.relay_link import DaemonEvent, RelayLink
@@ -90,7 +90,7 @@ class Ends:
         self.queue = DeliveryQueue()
         self.link = RelayLink(self, lambda: self)  # type: ignore[arg-type, return-value]
         end: Any = self
-        self.controls = Controls(
+        self.controls = WrapperControls(
             self.link, self.stopping, self.queue, end, end, end, load_profiles()["generic"], end
         )  # fmt: skip
 

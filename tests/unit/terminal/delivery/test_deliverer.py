@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from agent_relay.terminal.delivery.injection import Done, Failed
 from agent_relay.terminal.delivery.message_text import Room, Wording
 from agent_relay.terminal.delivery.queue import DEFAULT_TTL_MS, DeliveryQueue
 from agent_relay.terminal.doors.door import Decision, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
+from agent_relay.terminal.doors.findings import DoorFindings
 from agent_relay.terminal.doors.versions import Versions
 from agent_relay.terminal.files.run_file import begin_run, take_up_run
 from agent_relay.terminal.profiles.profile import profile_for
@@ -124,7 +126,7 @@ class Stage:
 
     def __init__(
         self, folder: Path, doors: Sequence[ScriptedDoor] = (), versions: Versions | None = None,
-        queue: DeliveryQueue | None = None,
+        queue: DeliveryQueue | None = None, findings: DoorFindings | None = None,
     ) -> None:  # fmt: skip
         self.daemon = Daemon()
         self.hands = Hands()
@@ -134,7 +136,7 @@ class Stage:
         self.count = 0
         self.queue = DeliveryQueue() if queue is None else queue
         self.reporter = Reporter(RelayLink(self.daemon, lambda: self.daemon))  # type: ignore[arg-type, return-value]
-        self.doors = DoorSelection(self.reporter, (), versions, [door.name for door in doors])
+        self.doors = DoorSelection(self.reporter, (), versions, [door.name for door in doors], findings)
         self.doors.call_when_changed(self.queue.wake)
         acknowledgements = self.acknowledgements = Acknowledgements(self.queue, InboxFile(str(folder)), self.run, self.reporter)
         self.handed = HandedMessages(self.queue, acknowledgements, self.doors, self.reporter)
@@ -177,10 +179,11 @@ class Stage:
 
 
 def play(
-    folder: Path, scene: Callable[[Stage], Awaitable[None]], *doors: ScriptedDoor, versions: Versions | None = None
+    folder: Path, scene: Callable[[Stage], Awaitable[None]], *doors: ScriptedDoor, versions: Versions | None = None,
+    findings: DoorFindings | None = None,
 ) -> Stage:  # fmt: skip
     async def all_of_it() -> Stage:
-        stage = Stage(folder, doors, versions)
+        stage = Stage(folder, doors, versions, findings=findings)
         async with stage.running():
             await scene(stage)
         return stage
@@ -453,6 +456,48 @@ def test_what_a_door_on_trial_may_have_given_to_the_agent_is_not_typed_again(
     assert "one" not in pointer.partition("]: ")[2]
     assert full.endswith(": two")  # the door was dropped
     assert door.is_closed
+
+
+def start_of(folder: Path) -> DoorFindings:
+    """What another start of the same program finds."""
+    program = folder / "program"
+    if not program.exists():
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o700)
+    return DoorFindings(str(program), {"PATH": "/bin"}, str(folder))
+
+
+def test_a_door_that_has_proven_itself_is_not_on_trial_at_the_next_start(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        (one,) = stage.put("one")
+        await stage.until(lambda: stage.doors.current is not None)
+        stage.handed.note_read(one.id, "transcript")
+        await stage.until(lambda: stage.doors.is_proven)
+
+    async def next_scene(stage: Stage) -> None:
+        await stage.until(lambda: stage.doors.current is not None)
+        assert stage.doors.is_proven
+
+    play(tmp_path, scene, ScriptedDoor(), versions=UNTESTED, findings=start_of(tmp_path))
+    play(tmp_path, next_scene, ScriptedDoor(), versions=UNTESTED, findings=start_of(tmp_path))
+
+
+def test_a_door_that_failed_on_trial_is_not_tried_at_the_next_start_of_the_same_program(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        stage.is_idle = True
+        stage.deliverer.put(stage.message("one", next(numbers)))
+        await stage.until(lambda: stage.daemon.of("ack"))
+
+    numbers = count(1)
+    play(tmp_path, scene, ScriptedDoor(), versions=UNTESTED, findings=start_of(tmp_path))
+    door = ScriptedDoor()
+    stage = play(tmp_path, scene, door, versions=UNTESTED, findings=start_of(tmp_path))
+    assert door.given == []
+    assert stage.hands.typed
+    assert "Found at an earlier start." in stage.daemon.told["unusedDoors"][0]["reason"]
+    (tmp_path / "program").write_text("#!/bin/sh\necho an update\n")
+    play(tmp_path, scene, updated := ScriptedDoor(), versions=UNTESTED, findings=start_of(tmp_path))
+    assert updated.bodies == ["one"]
 
 
 def test_what_an_idle_agent_never_began_to_work_on_was_not_read_and_is_typed_whole(tmp_path: Path) -> None:

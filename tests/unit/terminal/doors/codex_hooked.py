@@ -34,6 +34,7 @@ trusted_hash = "sha256:c7f6db5bbfa918ebe2cbc8a49e0b7fbcdfedbe7cb6e3c7a3546cd11d3
 trusted_hash = "sha256:5e49e85fb62c2206a54790ebf6caff37ad59c28dff40b6d488236b00093fef33"
 """
 PROGRAM = f"#!{sys.executable}\nimport sys\nif sys.argv[1:] == ['--version']: print('codex-cli 0.166.0')\n"
+PROGRAM += "if sys.argv[1:] == ['queue', '--help']: print('--thread <THREAD> --message <TEXT>')\n"
 UNSERVED = "--no-daemon"  # started with it, Codex has no app-server of its own
 
 

@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from agent_relay.private_files import replace_private
 from agent_relay.terminal.doors.door import DoorMessage
 from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.opencode.server import OpencodeServer
 from agent_relay.terminal.doors.opencode.sessions import view_path
-from agent_relay.terminal.files.private_files import replace_private
 from tests.unit.terminal.doors.heard import Heard
 
 PASSWORD = "a password"

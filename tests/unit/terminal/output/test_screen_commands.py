@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_relay.terminal.output.commands import Found, SendCommand, Spoken, Unfinished
-from agent_relay.terminal.output.screen_commands import PATIENCE_S, ScreenListener
+from agent_relay.terminal.output.screen_commands import LINK_S, PATIENCE_S, ScreenListener
 from agent_relay.terminal.output.watcher import CommandSeen, Watcher
 from agent_relay.terminal.profiles.profile import profile_for
 from agent_relay.terminal.screen.contents import Cursor, screen_of_text
@@ -56,6 +56,30 @@ def test_a_queued_message_below_does_not_end_the_line_above() -> None:
     stage = Stage()
     assert stage.show(f"❯ hi\n\n● ->relay:Bob hel\n\n❯ Relay message from Alice [abc12345]: hurry{BUSY}") == []
     assert stage.show(f"❯ hi\n\n● ->relay:Bob hello you\n\n❯ Relay message from Alice [abc12345]: hurry{BUSY}") == []
+
+
+LINK = "https://example.org/a?b=c"
+
+
+def test_an_address_that_is_drawn_twice_for_a_moment_is_told_once_and_as_it_was_written() -> None:
+    stage = Stage()
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob see {LINK} ({LINK})\n\n✻ Cooked for 2s{IDLE}") == []
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob see {LINK}\n\n✻ Cooked for 2s{IDLE}") == [f"Bob:see {LINK}"]
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob see {LINK}\n\n✻ Cooked for 2s{IDLE}", after_s=9) == []
+
+
+def test_an_address_that_was_written_twice_is_told_as_soon_as_it_has_stayed_so() -> None:
+    stage = Stage()
+    text = f"❯ hi\n\n● ->relay:Bob see {LINK} ({LINK})\n\n✻ Cooked for 2s{IDLE}"
+    assert stage.show(text) == []
+    assert stage.show(text, after_s=LINK_S / 2) == []
+    assert stage.show(text, after_s=LINK_S / 2) == [f"Bob:see {LINK} ({LINK})"]
+
+
+def test_other_addresses_and_brackets_are_told_at_once() -> None:
+    stage = Stage()
+    text = f"see {LINK} (https://example.org) and (this) f(x) ((("
+    assert stage.show(f"❯ hi\n\n● ->relay:Bob {text}\n\n✻ Cooked for 2s{IDLE}") == [f"Bob:{text}"]
 
 
 def test_a_screen_half_drawn_counts_when_it_is_seen_again() -> None:
@@ -247,3 +271,35 @@ def test_what_a_person_types_to_a_program_without_a_prompt_is_theirs() -> None:
     assert plain.shows("->relay:Bob slow") == []
     assert plain.shows("ly typed") == []
     assert plain.shows("\n->relay:Bob slowly typed\n") == ["Bob:slowly typed"]
+
+
+PROSE = [f"  row {number} of a long answer about the parser and what it does with text" for number in range(40)]
+CODEX_BUSY = "\n\n• Working (3s • esc to interrupt)\n\n› Ask Codex to do anything\n\n  model · project"
+CODEX_IDLE = "\n\n  Worked for 3s\n\n› Ask Codex to do anything\n\n  model · project"
+
+
+def codex_screen(*rows: str, end: str = CODEX_BUSY) -> str:
+    return "\n".join(rows) + end
+
+
+def test_below_a_prompt_that_is_pinned_the_answer_stays_the_agents() -> None:
+    stage = Stage("codex")
+    asked, said = "› tell me about the parser", ["", "  ->relay:Bob it is done", "", "  And more."]
+    assert stage.show(codex_screen(asked, "", "• Here it is.", *PROSE[:20])) == []
+    assert stage.show(codex_screen(asked, *PROSE[8:24], *said)) == ["Bob:it is done"]
+    assert stage.show(codex_screen(asked, *PROSE[12:24], *said, end=CODEX_IDLE)) == []
+
+
+def test_what_a_person_wrote_in_several_rows_stays_theirs() -> None:
+    stage = Stage("codex")
+    asked = ["› please write this:", "  ->relay:Bob it is mine", "  and nothing else"]
+    assert stage.show(codex_screen("• Hello.", *PROSE[:4])) == []
+    assert stage.show(codex_screen("• Hello.", *PROSE[:4], "", *asked)) == []
+    said = stage.show(codex_screen(*PROSE[:4], "", *asked, "", "• ->relay:Bob it is yours", end=CODEX_IDLE))
+    assert said == ["Bob:it is yours"]
+
+
+def test_a_row_that_was_half_drawn_becomes_the_persons() -> None:
+    stage = Stage("codex")
+    assert stage.show(codex_screen("• Hello.", "", "  ->relay:Bob it is mine", "  and more"), is_quiet=False) == []
+    assert stage.show(codex_screen("• Hello.", "› write:", "  ->relay:Bob it is mine", "  and more", end=CODEX_IDLE)) == []

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_relay.terminal.recordings.asciicast import read_cast
-from agent_relay.terminal.recordings.recorder import Recorder
+from agent_relay.terminal.recordings.recorder import TerminalRecorder
 from agent_relay.terminal.recordings.replay import replay
 from tests.unit.terminal.recorded_screens import cast_of
 
@@ -28,7 +28,7 @@ def test_what_was_written_is_read_however_it_was_cut(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, cuts: list[int]
 ) -> None:
     path = tmp_path_factory.mktemp("cut") / "x.cast"
-    recorder = Recorder(str(path), 80, 24)
+    recorder = TerminalRecorder(str(path), 80, 24)
     ends = [*sorted(min(cut, len(data)) for cut in cuts), len(data)]
     for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
         recorder.output(data[start:end], 5.0 + number / 8)
@@ -40,7 +40,7 @@ def test_what_was_written_is_read_however_it_was_cut(
 
 def test_the_header_says_what_was_recorded(tmp_path: Path) -> None:
     path = tmp_path / "x.cast"
-    recorder = Recorder(str(path), 100, 30, title="codex", term="tmux-256color")
+    recorder = TerminalRecorder(str(path), 100, 30, title="codex", term="tmux-256color")
     recorder.close()
     header = json.loads(path.read_text().splitlines()[0])
     assert header.pop("timestamp") > 1_600_000_000
@@ -49,7 +49,7 @@ def test_the_header_says_what_was_recorded(tmp_path: Path) -> None:
 
 
 def test_times_begin_with_the_first_event_and_never_go_back(tmp_path: Path) -> None:
-    recorder = Recorder(str(tmp_path / "x.cast"), 80, 24)
+    recorder = TerminalRecorder(str(tmp_path / "x.cast"), 80, 24)
     for t, data in ((100.0, b"a"), (100.25, b"b"), (99.0, b"c")):
         recorder.output(data, t)
     recorder.close()
@@ -59,7 +59,7 @@ def test_times_begin_with_the_first_event_and_never_go_back(tmp_path: Path) -> N
 
 
 def test_only_a_change_of_size_is_written(tmp_path: Path) -> None:
-    recorder = Recorder(str(tmp_path / "x.cast"), 80, 24)
+    recorder = TerminalRecorder(str(tmp_path / "x.cast"), 80, 24)
     for size in ((80, 24), (90, 24), (90, 24), (80, 24)):
         recorder.resize(*size, 1.0)
     recorder.mark("here", 2.0)
@@ -72,7 +72,7 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
     path = tmp_path / "x.cast"
     path.write_text("mine")
     with pytest.raises(FileExistsError):
-        Recorder(str(path), 80, 24)
+        TerminalRecorder(str(path), 80, 24)
     assert path.read_text() == "mine"
 
 
@@ -81,8 +81,8 @@ def test_a_link_is_replaced_and_never_written_through(tmp_path: Path) -> None:
     target.write_text("theirs")
     link.symlink_to(target)
     with pytest.raises(FileExistsError):
-        Recorder(str(link), 80, 24)
-    recorder = Recorder(str(link), 80, 24, is_replacing=True)
+        TerminalRecorder(str(link), 80, 24)
+    recorder = TerminalRecorder(str(link), 80, 24, is_replacing=True)
     recorder.output(b"secret", 0.0)
     recorder.close()
     assert target.read_text() == "theirs"
@@ -93,11 +93,11 @@ def test_a_link_is_replaced_and_never_written_through(tmp_path: Path) -> None:
 
 def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
-        Recorder(str(tmp_path), 80, 24, is_replacing=True)
+        TerminalRecorder(str(tmp_path), 80, 24, is_replacing=True)
 
 
 def test_a_full_disk_ends_the_recording_and_what_is_there_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder(str(tmp_path / "x.cast"), 80, 24)
+    recorder = TerminalRecorder(str(tmp_path / "x.cast"), 80, 24)
     recorder.output(b"first", 0.0)
     real = os.write
     monkeypatch.setattr("os.write", lambda descriptor, data: real(descriptor, data[:7]))
@@ -115,7 +115,7 @@ def test_a_full_disk_ends_the_recording_and_what_is_there_can_be_read(tmp_path: 
 def test_a_recording_of_a_recording_replays_the_same(tmp_path: Path, case: str) -> None:
     cast = read_cast(cast_of(case))
     path = tmp_path / "again.cast"
-    recorder = Recorder(str(path), cast.header.width, cast.header.height, title=cast.header.title)
+    recorder = TerminalRecorder(str(path), cast.header.width, cast.header.height, title=cast.header.title)
     for event in cast.events:
         if event.kind == "o":
             recorder.output(event.data.encode(), event.t)

@@ -340,6 +340,100 @@ def test_the_letter_of_aider_and_the_number_of_a_list() -> None:
     assert DialogAnswer(GENERIC, "A", Decision(is_allowed=True, answer="blue")).step(DialogView(0, number)) == Type("2")
 
 
+KILO = PROFILES["kilo"]
+ASKS = """\
+  ┃  △ Permission required
+  ┃
+  ┃  # Run the command
+  ┃
+  ┃  $ rm -rf build
+  ┃
+  ┃   Allow once   Allow always   Reject
+"""
+REASON = """\
+     $ rm -rf build
+
+  ┃
+  ┃  △ Reject permission
+  ┃
+  ┃  Tell Kilo what to do differently
+  ┃
+  ┃                                                    enter confirm  esc cancel
+"""
+
+
+def seen_in(text: str) -> OpenDialog:
+    found = find_dialog(KILO, screen_of_text(text).visible)
+    assert found is not None
+    return found
+
+
+def refuse(decision: Decision = DENY) -> tuple[DialogAnswer, list[Step]]:
+    """Up to what comes after Enter; the option is seen to be selected."""
+    asked = seen_in(ASKS)
+    answering = DialogAnswer(KILO, asked.digest, decision)
+    last = asked.options.index("Allow once" if decision.is_allowed else "Reject")
+    return answering, [answering.step(DialogView(0.0, replace(asked, selected=last)))]
+
+
+def test_a_program_that_asks_for_the_reason_of_a_refusal_is_given_none() -> None:
+    answering, steps = refuse()
+    steps.append(answering.step(DialogView(0.1, seen_in(REASON))))
+    assert steps == [Press(Key.ENTER), Press(Key.ENTER)]
+    assert isinstance(answering.step(DialogView(0.2, seen_in(REASON))), Wait)  # the key is on its way
+    assert isinstance(answering.step(DialogView(0.3, None)), Wait)
+    assert answering.step(DialogView(0.3 + STEADY_S, None)) == Answered()
+
+
+def test_a_question_for_the_reason_that_does_not_close_is_told_and_left() -> None:
+    answering, _ = refuse()
+    answering.step(DialogView(0.1, seen_in(REASON)))
+    assert isinstance(answering.step(DialogView(0.1 + KEY_S, seen_in(REASON))), Failed)
+
+
+def test_a_person_gives_the_reason_themselves() -> None:
+    answering, _ = refuse()
+    assert answering.step(DialogView(1.0, seen_in(REASON), typed_s=0.1)) == Answered()
+
+
+COPILOT = """\
+╭────────────────────────────────────────────────────────────╮
+│ Run the command                                            │
+│ ╭────────────────────────────────────────────────────────╮ │
+│ │ rm -rf build                                           │ │
+│ ╰────────────────────────────────────────────────────────╯ │
+│ Do you want to run this command?                           │
+│                                                            │
+│ ❯ 1. Yes                                                   │
+│   2. No, and tell Copilot what to do differently (Esc to stop) │
+│                                                            │
+│ ↑/↓ to navigate · enter to select · esc to cancel          │
+╰────────────────────────────────────────────────────────────╯
+"""
+
+
+def test_where_the_option_that_refuses_wants_words_escape_refuses() -> None:
+    profile = PROFILES["copilot"]
+    asked = find_dialog(profile, screen_of_text(COPILOT).visible)
+    assert asked is not None
+    answering = DialogAnswer(profile, asked.digest, DENY)
+    assert answering.step(DialogView(0.0, asked)) == Press(Key.ESCAPE)
+    assert isinstance(answering.step(DialogView(1.0, asked)), Wait)
+    assert answering.step(DialogView(CLOSE_S, asked)) == Failed("Escape was pressed, but the dialog is still open.")
+    answering = DialogAnswer(profile, asked.digest, DENY)
+    answering.step(DialogView(0.0, asked))
+    answering.step(DialogView(0.1, None))
+    assert answering.step(DialogView(0.1 + STEADY_S, None)) == Answered()
+    assert DialogAnswer(profile, asked.digest, ALLOW).step(DialogView(0.0, asked)) == Press(Key.ENTER)
+
+
+def test_after_a_permission_was_given_nothing_is_pressed_there() -> None:
+    answering, steps = refuse(ALLOW)
+    assert steps == [Press(Key.ENTER)]
+    assert isinstance(answering.step(DialogView(0.1, seen_in(REASON))), Wait)
+    assert answering.step(DialogView(0.1 + STEADY_S, seen_in(REASON))) == Answered()
+
+
 def test_what_a_person_began_to_type_is_theirs() -> None:
     taken = steps(ALLOW, DialogView(0, replace(ASKED, typed="n")))
     assert taken == [Failed("'n' is already typed after the question: a person began to answer it.")]

@@ -231,3 +231,51 @@ def test_the_digest_covers_the_prompts_own_row_and_what_stands_above_it() -> Non
 def test_a_sentence_that_goes_on_is_no_prompt() -> None:
     said = "It asks Allow ls? (y/n) and then it waits for the person to say something about that."
     assert find_dialog(profile_for("generic"), screen_of_text(said).lines) is None
+
+
+EARLIER = """\
+● Bash(rm -rf build)
+  ⎿  Waiting…
+
+────────────────────────────────────────────────────────────────
+ Bash command
+
+   rm -rf build
+   Run the command
+
+ Do you want to proceed?
+ ❯ 1. Yes
+   2. Yes, and always allow access to build/ from this project
+   3. No
+
+ Esc to cancel · Tab to amend · ctrl+e to explain
+"""
+TODAY = """\
+────────────────────────────────────────────────────────────────
+ Bash command
+╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌
+ for each in *; do
+   rm -rf build
+ done
+╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌
+ Do you want to proceed?
+ ❯ 1. Yes
+   2. No
+
+ Esc to cancel
+"""
+
+
+def test_the_command_of_an_earlier_claude_is_read_with_its_description() -> None:
+    """As 2.1.226 drew it."""
+    found = find_dialog(profile_for("claude"), screen_of_text(EARLIER).visible)
+    assert found is not None
+    assert (found.kind, found.tool, found.subject) == ("permission", "Bash command", "rm -rf build\nRun the command")
+    assert found.options == ("Yes", "Yes, and always allow access to build/ from this project", "No")
+    assert found.selected == 0
+
+
+def test_a_command_of_several_lines_is_read_whole() -> None:
+    found = find_dialog(profile_for("claude"), screen_of_text(TODAY).visible)
+    assert found is not None
+    assert found.subject == "for each in *; do\n  rm -rf build\ndone"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_relay.protocol.errors import RelayError
+from agent_relay.transports.arc.answers import Revoked
 from agent_relay.transports.arc.desk import Unwelcome
 from agent_relay.transports.arc.registrar import Verdict
 from tests.unit.transports.arc.scene import Scene, play
@@ -38,12 +39,12 @@ def test_registrations_at_once_are_counted_as_those_one_after_another() -> None:
 
 def test_a_token_is_not_renewed_once_it_was_revoked() -> None:
     async def act(scene: Scene) -> None:
-        token = (await register_all(scene, ["new-1"]))[0]["token"]
+        token = (await register_all(scene, ["new-1"]))[0].token
         async with scene.registrar._changing:  # both are let in, and wait for another's change
             tasks = [asyncio.create_task(ask(token, "10.0.0.1")) for ask in (scene.desk.sign_off, scene.desk.refresh)]
             await scene.settle()
         gone, refused = await asyncio.gather(*tasks, return_exceptions=True)
-        assert gone == {"agent_id": "new-1", "revoked": True}
+        assert gone == Revoked("new-1")
         assert isinstance(refused, Unwelcome)
         assert (refused.status, refused.error) == (401, "unauthorized")
 
@@ -52,8 +53,8 @@ def test_a_token_is_not_renewed_once_it_was_revoked() -> None:
 
 def test_the_old_token_is_good_for_a_minute() -> None:
     async def act(scene: Scene) -> None:
-        old = (await register_all(scene, ["new-1"]))[0]["token"]
-        new = (await scene.desk.refresh(old, "10.0.0.1"))["token"]
+        old = (await register_all(scene, ["new-1"]))[0].token
+        new = (await scene.desk.refresh(old, "10.0.0.1")).token
         scene.harness.advance(59_999)
         assert scene.registrar.judge(old)[0] is Verdict.REPLACED
         assert scene.desk.authenticate(old, "10.0.0.1", connects=True).agent_id == "new-1"
@@ -68,7 +69,7 @@ def test_the_old_token_is_good_for_a_minute() -> None:
 
 def test_the_old_token_is_good_for_connecting_alone() -> None:
     async def act(scene: Scene) -> None:
-        old = (await register_all(scene, ["new-1"]))[0]["token"]
+        old = (await register_all(scene, ["new-1"]))[0].token
         await scene.desk.refresh(old, "10.0.0.1")
         for ask in (scene.desk.refresh, scene.desk.sign_off):
             with pytest.raises(Unwelcome, match="replaced") as refused:
@@ -102,8 +103,8 @@ def test_strangers_at_an_open_relay_do_not_use_up_what_its_owner_may_do() -> Non
 def test_an_invitation_is_good_for_what_it_says() -> None:
     async def act(scene: Scene) -> None:
         scene.close_desk()
-        one = (await scene.desk.invite("named-1", 1, 60_000))["invite"]
-        many = (await scene.desk.invite(None, 2, 60_000))["invite"]
+        one = (await scene.desk.invite("named-1", 1, 60_000)).invite
+        many = (await scene.desk.invite(None, 2, 60_000)).invite
         assert statuses(await register_all(scene, ["other-1"], invite=one)) == [401]
         assert statuses(await register_all(scene, ["named-1"], invite=one)) == [200]
         assert statuses(await register_all(scene, ["named-1"], invite=one)) == [401]
@@ -116,7 +117,7 @@ def test_an_invitation_is_good_for_what_it_says() -> None:
 def test_a_registration_that_came_to_nothing_costs_no_invitation() -> None:
     async def act(scene: Scene) -> None:
         scene.close_desk()
-        invite = (await scene.desk.invite(None, 1, 60_000))["invite"]
+        invite = (await scene.desk.invite(None, 1, 60_000)).invite
         assert statuses(await register_all(scene, ["ann-1"], invite=invite)) == [409]
         assert statuses(await register_all(scene, ["-"], invite=invite)) == [400]
         assert statuses(await register_all(scene, ["new-1"], invite=invite)) == [200]
@@ -128,16 +129,16 @@ def test_an_invitation_ends() -> None:
     async def act(scene: Scene) -> None:
         scene.close_desk()
         made = await scene.desk.invite(None, 5, 60_000)
-        assert [one["id"] for one in scene.desk.list_invitations()] == [made["id"]]
-        assert made["invite"] not in str(scene.desk.list_invitations())
+        assert [one.id for one in scene.desk.list_invitations()] == [made.id]
+        assert made.invite not in str(scene.desk.list_invitations())
         scene.harness.advance(60_000)
         assert scene.desk.list_invitations() == []
-        assert statuses(await register_all(scene, ["new-1"], invite=made["invite"])) == [401]
+        assert statuses(await register_all(scene, ["new-1"], invite=made.invite)) == [401]
         other = await scene.desk.invite(None, 5, 60_000)
-        await scene.desk.withdraw(other["id"])
-        assert statuses(await register_all(scene, ["new-1"], invite=other["invite"])) == [401]
+        await scene.desk.withdraw(other.id)
+        assert statuses(await register_all(scene, ["new-1"], invite=other.invite)) == [401]
         with pytest.raises(RelayError):
-            await scene.desk.withdraw(other["id"])
+            await scene.desk.withdraw(other.id)
 
     play(act)
 
@@ -155,14 +156,14 @@ def test_where_tokens_expire_the_new_one_has_its_whole_time_and_the_old_one_no_m
         scene.registrar._settings = replace(scene.desk.settings, token_ttl_ms=30_000)
         old = (await register_all(scene, ["new-1"]))[0]
         scene.harness.advance(20_000)
-        new = await scene.desk.refresh(old["token"], "10.0.0.1")
-        assert new["expires_at"] - old["expires_at"] == 20_000
+        new = await scene.desk.refresh(old.token, "10.0.0.1")
+        assert new.expires_at - old.expires_at == 20_000
         scene.harness.advance(10_000)
-        assert scene.registrar.judge(old["token"])[0] is Verdict.EXPIRED
+        assert scene.registrar.judge(old.token)[0] is Verdict.EXPIRED
         scene.harness.advance(19_999)
-        assert scene.registrar.judge(new["token"])[0] is Verdict.GOOD
+        assert scene.registrar.judge(new.token)[0] is Verdict.GOOD
         scene.harness.advance(1)
-        assert scene.registrar.judge(new["token"])[0] is Verdict.EXPIRED
+        assert scene.registrar.judge(new.token)[0] is Verdict.EXPIRED
 
     play(act)
 
@@ -170,7 +171,7 @@ def test_where_tokens_expire_the_new_one_has_its_whole_time_and_the_old_one_no_m
 def test_a_token_expires_by_the_wall_clock_and_limits_do_not_mind_where_that_jumps() -> None:
     async def act(scene: Scene) -> None:
         scene.registrar._settings = replace(scene.desk.settings, token_ttl_ms=60_000)
-        token = (await register_all(scene, ["new-1"]))[0]["token"]
+        token = (await register_all(scene, ["new-1"]))[0].token
         assert [status for status in guess(scene, 11) if status == 429] == [429]
         scene.harness.wall_ms += 3_600_000  # somebody sets the clock: an hour is over, and no minute
         assert scene.registrar.judge(token)[0] is Verdict.EXPIRED

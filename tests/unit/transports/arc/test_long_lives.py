@@ -48,7 +48,7 @@ class Served:
         registering = asyncio.create_task(self.scene.desk.register(agent_id, None, "127.0.0.1", is_owner=True))
         while not registering.done():
             await self.scene.settle()
-        headers = {"Authorization": f"Bearer {registering.result()['token']}"}
+        headers = {"Authorization": f"Bearer {registering.result().token}"}
         connecting = asyncio.ensure_future(connect(self.url, additional_headers=headers, ping_interval=None))
         while not connecting.done():
             await self.scene.settle()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from agent_relay.events.types import PermissionRequested
 from agent_relay.transports.http.openapi import describe_types
@@ -15,6 +15,7 @@ class _Answer(Struct):
     state: Literal["on", "off"] = "off"
     more: dict[str, Any] = {}
     events: list[PermissionRequested] = []
+    expires_at: int | UnsetType = UNSET
 
 
 class _Body(Struct):
@@ -26,7 +27,8 @@ class _Body(Struct):
 SCHEMAS, COMPONENTS = describe_types([_Answer, dict[str, Any]], [_Body])
 
 
-def test_an_answer_has_all_of_its_fields() -> None:
+def test_an_answer_has_all_of_its_fields_but_those_that_may_be_unset() -> None:
+    assert COMPONENTS["_Answer"]["properties"]["expires_at"] == {"type": "integer"}
     assert COMPONENTS["_Answer"]["required"] == ["name", "state", "more", "events"]
     assert "default" not in COMPONENTS["_Answer"]["properties"]["state"]
 

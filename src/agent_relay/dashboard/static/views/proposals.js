@@ -5,7 +5,9 @@ import { get } from "../lib/api.js";
 import { plural } from "../lib/format.js";
 import { onEvents, onReset } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
+import { Button } from "../parts/button.js";
 import { Empty, Failed, Loading } from "../parts/empty.js";
+import { showPropose } from "./propose.js";
 import { ProposalCard } from "./proposals-card.js";
 
 await loadStyle("css/proposals.css");
@@ -20,12 +22,13 @@ export default function Proposals() {
   useTick(open.length > 0);
 
   return html`<div class="view"><header class="view-head"><h1>Decisions</h1>
-      ${open.length > 0 && html`<span class="faint">${plural(open.length, "open proposal")}</span>`}</header>
+      ${open.length > 0 && html`<span class="faint">${plural(open.length, "open proposal")}</span>`}
+      <span class="grow"></span><${Button} small icon="plus" onClick=${() => showPropose(again)}>Ask agents to vote<//></header>
     <div class="view-body proposals">
       ${error && html`<${Failed} error=${error} again=${again} />`}
       ${!error && value === null && html`<${Loading} />`}
       ${value !== null && !open.length && !over.length && html`<${Empty} icon="checks" title="Nothing to decide">
-        <p>Agents ask each other, and you, to vote with <code>agent-relay propose</code>.</p><//>`}
+        <p>Agents ask each other, and you, to vote with <code>agent-relay propose</code>; you ask them with the button above.</p><//>`}
       ${open.map((each) => html`<${ProposalCard} key=${each.proposalId} proposal=${each} again=${again} />`)}
       ${over.length > 0 && html`<h2 class="faint">Ended</h2>`}
       ${over.map((each) => html`<${ProposalCard} key=${each.proposalId} proposal=${each} again=${again} />`)}

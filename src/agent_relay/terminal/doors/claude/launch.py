@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from agent_relay.private_files import replace_private
 from agent_relay.terminal.doors.claude.inbox import ClaudeInbox
 from agent_relay.terminal.doors.claude.record import KNOWN
 from agent_relay.terminal.doors.claude.session import TOOL_ENDED, TOOL_STARTED, RecordWait
@@ -17,7 +18,6 @@ from agent_relay.terminal.doors.claude.stop import ClaudeStopHook
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.hooks import hook_command, hook_socket_path, marker_path, notice_command, while_marked
 from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli
-from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.json_fields import as_dict, decode_object
 from agent_relay.terminal.output.observations import Observation
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import msgspec
 
+from agent_relay.private_files import replace_private
 from agent_relay.terminal.doors.codex.record import KNOWN, Codex, CodexSignals, find_message, remember
 from agent_relay.terminal.doors.codex.requests import CodexHookRequests
 from agent_relay.terminal.doors.door import DoorListener, DoorMessage, DoorShut, NotTaken, Probe, Whereabouts
@@ -34,7 +35,6 @@ from agent_relay.terminal.doors.launch import AgentPlace
 from agent_relay.terminal.doors.ledger import Handed, HandoverLedger
 from agent_relay.terminal.doors.signals import Decided, Given, Signal, TurnBegan, TurnEnded
 from agent_relay.terminal.doors.spool import MAX_BYTES, Spool, size_of
-from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.json_fields import as_dict, as_text
 from agent_relay.terminal.output.observations import Observation
 from agent_relay.terminal.output.transcripts.tail import TranscriptTail

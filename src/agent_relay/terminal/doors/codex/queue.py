@@ -28,6 +28,7 @@ RUN_S = 15.0
 LOOK_S = 1.0
 MAX_CHARACTERS = 30_000  # a single word of a command line holds 128 KiB, in any script
 _NOT_RUN = 127  # as shells say it
+_OPTIONS = ("--thread", "--message")
 _USAGE = 2  # it does not know what it was asked for, and has done nothing
 _log = logging.getLogger("agent_relay.terminal")
 
@@ -51,11 +52,12 @@ class CodexQueue:
         self._is_over = False
 
     async def open(self) -> Probe:
-        status, _ = await run_codex(self._codex, "queue", "--help")
+        status, said = await run_codex(self._codex, "queue", "--help")
         if status is None:
             raise DoorShut(f"`codex queue --help` did not answer within {RUN_S:.0f} s.")
-        if status != 0:
-            raise DoorShut("This version of Codex has no `codex queue`.", "Update Codex.")
+        # A Codex without it takes the word for a prompt, and exits with 0: its help is about something else then.
+        if status != 0 or any(option not in said for option in _OPTIONS):
+            raise DoorShut("This version of Codex has no `codex queue`.", "Update Codex.", lasts=True)
         if self._hooked is not None:
             try:
                 await self._hooked.begin()
@@ -93,7 +95,9 @@ class CodexQueue:
             if status == _USAGE:
                 self._handed.drop(message.uuid)
                 raise DoorShut(
-                    "`codex queue` does not take `--thread` and `--message` in this version of Codex.", "Update Codex."
+                    "`codex queue` does not take `--thread` and `--message` in this version of Codex.",
+                    "Update Codex.",
+                    lasts=True,
                 )
             if status != 0:
                 self._handed.drop(message.uuid)

@@ -14,12 +14,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from agent_relay.private_files import replace_private
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.gemini.hooks import GeminiHooks
 from agent_relay.terminal.doors.gemini.record import KNOWN
 from agent_relay.terminal.doors.hooks import event_script, hook_command, hook_socket_path, marker_path, while_marked
 from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program, home_of_cli
-from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.json_fields import as_dict, as_text, decode_object
 from agent_relay.terminal.output.observations import Observation
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from agent_relay.private_files import replace_private
 from agent_relay.terminal.doors.door import Door, DoorListener
 from agent_relay.terminal.doors.launch import AgentPlace, Note, PreparedStart, Program
 from agent_relay.terminal.doors.opencode.loopback_http import HOST
 from agent_relay.terminal.doors.opencode.server import OpencodeServer
 from agent_relay.terminal.doors.opencode.sessions import KNOWN, session_id, write_view_settings
 from agent_relay.terminal.doors.versions import objection_to_start
-from agent_relay.terminal.files.private_files import replace_private
 from agent_relay.terminal.output.observations import Observation
 
 PASSWORD, USERNAME = "OPENCODE_SERVER_PASSWORD", "OPENCODE_SERVER_USERNAME"

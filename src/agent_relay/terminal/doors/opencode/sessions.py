@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from agent_relay.private_files import read_private, replace_private
 from agent_relay.terminal.doors.known import KnownFile, add_name
 from agent_relay.terminal.doors.opencode.loopback_http import LoopbackHttp
-from agent_relay.terminal.files.private_files import read_private, replace_private
 from agent_relay.terminal.output.json_fields import as_count, as_dict, as_list, as_text, decode_object
 
 PLUGIN = Path(__file__).with_name("view.js")

@@ -59,12 +59,16 @@ class OwnerCalls:
             case InboxArguments(peek):
                 return await self._inbox(peek=peek)
             case AgentsArguments():
-                return texts.show_agents([to_builtins(each) for each in service.agents()], service.name, self._wall_ms())
+                agents = [to_builtins(each) for each in service.agents()]
+                return texts.show_agents(agents, service.name, self._wall_ms(), await service.channels())
             case HistoryArguments() as asked:
                 return await self._history(asked)
-            case JoinArguments(channel, at_leisure):
+            case JoinArguments(channel, at_leisure, leave):
                 channel = CHANNEL_MARK + channel.removeprefix(CHANNEL_MARK)
                 check_channel(channel)
+                if leave:
+                    await service.change_membership("leave", channel, None, caller=caller)
+                    return texts.show_left(channel)
                 await service.change_membership("join", channel, None, at_leisure, caller)
                 return texts.show_joined(channel, at_leisure=bool(at_leisure))
             case SpawnArguments(name, cli, task):

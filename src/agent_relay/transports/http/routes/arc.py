@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from agent_relay.protocol.encode import encode_json
+from agent_relay.transports.arc.answers import (
+    ArcAgentList,
+    Freed,
+    InvitationList,
+    NewInvitation,
+    Registered,
+    Revoked,
+    Withdrawn,
+)
 from agent_relay.transports.arc.desk import Desk, Unwelcome
 from agent_relay.transports.arc.invitations import MOST_USES
+from agent_relay.transports.arc.settings import ArcLimits
 from agent_relay.transports.arc.upgrade import ARC_PATH, read_bearer
 from agent_relay.transports.http.api import Api, need
 from agent_relay.transports.http.errors import FlatError
 from agent_relay.transports.http.guard import NOT_JSON, is_json, is_token
 from agent_relay.transports.http.route import JSON, Call, Route, Text
 
+T = TypeVar("T")
 _USUAL_INVITATION_MS, _LONGEST_INVITATION_MS = 24 * 3_600_000, 365 * 24 * 3_600_000
 
 AgentId = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9-]*[a-z0-9]$", min_length=3, max_length=64)]
@@ -27,86 +38,17 @@ class RegisterBody(Struct):
     invite: str | None = None  # the code of an invitation, for who has no API token
 
 
-class Registered(Struct):
-    """With `expires_at` where tokens expire."""
-
-    agent_id: str
-    token: str
-
-
-class Revoked(Struct):
-    agent_id: str
-    revoked: bool = True
-
-
-class Freed(Struct):
-    agent_id: str
-    freed: bool = True
-
-
 class InvitationBody(Struct, forbid_unknown_fields=True):
     agent_id: AgentId | None = None  # the one id that it is for; without one any
     uses: Annotated[int, Meta(ge=1, le=MOST_USES)] = 1
     lasts_ms: Annotated[int, Meta(ge=1_000, le=_LONGEST_INVITATION_MS)] = _USUAL_INVITATION_MS
 
 
-class Invitation(Struct):
-    id: str
-    agent_id: str | None
-    uses_left: int
-    made_at: int
-    expires_at: int
-
-
-class NewInvitation(Invitation):
-    invite: str  # the code, shown this once
-
-
-class InvitationList(Struct):
-    invitations: list[Invitation]
-    next_cursor: str | None = None
-
-
-class Withdrawn(Struct):
-    id: str
-    withdrawn: bool = True
-
-
-class ArcLimits(Struct):
-    max_message_size: int
-    rate_limit: str
-    hourly_limit: int
-    registrations_per_hour: int
-    failed_auths_per_minute: int
-    connections_per_address: int
-    slow_bytes: int
-    slow_ms: int
-    ping_ms: int
-    silence_ms: int
-    token_ttl_ms: int | None
-    stores_offline: bool
-
-
-class ArcAgent(Struct):
-    agent_id: str
-    connected: bool
-    registered_at: int
-    expires_at: int | None
-    revoked_at: int | None
-    subscriptions: list[str]
-    trusted: bool
-
-
-class ArcAgentList(Struct):
-    agents: list[ArcAgent]
-    next_cursor: str | None = None
-
-
 # --- agents themselves ---------------------------------------------------------------------------------------------------
 
 
-async def register(api: Api, call: Call) -> Any:
-    async def answer() -> Any:
+async def register(api: Api, call: Call) -> Registered | Text:
+    async def answer() -> Registered:
         wanted, invite = _read_wish(call)
         is_owner = api.token_hash is None or is_token(api.token_hash, _token(call))
         return await _desk(api).register(wanted, invite, call.address, is_owner=is_owner)
@@ -114,24 +56,24 @@ async def register(api: Api, call: Call) -> Any:
     return await _flat(answer())
 
 
-async def refresh(api: Api, call: Call) -> Any:
-    async def answer() -> Any:
+async def refresh(api: Api, call: Call) -> Registered | Text:
+    async def answer() -> Registered:
         return await _desk(api).refresh(_token(call), call.address)
 
     return await _flat(answer())
 
 
-async def sign_off(api: Api, call: Call) -> Any:
-    async def answer() -> Any:
+async def sign_off(api: Api, call: Call) -> Revoked | Text:
+    async def answer() -> Revoked:
         return await _desk(api).sign_off(_token(call), call.address)
 
     return await _flat(answer())
 
 
-async def not_upgraded(api: Api, call: Call) -> Any:
+async def not_upgraded(api: Api, call: Call) -> Text:
     del api, call
 
-    async def answer() -> Any:
+    async def answer() -> Text:
         raise Unwelcome(426, "upgrade_required", "This is a WebSocket; ask for an upgrade.")
 
     return await _flat(answer())
@@ -167,7 +109,7 @@ def _read_wish(call: Call) -> tuple[str | None, str | None]:
     return wanted, invite
 
 
-async def _flat(answer: Awaitable[Any]) -> Any:
+async def _flat(answer: Awaitable[T]) -> T | Text:
     try:
         return await answer
     except Unwelcome as refusal:
@@ -178,35 +120,35 @@ async def _flat(answer: Awaitable[Any]) -> Any:
 # --- administration ------------------------------------------------------------------------------------------------------
 
 
-async def limits(api: Api, call: Call) -> dict[str, Any]:
+async def limits(api: Api, call: Call) -> ArcLimits:
     del call
     return need(api.arc, "ARC").settings.describe()
 
 
-async def list_agents(api: Api, call: Call) -> dict[str, Any]:
+async def list_agents(api: Api, call: Call) -> ArcAgentList:
     del call
-    return {"agents": need(api.arc, "ARC").list_agents(), "next_cursor": None}
+    return ArcAgentList(need(api.arc, "ARC").list_agents())
 
 
-async def revoke(api: Api, call: Call) -> dict[str, Any]:
+async def revoke(api: Api, call: Call) -> Revoked:
     return await need(api.arc, "ARC").revoke(call.names["id"])
 
 
-async def free(api: Api, call: Call) -> dict[str, Any]:
+async def free(api: Api, call: Call) -> Freed:
     return await need(api.arc, "ARC").free(call.names["id"])
 
 
-async def invite(api: Api, call: Call) -> dict[str, Any]:
+async def invite(api: Api, call: Call) -> NewInvitation:
     body = call.body or InvitationBody()
     return await need(api.arc, "ARC").invite(body.agent_id, body.uses, body.lasts_ms)
 
 
-async def list_invitations(api: Api, call: Call) -> dict[str, Any]:
+async def list_invitations(api: Api, call: Call) -> InvitationList:
     del call
-    return {"invitations": need(api.arc, "ARC").list_invitations(), "next_cursor": None}
+    return InvitationList(need(api.arc, "ARC").list_invitations())
 
 
-async def withdraw(api: Api, call: Call) -> dict[str, Any]:
+async def withdraw(api: Api, call: Call) -> Withdrawn:
     return await need(api.arc, "ARC").withdraw(call.names["id"])
 
 

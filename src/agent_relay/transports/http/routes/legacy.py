@@ -12,15 +12,8 @@ from agent_relay.transports.http.errors import CONFLICT, HttpError
 from agent_relay.transports.http.route import Call, Route
 from agent_relay.transports.http.routes import agents
 from agent_relay.transports.http.routes.sessions import STARTING_FAILS, release, start_session
-from agent_relay.transports.http.views import (
-    AgentList,
-    AgentView,
-    Done,
-    Output,
-    StartedSession,
-    WorkspaceList,
-    WorkspaceView,
-)
+from agent_relay.transports.http.session_views import StartedSession
+from agent_relay.transports.http.views import AgentList, AgentView, Done, Output, WorkspaceList, WorkspaceView
 
 
 def _show(workspace: Workspace) -> WorkspaceView:

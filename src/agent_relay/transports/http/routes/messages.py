@@ -12,13 +12,11 @@ from agent_relay.protocol.payloads import HistoryPayload
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import MessagesQuery, NewMessage, PageQuery
 from agent_relay.transports.http.errors import invalid, not_found
-from agent_relay.transports.http.route import Call, Route
-from agent_relay.transports.http.views import (
+from agent_relay.transports.http.message_views import (
     ConversationList,
     ConversationView,
     DeadLetterList,
     DeadView,
-    Done,
     Glimpse,
     MessageList,
     MessageView,
@@ -27,8 +25,9 @@ from agent_relay.transports.http.views import (
     ReplyView,
     Retried,
     Timeline,
-    build,
 )
+from agent_relay.transports.http.route import Call, Route
+from agent_relay.transports.http.views import Done, build
 
 _ID = re.compile("msg_[0-9A-Z]{26}|[0-9a-fA-F]{8,64}", re.ASCII)
 

@@ -14,20 +14,20 @@ from agent_relay.protocol.payloads import SpawnPayload
 from agent_relay.transports.http.api import Api
 from agent_relay.transports.http.bodies import NewSession, SessionMessage
 from agent_relay.transports.http.errors import CONFLICT, HttpError
+from agent_relay.transports.http.message_views import MessageSent
 from agent_relay.transports.http.route import Call, Route
 from agent_relay.transports.http.routes.events import read_all_events
 from agent_relay.transports.http.session_lookup import all_sessions, find_session
-from agent_relay.transports.http.views import (
+from agent_relay.transports.http.session_views import (
     CliList,
     CliView,
-    MessageSent,
     SessionEnd,
     SessionList,
     SessionView,
     StartedSession,
     Summary,
-    build,
 )
+from agent_relay.transports.http.views import build
 
 _PAGE = 1_000
 

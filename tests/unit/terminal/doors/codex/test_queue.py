@@ -33,6 +33,10 @@ if words[0] != "queue" or os.path.exists("broken"):
 if os.path.exists("silent"):
     time.sleep(60)
 if words[1] == "--help":
+    if os.path.exists("prompt"):  # as 0.140 says it, which takes the word for a prompt
+        print("Codex CLI. Usage: codex [OPTIONS] [PROMPT], codex [OPTIONS] <COMMAND> [ARGS]")
+    else:
+        print("Usage: codex queue [OPTIONS] --thread <THREAD> --message <TEXT>")
     sys.exit(0)
 thread, text = words[2], words[4]
 database = sqlite3.connect(os.path.join(os.environ["CODEX_HOME"], "queue_1.sqlite"))
@@ -184,6 +188,18 @@ def test_garbage_in_the_session_file_is_passed_over(tmp_path: Path) -> None:
         codex.take()
         await until(lambda: heard.read, "it is read")
         assert heard.read == [message(1).id]
+
+    play(tmp_path, scene)
+
+
+def test_a_codex_that_takes_the_word_for_a_prompt_has_no_such_door(tmp_path: Path) -> None:
+    """Its help exits with 0 as well, and is about something else."""
+
+    async def scene(codex: FakeCodex, heard: Heard, door: CodexQueue) -> None:
+        (tmp_path / "prompt").touch()
+        with pytest.raises(DoorShut, match="has no `codex queue`") as shut:
+            await codex.door(Heard()).open()
+        assert shut.value.lasts
 
     play(tmp_path, scene)
 

@@ -1,0 +1,1 @@
+"""A team that the owner confirmed: its rules, and its shadows."""
