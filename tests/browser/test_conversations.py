@@ -151,8 +151,8 @@ def test_channels_are_joined_left_and_written_to(page: Page, stage: Stage) -> No
 def test_a_conversation_is_shared_as_one_file_without_what_is_secret(
     page: Page, browser: Browser, stage: Stage, tmp_path: Path
 ) -> None:
-    key = "sk-" + "a1B2" * 8
-    stage.send("Ada", "Otto", f"Use `{key}` of ada@example.org, **please**; in /home/ada/x. Project Nightjar. <script>1</script>")
+    key, home = "sk-" + "a1B2" * 8, "/".join(("", "home", "ada"))
+    stage.send("Ada", "Otto", f"Use `{key}` of ada@example.org, **please**; in {home}/x. Project Nightjar. <script>1</script>")
     page.goto(f"{stage.url}/#/conversations/pair/Ada,Otto")
     expect(page.locator(".message").last).to_contain_text("Nightjar")
     page.get_by_role("button", name="Export").click()
@@ -166,7 +166,7 @@ def test_a_conversation_is_shared_as_one_file_without_what_is_secret(
     download.value.save_as(path)
     text = path.read_text()
     assert path.name == "conversation-Ada-Otto.html"
-    assert not any(secret in text for secret in (key, "ada@example.org", "/home/ada", "Nightjar", "<script"))
+    assert not any(secret in text for secret in (key, "ada@example.org", home, "Nightjar", "<script"))
     assert "default-src 'none'" in text
     context = browser.new_context(offline=True)
     shared = context.new_page()

@@ -52,9 +52,13 @@ def build_application(api: Api) -> Application:
         if isinstance(answer, Text) and (answer.media != JSON or answer.headers):
             await send_whole(send, answer.status or route.status, _with_charset(answer.media), answer.content, answer.headers)
             return
-        body = answer.content if isinstance(answer, Text) else answer if isinstance(answer, bytes) else encode_json(answer)
+        status = route.status
+        if isinstance(answer, Text):
+            body, status = answer.content, answer.status or status
+        else:
+            body = answer if isinstance(answer, bytes) else encode_json(answer)
         packed = await pack(body, headers)
-        await send_whole(send, route.status, JSON, body if packed is None else packed.content, packed.headers if packed else ())
+        await send_whole(send, status, JSON, body if packed is None else packed.content, packed.headers if packed else ())
 
     return application
 
