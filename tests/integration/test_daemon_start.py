@@ -28,7 +28,8 @@ import os, sys, threading, time
 from importlib.machinery import PathFinder
 
 PACKAGES = {"agent_relay", "msgspec", "typing_extensions", "uvloop"}
-ROOMS = {"version", "interpreter", "repository", "private_files", "protocol", "events", "ports", "core", "storage", "transports", "daemon"}
+ROOMS = {"version", "interpreter", "repository", "private_files"}
+ROOMS |= {"protocol", "events", "ports", "core", "storage", "transports", "daemon"}
 SHORT_WAY = {"agent_relay.__main__", "agent_relay.cli", "agent_relay.cli.main", "agent_relay.cli.foreground", "agent_relay.sdk"}
 SHORT_WAY |= {"agent_relay.sdk.locate"}
 LATER = ("agent_relay.daemon.arc", "agent_relay.storage.arc_", "agent_relay.transports.arc.", "agent_relay.transports.http.")
