@@ -71,12 +71,16 @@ class StoreReadingContract(StoreCase):
             make_message(1, "red fish"),
             make_message(2, "red bird", sender="Carol"),
             make_message(3, "red fish", sender="Carol", recipients=(("Alice", 1), ("Bob", 1)), topic="sea", thread="t"),
+            make_message(4, "red sail", topic="sea", kind="action"),
         )
         assert driver.find(with_agent="Alice", sender="Carol") == [3]
         assert driver.find(sender="Carol", recipient="Bob", search="fish") == [3]
         assert driver.find(with_agent="Alice", search="bird") == []
         assert driver.find(topic="sea", thread="t", sender="Carol") == [3]
         assert driver.find(topic="sea", thread="u") == []
+        assert driver.find(topic="sea", kind="action") == [4]
+        assert driver.find(search="red", kind="message") == [3, 2, 1]
+        assert driver.find(kind="Action") == []
 
     def test_targets_topics_and_threads_are_exact(self, driver: StoreDriver) -> None:
         driver.put(

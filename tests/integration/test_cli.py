@@ -340,6 +340,9 @@ def test_lists_are_json_of_one_shape(relay: Shell) -> None:
     assert ([message["message_id"] for message in rest["messages"]], rest["next_cursor"]) == ([sent[0]], None)
     shown = relay("history", "--topic", "shape").stdout
     assert shown.index("number 0") < shown.index("number 2"), "newest last"
+    relay("send", "Alice", "I count.", "--kind", "action", "--topic", "shape", "--from", "Bob")
+    page = relay.json("history", "--topic", "shape", "--kind", "action")
+    assert [message["payload"]["body"] for message in page["messages"]] == ["I count."]
     assert {"Alice", "Bob"} <= {agent["name"] for agent in relay.json("agents")["agents"]}
     assert relay.json("who") == {"agents": [], "next_cursor": None}
     dead = relay.json("dead-letters")

@@ -223,6 +223,7 @@ class MessageQuery(Struct, frozen=True):
     target: str | None = None  # exactly as addressed: `#dev`, `*`
     topic: str | None = None
     thread: str | None = None
+    kind: str | None = None
     search: str | None = None  # words; all of them must occur in the body, the last may be the beginning of one
     since: int | None = None  # wall clock, inclusive
     until: int | None = None  # wall clock, exclusive

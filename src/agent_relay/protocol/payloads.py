@@ -266,6 +266,7 @@ class HistoryPayload(Struct, omit_defaults=True, rename={"with_": "with", "from_
     to: str | None = None
     topic: str | None = None
     thread: str | None = None
+    kind: str | None = None
     search: str | None = None
     since: Count | None = None
     until: Count | None = None

@@ -40,6 +40,7 @@ class Lookups:
         to: str | None = None,
         topic: str | None = None,
         thread: str | None = None,
+        kind: str | None = None,
         search: str | None = None,
         since: int | None = None,
         until: int | None = None,
@@ -51,8 +52,8 @@ class Lookups:
         """Messages, newest first. `since` and `until` are milliseconds since 1970; `pending`: only what `to` has not
         acknowledged. With `oldest_first` they come in the order they were sent, those after `cursor`."""
         asked = payloads.HistoryPayload(
-            with_=with_, from_=from_, to=to, topic=topic, thread=thread, search=search, since=since, until=until,
-            limit=limit, cursor=cursor, pending=pending, oldest_first=oldest_first,
+            with_=with_, from_=from_, to=to, topic=topic, thread=thread, kind=kind, search=search, since=since,
+            until=until, limit=limit, cursor=cursor, pending=pending, oldest_first=oldest_first,
         )  # fmt: skip
         found = await self._ask_history(asked)
         return HistoryPage(found.messages, found.next_cursor)

@@ -358,6 +358,7 @@ def _matches(row: MessageRow, query: MessageQuery) -> bool:
         and query.target in {None, row.target}
         and query.topic in {None, row.topic}
         and (query.thread is None or query.thread == row.thread)
+        and query.kind in {None, row.kind}
         and (query.since is None or row.ts >= query.since)
         and (query.until is None or row.ts < query.until)
         and (query.search is None or words_occur(split_words(query.search), body_of(row)))

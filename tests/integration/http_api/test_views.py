@@ -78,6 +78,9 @@ def test_messages_and_what_became_of_them(server: Server, http: httpx.Client) ->
     assert rest["next_cursor"] is None
     found = http.get("/api/v1/messages", params={"search": "3 harbour", "with": bob.name}).json()["messages"]
     assert [(message["messageId"], message["to"], message["thread"]) for message in found] == [(ids[3], bob.name, "t1")]
+    doing = alice.send(bob.name, "I sail.", kind="action").message_id
+    found = http.get("/api/v1/messages", params={"from": alice.name, "kind": "action"}).json()["messages"]
+    assert [(message["messageId"], message["kind"]) for message in found] == [(doing, "action")]
     one = http.get(f"/api/v1/messages/{ids[0]}").json()
     assert (one["body"], one["from"], one["recipients"][0]["name"]) == ("note 0 about the harbour", alice.name, bob.name)
     timeline = http.get(f"/api/v1/messages/{ids[0]}/timeline").json()

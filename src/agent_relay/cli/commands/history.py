@@ -26,6 +26,9 @@ def history(
     to: Annotated[str | None, agent_option("--to", "To this agent, #channel or '*'.")] = None,
     topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Under this topic.")] = None,
     thread: Annotated[str | None, typer.Option("--thread", metavar="NAME", help="In this thread.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", metavar="KIND", help="Of this kind: message, action, state, thinking.")
+    ] = None,
     since: Annotated[str | None, typer.Option("--since", metavar="WHEN", help="Start: 1h, 7d, or 2025-01-31 14:00.")] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="WHEN", help="End, in the same format.")] = None,
     search: Annotated[str | None, typer.Option("--search", metavar="WORDS", help="Containing all of these words.")] = None,
@@ -44,7 +47,7 @@ def history(
 
     place = find_place(socket, state_dir)
     asked: dict[str, Any] = {
-        "with_": with_agent, "from_": sender, "to": to, "topic": topic, "thread": thread, "search": search,
+        "with_": with_agent, "from_": sender, "to": to, "topic": topic, "thread": thread, "kind": kind, "search": search,
         "since": read_moment_ms(since, "--since"), "until": read_moment_ms(until, "--until"),
     }  # fmt: skip
 

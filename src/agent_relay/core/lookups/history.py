@@ -72,7 +72,7 @@ class History:
         by_name = to is not None and is_name(to)
         query = MessageQuery(
             with_agent=asked.with_, sender=asked.from_, recipient=to if by_name else None, target=None if by_name else to,
-            topic=asked.topic, thread=asked.thread, search=asked.search, since=asked.since, until=asked.until,
+            topic=asked.topic, thread=asked.thread, kind=asked.kind, search=asked.search, since=asked.since, until=asked.until,
             between=_read_pair(asked.between), before=None if asked.oldest_first else place,
             after=(place or 0) if asked.oldest_first else None, limit=asked.limit,
         )  # fmt: skip

@@ -159,6 +159,8 @@ def _require_address(query: MessageQuery, require: Any) -> None:
         require("m.topic = {0}" + (" AND m.topic > ''" if query.topic else ""), escape_text(query.topic))
     if query.thread is not None:
         require("m.thread = {0}", escape_text(query.thread))
+    if query.kind is not None:
+        require("m.kind = {0}", escape_text(query.kind))
 
 
 async def fetch_messages(connection: Connection, numbers: list[int]) -> Page:

@@ -167,6 +167,8 @@ def _require_address(query: MessageQuery, require: Any) -> None:
         require("m.topic = ?" + (" AND m.topic > ''" if query.topic else ""), query.topic)
     if query.thread is not None:
         require("m.thread = ?", query.thread)
+    if query.kind is not None:
+        require("m.kind = ?", query.kind)
 
 
 def _require_range(query: MessageQuery, key: str, lag_ms: int, require: Any) -> None:

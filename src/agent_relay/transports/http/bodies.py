@@ -234,6 +234,7 @@ class MessagesQuery(Struct, rename={"with_": "with", "from_": "from"}):
     to: Words | None = None
     topic: Words | None = None
     thread: Words | None = None
+    kind: Words | None = None
     search: Words | None = None
     since: Moment | None = None
     until: Moment | None = None

@@ -50,6 +50,7 @@ async def list_messages(api: Api, call: Call) -> MessageList:
             to=asked.to,
             topic=asked.topic,
             thread=asked.thread,
+            kind=asked.kind,
             search=asked.search,
             since=asked.since,
             until=asked.until,
