@@ -179,25 +179,25 @@ def test_an_option_of_its_dialog_that_allows_more_is_chosen_by_its_words(stage: 
 
 
 def test_a_rule_is_made_of_a_request_with_what_it_would_have_approved(stage: Stage, page: Page) -> None:
-    for id_, command in (("r1", "npm run lint"), ("r2", "npm run build")):
+    for id_, command in (("r1", "make lint"), ("r2", "make build")):
         ask(stage, "Bob", id_, command=command)
         stage.wait_for_event("permission.requested", command)
-    page.locator("[data-new]").click()
+    page.locator("[data-new='2']").click()
     card(page, "r2").get_by_role("button", name="Allow like this").click()
     dialog = page.get_by_role("dialog")
     past = dialog.locator(".rule-past")
     expect(past).to_have_attribute("data-count", "1")
-    dialog.get_by_label("Command").fill("n*")
+    dialog.get_by_label("Command").fill("m*")
     expect(dialog.locator("[data-problem]")).to_contain_text("whole program")
     expect(dialog.get_by_role("button", name="Add the rule")).to_be_disabled()
-    dialog.get_by_role("button", name="npm *", exact=True).click()
-    expect(past).to_contain_text("npm run lint")
+    dialog.get_by_role("button", name="make *", exact=True).click()
+    expect(past).to_contain_text("make lint")
     expect(past).to_have_attribute("data-count", "2")
     assert find_faults(page) == []
     dialog.get_by_role("button", name="Add the rule").click()
     expect(page.locator(".toast", has_text="config.toml")).to_be_visible()
     expect(card(page, "r2")).to_have_count(0)
-    ask(stage, "Bob", "r3", command="npm test")  # which nobody needs to see
+    ask(stage, "Bob", "r3", command="make test")  # which nobody needs to see
     assert stage.wait_for_event("permission.resolved", "r3")["resolvedBy"] == "policy"
     page.get_by_role("tab", name="Decided").click()
     expect(page.locator('[data-decided="r3"] .decided-who')).to_have_text("By a rule: You allowed requests like this.")
