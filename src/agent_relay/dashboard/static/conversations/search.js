@@ -1,6 +1,6 @@
 // What is written into a search field: words, and filters such as `from:Bob to:#build after:2026-03-01 before:yesterday topic:ci in:passkeys`.
 
-const FILTERS = /(?:^|\s)(from|to|after|before|topic|in):(?:"([^"]*)"|(\S+))/gi;
+const FILTERS = /(?:^|\s)(from|to|after|before|topic|in):(?:"([^"]*)"(?!\S)|(\S+))/gi;
 
 /** { query, words }: what the API is asked, and the words alone. A filter that cannot be read is left among the words. */
 export function parseSearch(text, now = Date.now()) {
