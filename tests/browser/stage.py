@@ -84,7 +84,7 @@ class Stage:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run(work)
 
-    def send(self, sender: str, to: str | list[str], body: str, **options: Any) -> str:
+    def send(self, sender: str, to: str | list[str] | None, body: str, **options: Any) -> str:
         """The message's id."""
         return self.run(self.scene.agents[sender].send(to, body, **options)).message_id
 

@@ -50,6 +50,27 @@ def test_kinds_are_told_apart_and_code_is_coloured(page: Page, stage: Stage) -> 
     expect(page.locator(f'[data-message="{sent}"] pre [class^=hljs]').first).to_be_visible()
 
 
+def test_a_topic_is_shown_once_and_leads_to_its_messages(page: Page, stage: Stage) -> None:
+    name = 'ci.<b>"x"'  # nothing in it is markup, nor the end of a filter
+    sent = [stage.send("Alice", "Bob", f"under it {number}", topic=name) for number in range(2)]
+    other = stage.send("Alice", "Bob", "under another", topic="ci.y")
+    plain = stage.send("Alice", "Bob", "under none")
+    published = stage.send("Alice", None, "to whoever listens", topic=name)
+    first, second, third, fourth, last = (page.locator(f'[data-message="{each}"]') for each in (*sent, other, plain, published))
+    expect(first.locator(".badge.topic")).to_have_text(f"topic {name}")
+    expect(second).to_have_class(re.compile(r"\bsame\b"))
+    expect(second.locator(".badge.topic")).to_have_count(0)
+    expect(third.locator(".badge.topic")).to_have_text("topic ci.y")
+    expect(fourth.locator(".from")).to_be_visible()
+    expect(fourth.locator(".badge.topic")).to_have_count(0)
+    expect(last.locator(".badge.topic")).to_have_text(f"topic {name}")
+    first.locator(".badge.topic").click()
+    expect(page.get_by_label("Search in All messages")).to_have_value(f"topic:{name}")
+    expect(page.locator(".found")).to_contain_text("3 messages")
+    expect(second).to_have_class(re.compile(r"\bsame\b"))  # as read again
+    expect(page.locator(".message .badge.topic")).to_have_count(2)
+
+
 def test_code_stays_plain_while_its_colours_cannot_be_loaded(open_view: OpenPage, stage: Stage) -> None:
     page, _ = open_view("#/costs", allows_network_errors=True)
     library = re.compile("/vendor/highlight/")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import OpenPage, Visit
 from tests.browser.stage import Stage
 from tests.browser.test_accessibility import find_faults
 from tests.browser.test_modules import call, lab
@@ -68,6 +69,17 @@ def test_filters_narrow_a_search(visit: Visit, stage: Stage) -> None:
     expect(page.locator(".message")).to_contain_text("here")
 
 
+def test_a_kind_is_asked_for(open_view: OpenPage) -> None:
+    page, _ = open_view("#/conversations/all")
+    asked = re.compile(r"/api/v1/messages\?(.*&)?kind=action(&|$)")
+    page.route(asked, lambda route: route.fulfill(json={"messages": []}))
+    with page.expect_request(asked):
+        find(page, "kind:action")
+        page.keyboard.press("Enter")
+    expect(page.get_by_label("Search in All messages")).to_have_value("kind:action")
+    expect(page.get_by_text("Nothing found")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     ("text", "query"),
     [
@@ -77,6 +89,8 @@ def test_filters_narrow_a_search(visit: Visit, stage: Stage) -> None:
         ("in:#build to:everyone", {"to": "*"}),
         ("after:someday x", {"search": "after:someday x"}),
         ("http://a.b:80 note:this", {"search": "http://a.b:80 note:this"}),
+        ("kind:Action x", {"kind": "action", "search": "x"}),
+        ("kind:of magic", {"search": "kind:of magic"}),
         ("after:2026-02-30", {"search": "after:2026-02-30"}),
     ],
 )

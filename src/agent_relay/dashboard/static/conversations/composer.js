@@ -8,6 +8,7 @@ import { orSay, say } from "../lib/toasts.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { answerTo, change, clear, draftOf, giveUpAnswer, leave } from "./drafts.js";
+import { KINDS } from "./kinds.js";
 import { showName } from "./place.js";
 import { Recipients } from "./recipients.js";
 import { showThread } from "./threads.js";
@@ -18,7 +19,6 @@ function sayWhyItWaits(to) {
   if (lines.length) say(`Stored. ${lines.join(" ")}`);
 }
 
-const KINDS = ["message", "action", "state", "thinking"];
 const TALLEST_PX = 220;
 const SHOWN = 140; // characters of what is answered
 

@@ -5,7 +5,7 @@ import { showDay, showMoment, showTime } from "../lib/format.js";
 import { highlightIn } from "../lib/highlight.js";
 import { askBeforeLeaving } from "../lib/links.js";
 import { renderMarkdown } from "../lib/markdown.js";
-import { link, select, selected } from "../lib/router.js";
+import { link, route, select, selected } from "../lib/router.js";
 import { isPhone } from "../lib/screen.js";
 import { Slot } from "../lib/slots.js";
 import { Avatar } from "../parts/avatar.js";
@@ -30,7 +30,7 @@ export function MessageRow({ message, before, words, place, news, onReply }) {
   const isNewDay = !before || showDay(before.ts) !== showDay(message.ts);
   const isNew = isFirstNew(message, before, news);
   const isSame = !isNewDay && !isNew && before.from === message.from && before.to === message.to && before.kind === message.kind
-    && before.thread === message.thread && message.ts - before.ts < TOGETHER_MS;
+    && before.thread === message.thread && before.topic === message.topic && message.ts - before.ts < TOGETHER_MS;
   const isChosen = useComputed(() => selected.value === `message:${message.messageId}`).value;
   const [isNear, setNear] = useState(false);
   const kind = kinds.has(message.kind) ? message.kind : "message";
@@ -65,12 +65,21 @@ function Head({ message, place }) {
     ${message.kind !== "message" && html`<${Badge} tone=${tone} icon=${icon}>${message.kind}<//>`}
     ${message.thread && place.type !== "thread" && html`<a class="badge" href=${link("conversations", ["thread", message.thread])}>
       <${Icon} name="thread" size=${12} /><span class="clip">${showThread(message.thread)}</span></a>`}
+    ${message.to && message.topic && html`<${Topic} name=${message.topic} />`}
     <time dateTime=${new Date(message.ts).toISOString()} title=${showMoment(message.ts)}>${showTime(message.ts)}</time>
   </header>`;
 }
 
+/** Leads to what else was said under it, in the conversation that is shown. A topic has no spaces. */
+function Topic({ name }) {
+  const { path } = route.value;
+  return html`<a class="badge topic" href=${link("conversations", path, { search: `topic:${name}` })} title=${`Topic ${name}: show its messages`}>
+    <${Icon} name="tag" size=${12} /><span class="sr-only">topic </span><bdi class="clip">${name}</bdi></a>`;
+}
+
 function To({ message }) {
-  const { to } = message;
+  const { to, topic } = message;
+  if (!to && topic) return html`<${Topic} name=${topic} />`; // to whoever listens
   if (to.startsWith("#")) return html`<a class="to" href=${link("conversations", ["channel", to])}>${to}</a>`;
   if (to === "*") return html`<a class="to" href=${link("conversations", ["everyone"])}>everyone</a>`;
   if (!to || to.includes(",")) return html`<span class="to clip">${showTo(message)}</span>`;

@@ -35,7 +35,7 @@ export const normalise = (message) => ({
 export function fromEvent({ messageId, from, to, body, kind, thread = null, channel = null, _ts: ts }) {
   const names = !to || to === "*" || to.startsWith("#") ? [] : to.split(",").map((name) => name.trim());
   const recipients = names.map((name) => ({ name, stage: "queued" }));
-  return { messageId, from, to, body, kind, thread, topic: to ? null : channel, ts, recipients };
+  return { messageId, from, to, body, kind, thread, topic: channel === to ? null : channel, ts, recipients };
 }
 
 /** Without the shadows, who only get copies. */

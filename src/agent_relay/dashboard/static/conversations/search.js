@@ -1,6 +1,11 @@
-// What is written into a search field: words, and filters such as `from:Bob to:#build after:2026-03-01 before:yesterday topic:ci in:passkeys`.
+// What is written into a search field: words, and filters such as `from:Bob to:#build after:2026-03-01 before:yesterday topic:ci in:passkeys kind:action`.
 
-const FILTERS = /(?:^|\s)(from|to|after|before|topic|in):(?:"([^"]*)"|(\S+))/gi;
+import { KINDS } from "./kinds.js";
+
+const FILTERS = /(?:^|\s)(from|to|after|before|topic|in|kind):(?:"([^"]*)"(?!\S)|(\S+))/gi;
+
+/** Said where one searches. */
+export const HINT = "Words of messages, and from: to: after: before: topic: in: kind:";
 
 /** { query, words }: what the API is asked, and the words alone. A filter that cannot be read is left among the words. */
 export function parseSearch(text, now = Date.now()) {
@@ -25,6 +30,7 @@ const readers = {
   to: (name) => ({ to: name === "everyone" ? "*" : name }),
   topic: (topic) => ({ topic }),
   in: (thread) => (thread.startsWith("#") ? { to: thread } : { thread }),
+  kind: (kind) => (KINDS.includes(kind.toLowerCase()) ? { kind: kind.toLowerCase() } : null),
   after: moment("since"), // from that day on
   before: moment("until"),
 };

@@ -16,6 +16,7 @@ import { showSpawn } from "../views/control-spawn.js";
 import { views } from "../views/index.js";
 import { known } from "../conversations/conversation-list.js";
 import { joined } from "../conversations/members.js";
+import { HINT } from "../conversations/search.js";
 import { showThread } from "../conversations/threads.js";
 import { isMac, showHelp } from "./help.js";
 
@@ -93,7 +94,7 @@ function Open({ onClose }) {
   };
   return html`<${Dialog} title="Go to or do anything" width=${560} class="palette" onClose=${onClose}>
     <input class="input" autofocus role="combobox" aria-label="Find" aria-expanded="true" aria-controls=${`${id}-list`} aria-activedescendant=${found[at] ? `${id}-${at}` : undefined}
-      placeholder="An agent, a conversation, a view, an action, or words of a message" autocomplete="off" spellcheck="false" value=${text} onInput=${write} onKeyDown=${onKeyDown} />
+      placeholder="An agent, a conversation, a view, an action, or words of a message" title=${HINT} autocomplete="off" spellcheck="false" value=${text} onInput=${write} onKeyDown=${onKeyDown} />
     <ul role="listbox" id=${`${id}-list`} aria-label="Found">${found.map((entry, index) => html`<li key=${`${entry.kind} ${entry.label}`} id=${`${id}-${index}`} role="option"
       aria-selected=${index === at} class=${classes("row", index === at && "here")} onPointerDown=${(event) => event.preventDefault()} onClick=${() => take(entry)}>
       ${entry.agent ? html`<${Avatar} name=${entry.agent} size=${20} />` : html`<span class="sign"><${Icon} name=${entry.icon} size=${15} /></span>`}

@@ -18,6 +18,7 @@ import { Members, TopicLine } from "../conversations/members.js";
 import { MessageRow } from "../conversations/message-row.js";
 import { ToFirstNew, toFirstNew, useMarking, useNews } from "../conversations/new-messages.js";
 import { placeOf } from "../conversations/place.js";
+import { HINT } from "../conversations/search.js";
 import { Button } from "../parts/button.js";
 import { Empty, Failed, Loading } from "../parts/empty.js";
 import { Icon } from "../parts/icon.js";
@@ -105,7 +106,7 @@ function Head({ place, field, isListed, onList }) {
     ${place.type === "channel" && html`<${TopicLine} channel=${place.key} /><${Members} channel=${place.key} />`}
     <div class="tools">
       <label class="search"><${Icon} name="search" size=${15} /><span class="sr-only">Search in ${place.title}</span>
-        <input ref=${field} type="search" placeholder="Search" title="Words, and from: to: after: before: topic: in:" value=${written} onKeyDown=${leave} onInput=${write} /><kbd>/</kbd></label>
+        <input ref=${field} type="search" placeholder="Search" title=${HINT} value=${written} onKeyDown=${leave} onInput=${write} /><kbd>/</kbd></label>
       <${Menu} label="Export" icon="download" items=${[
         { label: "Share as one HTML file…", icon: "share", run: () => shareLater(place) },
         { label: "Export as Markdown", icon: "download", run: () => exportAs("markdown", place) },
