@@ -65,9 +65,6 @@ class Updates:
         self.replayed: list[str] = []  # what a session that is gone on with was given before
         self.is_replaying = False
 
-    def call_of(self, id_: str) -> Call | None:
-        return self._calls.get(id_)
-
     def _next_id(self) -> str:
         self._count += 1
         return f"{self._run_id}-{self._count}"
